@@ -1,0 +1,146 @@
+# cgs - build.  `make` needs no options; it prints what it found.
+#
+#   make            library and program into build/
+#   make test       the tests (installs missing Debian packages first)
+#   make asan tsan  the tests under sanitizers
+#   make bench      speed, as JSON lines
+#   make install    PREFIX=/usr/local
+#   make dist       a relocatable folder with the shared libraries it needs
+#
+# Variables: CC, B (build folder), WERROR=1, ONEDNN=0 (own matrix products), SAN=...
+
+CC     ?= gcc
+ifeq ($(origin CC),default)
+CC     := gcc
+endif
+B      ?= build
+PREFIX ?= /usr/local
+ONEDNN ?= 1
+
+# ---- what is here ------------------------------------------------------------------
+PKGS    := hdf5 libcjson libpng zlib blosc lapacke openblas
+MISSING := $(shell for p in $(PKGS) cmocka; do pkg-config --exists $$p || echo $$p; done; \
+             for h in dnnl.h chipmunk/chipmunk.h; do echo "\#include <$$h>" | \
+               $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
+
+VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
+SOVER   := 0
+COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+
+CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+CFLAGS   ?= -O3 -g
+# no -ffast-math anywhere: it turns isfinite(x) into 1
+CFLAGS   += -std=c11 -fPIC -fvisibility=default -fno-math-errno -fno-trapping-math \
+            -Wall -Wextra -Wpedantic -Wshadow -Wno-unknown-pragmas -fopenmp
+LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lchipmunk -lm -lpthread
+ifeq ($(ONEDNN),1)
+CPPFLAGS += -DCGS_WITH_ONEDNN
+LDLIBS   += -ldnnl
+endif
+ifeq ($(WERROR),1)
+CFLAGS   += -Werror
+endif
+ifneq ($(SAN),)
+CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
+LDFLAGS  += -fsanitize=$(SAN)
+endif
+LDFLAGS  += -fopenmp
+
+# ---- sources -----------------------------------------------------------------------
+LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
+             src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
+             src/data/*.c src/eval/*.c))
+CLI_SRC := $(sort $(wildcard src/cli/*.c))
+# loops that are compiled once per instruction set and chosen at run time
+SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
+ISAS     := base v3 v4
+FLAGS_base :=
+FLAGS_v3   := -march=x86-64-v3 -ffp-contract=fast
+FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512 -ffp-contract=fast
+
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o))
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+TEST_SRC := $(sort $(wildcard tests/test_*.c))
+TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
+TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
+TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
+
+.PHONY: all test asan tsan bench install dist clean deps found
+all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
+
+found:
+	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
+	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell pkg-config --modversion $(p)),)\
+	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no)")
+
+$(B)/libcgs.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/libcgs.so.$(VERSION): $(LIB_OBJ)
+	$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define simd_rule
+$(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
+
+# the commit is stored in results and datasets; only this object depends on it
+$(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
+
+# ---- tests -------------------------------------------------------------------------
+$(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+.SECONDARY:
+tests: $(TEST_BIN)
+
+deps:
+	@$(if $(strip $(MISSING)),scripts/setup.sh,true)
+
+# a second make, because MISSING was computed before the packages were there
+test: deps
+	@$(MAKE) --no-print-directory all tests
+	@tests/run.sh $(B)
+
+asan: deps
+	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined all tests
+	@tests/run.sh $(B)/asan
+
+tsan: deps
+	@$(MAKE) --no-print-directory B=$(B)/tsan CC=clang SAN=thread ONEDNN=0 all tests
+	@tests/run.sh $(B)/tsan
+
+bench: all
+	$(B)/cgs bench all --json
+
+# ---- packaging ---------------------------------------------------------------------
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	  $(DESTDIR)$(PREFIX)/include/cgs $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(B)/cgs $(DESTDIR)$(PREFIX)/bin/cgs
+	install -m 644 include/cgs/cgs.h $(DESTDIR)$(PREFIX)/include/cgs/cgs.h
+	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libcgs.so.$(VERSION)
+	ln -sf libcgs.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libcgs.so.$(SOVER)
+	ln -sf libcgs.so.$(SOVER) $(DESTDIR)$(PREFIX)/lib/libcgs.so
+	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: cgs\nDescription: latent world models that are easy to plan with\nVersion: %s\nLibs: -L$${libdir} -lcgs\nCflags: -I$${includedir}\n' \
+	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/cgs.pc
+	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
+
+dist: all
+	scripts/dist.sh $(B)/cgs $(B)/cgs-$(VERSION)-$(shell uname -m)
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

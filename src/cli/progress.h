@@ -1,0 +1,24 @@
+/* progress.h - a progress bar with time left, on standard error and only on a terminal. */
+#ifndef CGS_CLI_PROGRESS_H
+#define CGS_CLI_PROGRESS_H
+
+#include <stdbool.h>
+
+typedef struct cgs_progress {
+    const char *label;
+    double total, start, last_draw;
+    bool on;
+} cgs_progress;
+
+/* quiet also silences it on a terminal */
+void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool quiet);
+/* note: a short text behind the bar, or NULL */
+void cgs_progress_update(cgs_progress *p, double done, const char *note);
+void cgs_progress_end(cgs_progress *p);
+
+/* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
+ * verb can leave a resumable state; a second Ctrl-C kills. */
+void cgs_catch_interrupt(void);
+bool cgs_interrupted(void);
+
+#endif /* CGS_CLI_PROGRESS_H */

@@ -1,0 +1,14 @@
+/* verbs.h - every verb of the program, one row each, in the order of the help. */
+#ifndef CGS_CLI_VERBS_H
+#define CGS_CLI_VERBS_H
+
+#include "cli/options.h"
+
+#define CGS_VERBS(X) \
+    X(info)
+
+#define DECLARE(name) extern const cgs_verb cmd_##name;
+CGS_VERBS(DECLARE)
+#undef DECLARE
+
+#endif /* CGS_CLI_VERBS_H */

@@ -1,0 +1,136 @@
+/* file.c - reading and atomically writing whole files. */
+#define _GNU_SOURCE
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+cgs_status cgs_read_file(const char *path, size_t limit, char **data, size_t *bytes) {
+    *data = NULL;
+    *bytes = 0;
+    FILE *f = fopen(path, "rb");
+    if (!f) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+
+    cgs_status rc = CGS_OK;
+    char *p = NULL;
+    struct stat st;
+    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode)) {
+        rc = cgs_fail(CGS_EIO, "%s: not a regular file", path);
+        goto done;
+    }
+    if ((uint64_t)st.st_size > limit) {
+        rc = cgs_fail(CGS_EFORMAT, "%s: %lld bytes, at most %zu are expected", path,
+                      (long long)st.st_size, limit);
+        goto done;
+    }
+    p = malloc((size_t)st.st_size + 1);
+    if (!p) {
+        rc = cgs_fail(CGS_ENOMEM, "%s: no memory for its %lld bytes", path, (long long)st.st_size);
+        goto done;
+    }
+    if (fread(p, 1, (size_t)st.st_size, f) != (size_t)st.st_size) {
+        rc = cgs_fail(CGS_EIO, "%s: could not be read to its end", path);
+        goto done;
+    }
+    p[st.st_size] = '\0';
+    *data = p;
+    *bytes = (size_t)st.st_size;
+    p = NULL;
+done:
+    free(p);
+    fclose(f);
+    return rc;
+}
+
+cgs_status cgs_newfile_open(cgs_newfile *n, const char *path) {
+    n->f = NULL;
+    if (snprintf(n->path, sizeof n->path, "%s", path) >= (int)sizeof n->path)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
+    snprintf(n->tmp, sizeof n->tmp, "%s.tmp", n->path);
+    n->f = fopen(n->tmp, "wb");
+    if (!n->f) return cgs_fail(CGS_EIO, "%s: %s", n->tmp, strerror(errno));
+    return CGS_OK;
+}
+
+void cgs_newfile_abandon(cgs_newfile *n) {
+    if (!n->f) return;
+    fclose(n->f);
+    n->f = NULL;
+    unlink(n->tmp);
+}
+
+/* a rename survives a power cut only once its directory is on disk too */
+static void sync_parent(const char *path) {
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash == dir) slash[1] = '\0';
+    else if (slash) *slash = '\0';
+    else strcpy(dir, ".");
+    int fd = open(dir, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+cgs_status cgs_newfile_commit(cgs_newfile *n) {
+    cgs_status rc = CGS_OK;
+    bool failed = ferror(n->f) || fflush(n->f) != 0 || fsync(fileno(n->f)) != 0;
+    int why = errno;
+    if (fclose(n->f) != 0 && !failed) {
+        failed = true;
+        why = errno;
+    }
+    n->f = NULL;
+    if (!failed && rename(n->tmp, n->path) != 0) {
+        failed = true;
+        why = errno;
+    }
+    if (failed) {
+        rc = cgs_fail(CGS_EIO, "%s: %s", n->path, why ? strerror(why) : "write failed");
+        unlink(n->tmp);
+    } else {
+        sync_parent(n->path);
+    }
+    return rc;
+}
+
+cgs_status cgs_write_file(const char *path, const void *data, size_t bytes) {
+    cgs_newfile n;
+    CGS_TRY(cgs_newfile_open(&n, path));
+    if (bytes) fwrite(data, 1, bytes, n.f); /* commit looks at ferror */
+    return cgs_newfile_commit(&n);
+}
+
+cgs_status cgs_make_dirs(const char *path) {
+    char part[4096];
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
+    for (char *p = part + 1;; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char end = *p;
+        *p = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return cgs_fail(CGS_EIO, "%s: %s", part, strerror(errno));
+        if (!end) break;
+        *p = end;
+    }
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return cgs_fail(CGS_EIO, "%s: not a directory", path);
+    return CGS_OK;
+}
+
+bool cgs_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+cgs_status cgs_path_join(char *out, size_t size, const char *dir, const char *name) {
+    size_t n = strlen(dir);
+    const char *slash = n && dir[n - 1] == '/' ? "" : "/";
+    if ((size_t)snprintf(out, size, "%s%s%s", dir, slash, name) >= size)
+        return cgs_fail(CGS_EARG, "%.64s/%s: path is too long", dir, name);
+    return CGS_OK;
+}

@@ -1,0 +1,153 @@
+/* ops.h - the contract between models and devices: one list of operations.
+ *
+ * An operation is a record: its inputs, its output, what forward leaves for backward,
+ * and a few numbers.  A backend is a table with one forward and one backward function
+ * per operation, each of which gets such a record.
+ *
+ * - Forward overwrites `out` (and `saved`).
+ * - Backward reads out->grad and writes in[i]->grad of every input that wants one.
+ *   rec->accumulate[i] says whether to add to it (+=) or to overwrite it (=): the first
+ *   contribution to a gradient overwrites, so nobody has to clear it.
+ * - Element types: activations are f32 or bf16; a gradient has its tensor's type;
+ *   parameters are f32 with f32 gradients and, for products with bf16 inputs, a rounded
+ *   copy in `bf16`.  Sums are f32 or wider.
+ * - No operation allocates.  Shapes were checked when the record was made.
+ *
+ * ref/ holds the obvious version that judges the others; cpu/ the fast one. */
+#ifndef CGS_OPS_OPS_H
+#define CGS_OPS_OPS_H
+
+#include "core/status.h"
+#include "ops/tensor.h"
+
+/* The list.  Columns: name; which inputs backward reads (bit i = in[i]); whether
+ * backward reads the output.  The memory planner frees what backward does not read.
+ *
+ *  operation      in[]                                     out                       */
+#define CGS_OPS(X)                                                                         \
+    X(patchify,     0x0, 0) /* frames u8 (F,S,S,3)          (F*P, 3*p*p), no gradient    */ \
+    X(linear,       0x3, 0) /* x (n,k), W (m,k), b (m)|NULL  x W^T + b (n,m)             */ \
+    X(tokens,       0x0, 0) /* x (F*P,D), cls (D), pos (P+1,D)  (F,P+1,D)                */ \
+    X(add_pos,      0x0, 0) /* x (B,T,D), pos (>=T,D)        x + pos[t]                  */ \
+    X(add,          0x0, 0) /* x, y                          x + y                       */ \
+    X(layernorm,    0x3, 0) /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */ \
+    X(modulate,     0x3, 0) /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */ \
+    X(gate_add,     0x6, 0) /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */ \
+    X(attention,    0x1, 1) /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse      */ \
+    X(activation,   0x1, 0) /* x                             gelu, silu or relu          */ \
+    X(dropout,      0x0, 0) /* x                             x keep / (1 - p)            */ \
+    X(batchnorm,    0x3, 0) /* x (n,C), w, b, run mean, run var   saved: mean, rstd      */ \
+    X(take,         0x0, 0) /* x (B,T,D)                     x[:, t0:t0+n] (B,n,D)       */ \
+    X(join,         0x0, 0) /* x (B,T,D), y (B,U,D)          (B,T+U,D)                   */ \
+    X(repeat,       0x0, 0) /* x (B,...)                     each row block K times      */ \
+    X(mse,          0x3, 0) /* a, b                          mean (a-b)^2, scalar        */ \
+    X(sqdist,       0x3, 0) /* a (E*K,D), b (E,D)            |a - b|^2 (E*K)             */ \
+    X(directions,   0x0, 0) /* -                             random unit rows (P,D)      */ \
+    X(sigreg,       0x3, 0) /* z (B,T,D), A (P,D)            scalar                      */ \
+    X(straighten,   0x1, 0) /* z (B,T,D)                     L_TS, scalar                */ \
+    X(cgs,          0x7, 0) /* z (B,N+1,D), r (B,N,R), mask (B,N)|NULL   L_CGS, scalar   */ \
+    X(weighted_sum, 0x0, 0) /* w (n), s_1 .. s_n scalars     sum w_i s_i, scalar         */
+
+typedef enum cgs_opcode {
+#define X(name, reads_in, reads_out) CGS_OP_##name,
+    CGS_OPS(X)
+#undef X
+        CGS_OP_COUNT
+} cgs_opcode;
+
+typedef enum cgs_activation { CGS_GELU, CGS_SILU, CGS_RELU } cgs_activation;
+
+/* Which row of a conditioning matrix belongs to a token: the tokens are (B, T), the
+ * matrix holds `Tm` rows a batch element, and token (b, t) uses row b*Tm + t0 + t. */
+typedef struct cgs_rowmap {
+    int T, Tm, t0;
+} cgs_rowmap;
+
+static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
+    return row / (size_t)m.T * (size_t)m.Tm + (size_t)m.t0 + row % (size_t)m.T;
+}
+
+#define CGS_MAX_IN 6
+#define CGS_MAX_SAVED 2
+
+typedef struct cgs_record {
+    cgs_opcode op;
+    cgs_tensor *in[CGS_MAX_IN];
+    cgs_tensor *out;
+    cgs_tensor *saved[CGS_MAX_SAVED];
+    bool accumulate[CGS_MAX_IN];
+    const uint64_t *step; /* draws of dropout and directions depend on it */
+    union {
+        struct { int size, patch; float mean[3], std[3]; } patchify; /* pixel = (v/255 - mean)/std */
+        struct { float eps; } layernorm;
+        struct { cgs_rowmap rows; int shift, scale; } modulate; /* first columns of the slices */
+        struct { cgs_rowmap rows; int gate; } gate_add;
+        /* block: tokens a frame; token i sees token j iff j/block <= i/block when causal */
+        struct { int heads, width, block; bool causal; float dropout; uint64_t key; } attention;
+        struct { cgs_activation kind; } activation;
+        struct { float p; uint64_t key; } dropout;
+        struct { bool training; float eps, momentum; } batchnorm;
+        struct { int t0; } take;
+        struct { int times; } repeat;
+        struct { int K; } sqdist;
+        struct { uint64_t key; } directions;
+        struct { float min_norm; } straighten;
+        struct { float min_norm; bool per_window; } cgs;
+        struct { int terms; } weighted_sum;
+    } arg;
+    void *impl; /* what the backend prepared for this record (a primitive, say) */
+} cgs_record;
+
+/* Dropout keeps element i of a tensor in update `step` iff this is true.  Both
+ * directions recompute it, so no mask is stored. */
+#define CGS_DROPOUT_KEY(key, step) cgs_mix64((key) ^ cgs_mix64(step))
+
+typedef struct cgs_device cgs_device;
+typedef void (*cgs_op_fn)(cgs_device *d, const cgs_record *r);
+
+typedef struct cgs_adamw {
+    float lr, beta1, beta2, eps, weight_decay;
+    float clip_scale; /* gradients are multiplied by it first */
+    uint64_t step;    /* 1 for the first update               */
+} cgs_adamw;
+
+typedef struct cgs_backend {
+    const char *name; /* "ref", "cpu", "cuda" */
+
+    cgs_status (*open)(cgs_device *d); /* fills d->impl */
+    void (*close)(cgs_device *d);
+
+    cgs_status (*alloc)(cgs_device *d, void **p, size_t bytes); /* zeroed, CGS_ALIGN-aligned */
+    void (*release)(cgs_device *d, void *p);
+    cgs_status (*upload)(cgs_device *d, void *dst, const void *src, size_t bytes);
+    cgs_status (*download)(cgs_device *d, void *dst, const void *src, size_t bytes);
+    cgs_status (*sync)(cgs_device *d); /* waits, and reports what failed since the last call */
+
+    /* Called once for each record when its tape is finished, and when it is destroyed. */
+    cgs_status (*prepare)(cgs_device *d, cgs_record *r);
+    void (*unprepare)(cgs_device *d, cgs_record *r);
+
+    cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+
+    /* flat f32 buffers of n elements: the whole model at once */
+    double (*sum_squares)(cgs_device *d, const float *x, size_t n);
+    void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
+                  uint16_t *bf16, size_t n);
+    void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+} cgs_backend;
+
+struct cgs_device {
+    const cgs_backend *ops;
+    int threads;
+    void *impl;
+};
+
+extern const cgs_backend cgs_backend_ref, cgs_backend_cpu;
+
+/* name: "ref" or "cpu".  threads 0: one per core. */
+cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
+void cgs_device_close(cgs_device *d);
+
+const char *cgs_op_name(cgs_opcode op);
+
+#endif /* CGS_OPS_OPS_H */

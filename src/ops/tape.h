@@ -1,0 +1,88 @@
+/* tape.h - a forward pass as a list of records, replayed as often as one likes.
+ *
+ * Calling an operation (cgs_linear, cgs_attention, ...) runs nothing: it checks
+ * shapes, appends a record and returns the tensor that will hold the result.  So a
+ * model is written once, as a function that reads like the paper.  Then
+ *
+ *     cgs_tape_finish(t, gradient)     plans and allocates all memory, once
+ *     cgs_tape_forward(t)              runs the records in order
+ *     cgs_tape_backward(t, loss)       runs them in reverse, from d loss = 1
+ *
+ * Nothing is allocated after finish.  The first failure while recording (a shape that
+ * does not fit, no memory) is remembered and returned by finish; operations on a
+ * failed tape return a harmless tensor, so models need no error handling.
+ *
+ * Memory is planned from lifetimes: a tensor's memory is reused after its last reader,
+ * where backward counts as a reader only for the inputs that CGS_OPS says it reads. */
+#ifndef CGS_OPS_TAPE_H
+#define CGS_OPS_TAPE_H
+
+#include "ops/ops.h"
+
+typedef struct cgs_tape cgs_tape;
+
+/* act: type of activations between operations (the residual stream stays f32).
+ * The device must outlive the tape. */
+cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act);
+void cgs_tape_destroy(cgs_tape *t);
+
+cgs_status cgs_tape_finish(cgs_tape *t, bool gradient);
+void cgs_tape_forward(cgs_tape *t);
+void cgs_tape_backward(cgs_tape *t, cgs_tensor *loss);
+
+/* The update number that dropout and random directions are drawn for. */
+void cgs_tape_set_step(cgs_tape *t, uint64_t step);
+
+size_t cgs_tape_memory(const cgs_tape *t); /* planned bytes */
+int cgs_tape_records(const cgs_tape *t);
+const cgs_record *cgs_tape_record(const cgs_tape *t, int i);
+cgs_device *cgs_tape_device(const cgs_tape *t);
+
+/* An input: memory that lives as long as the tape and that the caller fills. */
+cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);
+/* Marks an input as something to differentiate by (the gradient planner's actions). */
+void cgs_require_grad(cgs_tape *t, cgs_tensor *x);
+/* Keeps a result readable after the run. */
+cgs_tensor *cgs_keep(cgs_tensor *x);
+
+/* Host copies, converting from the tensor's type. */
+cgs_status cgs_tensor_read(cgs_tape *t, const cgs_tensor *x, float *out);
+cgs_status cgs_tensor_read_grad(cgs_tape *t, const cgs_tensor *x, float *out);
+cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values);
+
+/* ---- operations; see CGS_OPS for shapes ------------------------------------- */
+
+cgs_tensor *cgs_patchify(cgs_tape *t, cgs_tensor *frames, int patch, const float mean[3],
+                         const float std[3]);
+cgs_tensor *cgs_linear(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
+/* the same with an f32 result whatever the tape's activation type: latents and losses */
+cgs_tensor *cgs_linear_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
+cgs_tensor *cgs_tokens(cgs_tape *t, cgs_tensor *x, cgs_tensor *cls, cgs_tensor *pos);
+cgs_tensor *cgs_add_pos(cgs_tape *t, cgs_tensor *x, cgs_tensor *pos);
+cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y);
+cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps);
+cgs_tensor *cgs_modulate(cgs_tape *t, cgs_tensor *x, cgs_tensor *m, int shift, int scale, int t0);
+cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *m, int gate,
+                         int t0);
+cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
+                          float dropout, uint64_t key);
+cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
+cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key);
+cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b,
+                          cgs_tensor *running_mean, cgs_tensor *running_var, bool training);
+cgs_tensor *cgs_take(cgs_tape *t, cgs_tensor *x, int t0, int n);
+cgs_tensor *cgs_join(cgs_tape *t, cgs_tensor *x, cgs_tensor *y);
+cgs_tensor *cgs_repeat(cgs_tape *t, cgs_tensor *x, int times);
+cgs_tensor *cgs_mse(cgs_tape *t, cgs_tensor *a, cgs_tensor *b);
+cgs_tensor *cgs_sqdist(cgs_tape *t, cgs_tensor *a, cgs_tensor *b);
+cgs_tensor *cgs_directions(cgs_tape *t, int P, int D, uint64_t key);
+cgs_tensor *cgs_sigreg(cgs_tape *t, cgs_tensor *z, cgs_tensor *directions);
+cgs_tensor *cgs_straighten(cgs_tape *t, cgs_tensor *z);
+cgs_tensor *cgs_match_geometry(cgs_tape *t, cgs_tensor *z, cgs_tensor *r, cgs_tensor *mask,
+                               bool per_window);
+cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **terms, int n);
+
+/* A view with another shape and the same elements; costs nothing. */
+cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim);
+
+#endif /* CGS_OPS_TAPE_H */
