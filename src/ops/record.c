@@ -34,6 +34,17 @@ static bool same_shape(const cgs_tensor *a, const cgs_tensor *b) {
     return true;
 }
 
+/* on a frozen tape a parameter is recorded as a constant with the same memory */
+static cgs_tensor *as_recorded(cgs_tape *t, cgs_tensor *x) {
+    if (!x || !t->frozen || !x->outside || !x->wants_grad) return x;
+    cgs_tensor *constant = tape_new_tensor(t, x->dtype, x->rank, x->dim, -1);
+    if (constant == &t->nothing) return constant;
+    *constant = *x;
+    constant->wants_grad = false;
+    constant->grad = NULL;
+    return constant;
+}
+
 /* appends a record with these inputs and makes its output */
 static cgs_record *append(cgs_tape *t, cgs_opcode op, cgs_dtype dtype, int rank, const int *dim,
                           cgs_tensor *a, cgs_tensor *b, cgs_tensor *c) {
@@ -42,8 +53,8 @@ static cgs_record *append(cgs_tape *t, cgs_opcode op, cgs_dtype dtype, int rank,
     cgs_tensor *out = tape_new_tensor(t, dtype, rank, dim, t->records - 1);
     cgs_tensor *in[] = {a, b, c};
     for (int i = 0; i < 3; i++) {
-        r->in[i] = in[i];
-        out->wants_grad |= in[i] && in[i]->wants_grad;
+        r->in[i] = as_recorded(t, in[i]);
+        out->wants_grad |= r->in[i] && r->in[i]->wants_grad;
     }
     r->out = out;
     return r;

@@ -112,6 +112,7 @@ void cgs_tape_backward(cgs_tape *t) {
     }
 }
 
+void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
 size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
 int cgs_tape_records(const cgs_tape *t) { return t->records; }

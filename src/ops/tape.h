@@ -31,6 +31,9 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss);
 void cgs_tape_forward(cgs_tape *t);
 void cgs_tape_backward(cgs_tape *t);
 
+/* Parameters recorded from now on are constants: planning differentiates by actions only. */
+void cgs_tape_freeze_parameters(cgs_tape *t);
+
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);
 

@@ -17,6 +17,7 @@ struct cgs_tape {
     cgs_device *device;
     cgs_dtype act;
     uint64_t step;
+    bool frozen; /* parameters recorded from now on get no gradient */
 
     cgs_record **record_chunks;
     tape_node **node_chunks;
