@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "io/safetensors.h"
+#include "io/torchfile.h"
 
 /* one piece of a large read; small enough for the stack */
 #define PIECE ((size_t)16384)
@@ -378,6 +379,7 @@ static cgs_status read_contents(cgs_weights *w) {
 
     /* a zip member's method stands where safetensors has its first JSON character */
     if (head[8] == '{') return cgs_safetensors_contents(w);
+    if (memcmp(head, "PK\3\4", 4) == 0) return cgs_torchfile_contents(w);
     if (memcmp(head, "\x80\x02\x8A\x0A", 4) == 0)
         return cgs_fail(CGS_EFORMAT,
                         "%s: a legacy torch file (before torch 1.6); convert it with "
