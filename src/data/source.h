@@ -14,9 +14,9 @@
 
 #include "core/status.h"
 
-#define CGS_COLUMN_NAME 64
+#define CGS_COLUMN_NAME 128
 #define CGS_COLUMN_RANK 4
-#define CGS_COLUMNS 96 /* the most columns a dataset may have */
+#define CGS_COLUMNS 256 /* the most columns a dataset may have */
 
 typedef enum cgs_dtype {
     CGS_OTHER = 0, /* text or anything else that is not a number: listed, never read */
