@@ -106,6 +106,7 @@ static cgs_status open_columns(cgs_dataset *d) {
         int n = d->source.column_count++;
         CGS_TRY(in_file(d, cgs_h5column_open(&d->columns[n], d->file, name, d->file_bytes)));
         d->infos[n] = d->columns[n].info;
+        d->infos[n].readable = d->infos[n].dtype != CGS_OTHER && !*d->columns[n].problem;
     }
     return CGS_OK;
 }

@@ -39,6 +39,7 @@ typedef struct cgs_column {
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
     int64_t rows;                   /* of this column; the source's rows unless it is odd */
+    bool readable;                  /* numbers, stored in a way that can be decoded */
 } cgs_column;
 
 typedef struct cgs_source cgs_source;
