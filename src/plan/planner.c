@@ -126,7 +126,7 @@ int cgs_plan_elites(const cgs_plan_config *c) {
 }
 
 int cgs_plan_iterations(const cgs_plan_config *c) {
-    cgs_plan_kind kind;
+    cgs_plan_kind kind = CGS_PLAN_ZERO;
     if (cgs_plan_kind_parse(&kind, c->kind.s) != CGS_OK) return 0;
     if (kind == CGS_PLAN_ZERO || kind == CGS_PLAN_RANDOM) return 0;
     if (kind == CGS_PLAN_GD) return c->gd_steps;
