@@ -1,5 +1,6 @@
 /* manifest.c - lists of starts as JSON lines; a file is read as if an enemy wrote it. */
 #include <cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #define FORMAT "cgs-starts"
 #define VERSION 1
 #define FILE_LIMIT ((size_t)256 << 20)
+#define LINE_MIN strlen("{\"episode\":0,\"step\":0,\"row\":0}")
 #define WHOLE_MAX 0x1p53 /* whole numbers up to here are exact in JSON */
 
 cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
@@ -103,13 +105,14 @@ static cgs_status read_head(const place *at, const cJSON *j, cgs_starts *s) {
     CGS_TRY(whole(at, j, "count", 1, 0x1p24, &count));
     CGS_TRY(whole(at, j, "goal_offset", 1, 0x1p30, &goal));
     CGS_TRY(text_of(at, j, "seed", seed, sizeof seed));
-    if (!seed[0] || strspn(seed, "0123456789") != strlen(seed) || strlen(seed) > 20)
-        return cgs_fail(CGS_EFORMAT, "%s:%d: \"seed\" is \"%s\", digits are expected", at->path,
+    errno = 0;
+    s->rule.seed = strtoull(seed, NULL, 10);
+    if (!seed[0] || seed[strspn(seed, "0123456789")] || errno)
+        return cgs_fail(CGS_EFORMAT, "%s:%d: \"seed\" is \"%s\", not a 64-bit number", at->path,
                         at->line, seed);
     CGS_TRY(flag(at, j, "whole_range", &s->rule.whole_range));
     CGS_TRY(flag(at, j, "held_out", &s->rule.held_out));
     CGS_TRY(flag(at, j, "skip_solved", &s->rule.skip_solved));
-    s->rule.seed = strtoull(seed, NULL, 10);
     s->rule.goal_offset = (int)goal;
     s->rule.count = s->count = (int)count;
     return CGS_OK;
@@ -143,8 +146,11 @@ static cgs_status read_start(const place *at, const cJSON *j, const cgs_starts *
 
 /* the object on one line; NULL and a sentence when it is not one */
 static cJSON *parse_line(const place *at, const char *line, size_t bytes) {
-    cJSON *j = cJSON_ParseWithLength(line, bytes);
-    if (cJSON_IsObject(j)) return j;
+    const char *end = NULL;
+    cJSON *j = cJSON_ParseWithLengthOpts(line, bytes, &end, 0);
+    size_t used = j ? (size_t)(end - line) : 0;
+    while (j && used < bytes && strchr(" \t\r", line[used]) && line[used]) used++;
+    if (cJSON_IsObject(j) && used == bytes) return j;
     cJSON_Delete(j);
     cgs_fail(CGS_EFORMAT, "%s:%d: not a JSON object", at->path, at->line);
     return NULL;
@@ -168,6 +174,9 @@ static cgs_status read_lines(cgs_starts *out, const char *path, const char *text
         cJSON_Delete(j);
         CGS_TRY(rc);
         if (at.line == 1) {
+            if ((size_t)out->count > bytes / LINE_MIN)
+                return cgs_fail(CGS_EFORMAT, "%s: %zu bytes cannot hold the %d starts it promises",
+                                path, bytes, out->count);
             if (ep) CGS_TRY(check_dataset(&at, out, ep));
             out->start = calloc((size_t)out->count, sizeof *out->start);
             if (!out->start)

@@ -127,20 +127,33 @@ uint64_t cgs_numpy_bounded(cgs_numpy_rng *r, uint64_t last) {
 
 /* ---- shuffles and choice ----------------------------------------------------------- */
 
+/* shuffle() draws by masking and rejection, unlike choice() */
+static uint64_t masked(cgs_numpy_rng *r, uint64_t last) {
+    uint64_t mask = last, v;
+    for (int shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+    if (last == 0) return 0;
+    do v = (last <= UINT32_MAX ? cgs_numpy_u32(r) : cgs_numpy_u64(r)) & mask;
+    while (v > last);
+    return v;
+}
+
 /* swaps each element from the last down to `first` with one at or before it */
-static void shuffle_from(cgs_numpy_rng *r, int64_t *data, int64_t n, int64_t first) {
+static void shuffle_from(cgs_numpy_rng *r, int64_t *data, int64_t n, int64_t first,
+                         uint64_t (*draw)(cgs_numpy_rng *, uint64_t)) {
     for (int64_t i = n - 1; i >= first; i--) {
-        int64_t j = (int64_t)cgs_numpy_bounded(r, (uint64_t)i), keep = data[j];
+        int64_t j = (int64_t)draw(r, (uint64_t)i), keep = data[j];
         data[j] = data[i];
         data[i] = keep;
     }
 }
 
-void cgs_numpy_shuffle(cgs_numpy_rng *r, int64_t *data, int64_t n) { shuffle_from(r, data, n, 1); }
+void cgs_numpy_shuffle(cgs_numpy_rng *r, int64_t *data, int64_t n) {
+    shuffle_from(r, data, n, 1, masked);
+}
 
 void cgs_numpy_permutation(cgs_numpy_rng *r, int64_t *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = i;
-    shuffle_from(r, out, n, 1);
+    cgs_numpy_shuffle(r, out, n);
 }
 
 /* whether v was in the open-addressed set (empty slots are -1); it is afterwards */
@@ -167,7 +180,7 @@ static cgs_status choose_floyd(cgs_numpy_rng *r, int64_t population, int64_t siz
         }
     }
     free(set);
-    shuffle_from(r, out, size, 1);
+    shuffle_from(r, out, size, 1, cgs_numpy_bounded);
     return CGS_OK;
 }
 
@@ -178,7 +191,8 @@ static cgs_status choose_tail(cgs_numpy_rng *r, int64_t population, int64_t size
         return cgs_fail(CGS_ENOMEM, "choice: no memory for a population of %lld",
                         (long long)population);
     for (int64_t i = 0; i < population; i++) all[i] = i;
-    shuffle_from(r, all, population, population - size > 1 ? population - size : 1);
+    shuffle_from(r, all, population, population - size > 1 ? population - size : 1,
+                 cgs_numpy_bounded);
     memcpy(out, all + (population - size), (size_t)size * sizeof *out);
     free(all);
     return CGS_OK;
