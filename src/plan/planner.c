@@ -98,7 +98,7 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
     cgs_plan_kind kind;
     CGS_TRY(cgs_plan_kind_parse(&kind, c->kind.s));
     CGS_TRY(at_least_one("plan.samples", c->K));
-    CGS_TRY(at_least_one("plan.iters", c->I));
+    CGS_TRY(at_least_one("plan.iters", c->iters));
     CGS_TRY(at_least_one("plan.gd.steps", c->gd_steps));
     CGS_TRY(at_least_one("plan.horizon", c->H));
     CGS_TRY(at_least_one("plan.action_size", c->A));
@@ -130,7 +130,7 @@ int cgs_plan_iterations(const cgs_plan_config *c) {
     if (cgs_plan_kind_parse(&kind, c->kind.s) != CGS_OK) return 0;
     if (kind == CGS_PLAN_ZERO || kind == CGS_PLAN_RANDOM) return 0;
     if (kind == CGS_PLAN_GD) return c->gd_steps;
-    return c->K == 1 ? 1 : c->I; /* a lone candidate is the mean, which then stays */
+    return c->K == 1 ? 1 : c->iters; /* a lone candidate is the mean, which then stays */
 }
 
 /* ---- memory ------------------------------------------------------------------------ */

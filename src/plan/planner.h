@@ -54,7 +54,7 @@ typedef enum cgs_plan_kind {
       "cem, mppi, pg-cem, pg-mppi, gd, zero or random")                                            \
     X(int,   K,              128,    1,     1 << 24, "plan.samples",                               \
       "candidates scored in an iteration, the mean included")                                      \
-    X(int,   I,              30,     1,     1 << 20, "plan.iters",                                 \
+    X(int,   iters,          30,     1,     1 << 20, "plan.iters",                                 \
       "iterations of the sampling planners")                                                       \
     X(int,   gd_steps,       100,    1,     1 << 20, "plan.gd.steps",                              \
       "Adam steps of gradient descent")                                                            \
@@ -98,7 +98,7 @@ bool cgs_plan_wants_gradient(cgs_plan_kind kind);
 cgs_status cgs_plan_check(const cgs_plan_config *c);
 /* Candidates cem refits to: `elites`, or max(1, floor(K * elite_fraction)). */
 int cgs_plan_elites(const cgs_plan_config *c);
-/* Iterations a solve makes: I, gd_steps, 1 where K = 1 makes more useless, or 0. */
+/* Iterations a solve makes: iters, gd_steps, 1 where K = 1 makes more useless, or 0. */
 int cgs_plan_iterations(const cgs_plan_config *c);
 
 /* Scores K candidates of each of E episodes.
