@@ -14,7 +14,8 @@
  *
  * Bad input: a state or goal of the wrong size or with a component that is not finite or
  * absurdly large is refused with a sentence and changes nothing.  Such an action ends the
- * episode: *done is set, *broken is set, the state stays what it was. */
+ * episode: *done is set and the state stays what it was.  Success alone ends nothing;
+ * a protocol that stops there sets *done itself. */
 #ifndef CGS_ENV_ENV_H
 #define CGS_ENV_ENV_H
 
@@ -33,6 +34,7 @@ typedef struct cgs_env cgs_env;
 typedef struct cgs_env_column {
     const char *name;
     int dim;
+    bool whole; /* whole numbers, stored as int32 instead of float32 */
 } cgs_env_column;
 
 /* One physical feature for probes.  Features of one target share its name. */
@@ -68,12 +70,13 @@ typedef struct cgs_env_class {
     cgs_status (*reset)(cgs_env *e, cgs_rng *rng);
     /* Moves the existing world to a state, with the side effects upstream has. */
     cgs_status (*set_state)(cgs_env *e, const double *state);
-    cgs_status (*set_goal)(cgs_env *e, const double *goal);
+    /* Refuses an impossible goal; NULL: every finite goal is fine. */
+    cgs_status (*check_goal)(const cgs_env *e, const double *goal);
     /* Applies one action; false when the world left the range it can represent. */
     bool (*step)(cgs_env *e, const double *action);
     void (*get_state)(const cgs_env *e, double *state); /* (state_dim) */
     bool (*reached)(const cgs_env *e, const double *state, const double *goal);
-    void (*render)(cgs_env *e, int side, uint8_t *rgb);             /* (side, side, 3) */
+    cgs_status (*render)(cgs_env *e, int side, uint8_t *rgb);       /* (side, side, 3) */
     void (*column)(const cgs_env *e, int index, double *out);       /* (columns[index].dim) */
     void (*probe_state)(const double *state, double *out);          /* (feature_count) */
 } cgs_env_class;
@@ -84,9 +87,8 @@ struct cgs_env {
     double *state;    /* (state_dim) out: after reset, start, set_state and step */
     double *goal;     /* (state_dim) out: what success is measured against        */
     double *action;   /* (action_dim) in                                          */
-    uint8_t *done;    /* out: 1 once the episode ended                            */
-    uint8_t *success; /* out: 1 when the predicate held after the last step       */
-    uint8_t *broken;  /* out: 1 when an impossible action ended the episode       */
+    uint8_t *done;    /* in and out: 1 freezes the environment until the next start */
+    uint8_t *success; /* out: 1 when the predicate holds in the present state     */
     int steps;        /* actions applied since the last start                     */
     bool owns_rows;
 };
@@ -108,7 +110,7 @@ cgs_status cgs_env_start(cgs_env *e, const double *state, int dim);
 /* One set_state on the world as it is, with its side effects. */
 cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim);
 cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim);
-/* Reads e->action; writes state, success and done.  A done environment stays frozen. */
+/* Reads e->action; writes state, success and, after an impossible action, done. */
 void cgs_env_step(cgs_env *e);
 /* Is `state` a success for `goal`?  Both (state_dim). */
 bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal);
@@ -127,7 +129,6 @@ typedef struct cgs_env_batch {
     double *action;   /* (N, action_dim) */
     uint8_t *done;    /* (N) */
     uint8_t *success; /* (N) */
-    uint8_t *broken;  /* (N) */
 } cgs_env_batch;
 
 cgs_status cgs_env_batch_create(cgs_env_batch *b, const cgs_env_class *cls, int count);
