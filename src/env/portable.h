@@ -22,13 +22,20 @@ static inline void cgs_sincos(double x, double *sine, double *cosine) {
     r -= k * 6.07710050630396597660e-11;
     r -= k * 2.02226624879595063154e-21;
 
-    /* Taylor series, factored so that each division is by a small exact number */
-    double z = r * r, s = 1, c = 1;
-    for (int i = 9; i >= 1; i--) {
-        s = 1 - z * s / (double)((2 * i) * (2 * i + 1));
-        c = 1 - z * c / (double)((2 * i - 1) * (2 * i));
+    /* Taylor series in r squared; the constants are 1/n!, alternating in sign */
+    static const double sine_terms[] = {-1.0 / 6,           1.0 / 120,        -1.0 / 5040,
+                                        1.0 / 362880,       -1.0 / 39916800,  1.0 / 6227020800,
+                                        -1.0 / 1307674368e3, 1.0 / 355687428096e3};
+    static const double cosine_terms[] = {-1.0 / 2,           1.0 / 24,          -1.0 / 720,
+                                          1.0 / 40320,        -1.0 / 3628800,    1.0 / 479001600,
+                                          -1.0 / 87178291200, 1.0 / 20922789888e3};
+    double z = r * r, s = 0, c = 0;
+    for (int i = 7; i >= 0; i--) {
+        s = (s + sine_terms[i]) * z;
+        c = (c + cosine_terms[i]) * z;
     }
-    s *= r;
+    s = r + r * s;
+    c = 1 + c;
 
     int64_t quadrant = (int64_t)k & 3;
     double a = quadrant & 1 ? c : s, b = quadrant & 1 ? s : c;

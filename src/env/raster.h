@@ -38,6 +38,8 @@ void cgs_raster_fat_segment(cgs_canvas *c, int x1, int y1, int x2, int y2, int r
 /* An anti-aliased line one pixel wide, blended with what is there. */
 void cgs_raster_smooth_line(cgs_canvas *c, int x1, int y1, int x2, int y2, cgs_pixel color);
 
+#define CGS_RESAMPLE_MAX 512 /* largest input side */
+
 /* How one output row or column is made of input ones. */
 typedef struct cgs_resample {
     int from, to;    /* sides */

@@ -7,6 +7,8 @@
 
 static cgs_status make(cgs_resample *r, int from, int to, int taps) {
     memset(r, 0, sizeof *r);
+    if (from < 16 || from > CGS_RESAMPLE_MAX)
+        return cgs_fail(CGS_EARG, "cannot resample a picture of %d pixels", from);
     r->from = from;
     r->to = to;
     r->taps = taps;
@@ -99,24 +101,26 @@ static void run_bilinear(const cgs_resample *r, const uint8_t *in, int channels,
 
 static void run_area(const cgs_resample *r, const uint8_t *in, int channels, cgs_box out,
                      uint8_t *rgb) {
-    int64_t whole = (int64_t)r->weight_sum * r->weight_sum;
+    int whole = r->weight_sum * r->weight_sum;
+    size_t stride = (size_t)r->from * (size_t)channels;
+    size_t begin = (size_t)r->first[out.x0] * (size_t)channels;
+    size_t end = (size_t)(r->first[out.x1] + r->taps) * (size_t)channels;
+    int column[CGS_RESAMPLE_MAX * 4]; /* one output row, still at full width */
     for (int j = out.y0; j <= out.y1; j++) {
-        const int *v = r->weight + (size_t)j * (size_t)r->taps;
+        memset(column + begin, 0, (end - begin) * sizeof *column);
+        for (int t = 0; t < r->taps; t++) {
+            int v = r->weight[j * r->taps + t];
+            if (v == 0) continue;
+            const uint8_t *row = in + (size_t)(r->first[j] + t) * stride;
+            for (size_t k = begin; k < end; k++) column[k] += v * row[k];
+        }
         uint8_t *to = rgb + ((size_t)j * (size_t)r->to + (size_t)out.x0) * 3;
         for (int i = out.x0; i <= out.x1; i++) {
-            const int *h = r->weight + (size_t)i * (size_t)r->taps;
-            int64_t sum[3] = {0, 0, 0};
-            for (int t = 0; t < r->taps; t++) {
-                if (v[t] == 0) continue;
-                const uint8_t *p = in + ((size_t)(r->first[j] + t) * (size_t)r->from +
-                                         (size_t)r->first[i]) * (size_t)channels;
-                int row[3] = {0, 0, 0};
-                for (int s = 0; s < r->taps; s++, p += channels) {
-                    if (h[s] == 0) continue;
-                    for (int k = 0; k < 3; k++) row[k] += h[s] * p[k];
-                }
-                for (int k = 0; k < 3; k++) sum[k] += (int64_t)v[t] * row[k];
-            }
+            const int *h = r->weight + i * r->taps;
+            const int *p = column + (size_t)r->first[i] * (size_t)channels;
+            int sum[3] = {0, 0, 0};
+            for (int t = 0; t < r->taps; t++, p += channels)
+                for (int k = 0; k < 3; k++) sum[k] += h[t] * p[k];
             for (int k = 0; k < 3; k++) *to++ = (uint8_t)((sum[k] + whole / 2) / whole);
         }
     }
