@@ -14,9 +14,9 @@
 
 #include "core/status.h"
 
-#define CGS_COLUMN_NAME 64
+#define CGS_COLUMN_NAME 128
 #define CGS_COLUMN_RANK 4
-#define CGS_COLUMNS 96 /* the most columns a dataset may have */
+#define CGS_COLUMNS 256 /* the most columns a dataset may have */
 
 typedef enum cgs_dtype {
     CGS_OTHER = 0, /* text or anything else that is not a number: listed, never read */
@@ -39,6 +39,7 @@ typedef struct cgs_column {
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
     int64_t rows;                   /* of this column; the source's rows unless it is odd */
+    bool readable;                  /* numbers, stored in a way that can be decoded */
 } cgs_column;
 
 typedef struct cgs_source cgs_source;

@@ -46,7 +46,7 @@
     X(sigreg,       0x3, 0) /* z (B,T,D), A (P,D)            scalar                      */ \
     X(straighten,   0x1, 0) /* z (B,T,D)                     L_TS, scalar                */ \
     X(cgs,          0x7, 0) /* z (B,N+1,D), r (B,N,R), mask (B,N)|NULL   L_CGS, scalar   */ \
-    X(weighted_sum, 0x0, 0) /* w (n), s_1 .. s_n scalars     sum w_i s_i, scalar         */
+    X(weighted_sum, 0x1, 0) /* w (n), s_1 .. s_n scalars     sum w_i s_i, scalar         */
 
 typedef enum cgs_opcode {
 #define X(name, reads_in, reads_out) CGS_OP_##name,
@@ -66,6 +66,8 @@ typedef struct cgs_rowmap {
 static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
     return row / (size_t)m.T * (size_t)m.Tm + (size_t)m.t0 + row % (size_t)m.T;
 }
+
+#define CGS_SIGREG_KNOTS 17
 
 #define CGS_MAX_IN 6
 #define CGS_MAX_SAVED 2

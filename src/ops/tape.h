@@ -4,9 +4,9 @@
  * shapes, appends a record and returns the tensor that will hold the result.  So a
  * model is written once, as a function that reads like the paper.  Then
  *
- *     cgs_tape_finish(t, gradient)     plans and allocates all memory, once
- *     cgs_tape_forward(t)              runs the records in order
- *     cgs_tape_backward(t, loss)       runs them in reverse, from d loss = 1
+ *     cgs_tape_finish(t, loss)    plans and allocates all memory, once
+ *     cgs_tape_forward(t)         runs the records in order
+ *     cgs_tape_backward(t)        runs those that lead to the loss in reverse
  *
  * Nothing is allocated after finish.  The first failure while recording (a shape that
  * does not fit, no memory) is remembered and returned by finish; operations on a
@@ -26,9 +26,13 @@ typedef struct cgs_tape cgs_tape;
 cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act);
 void cgs_tape_destroy(cgs_tape *t);
 
-cgs_status cgs_tape_finish(cgs_tape *t, bool gradient);
+/* loss: a scalar to differentiate, or NULL for a tape that only runs forward. */
+cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss);
 void cgs_tape_forward(cgs_tape *t);
-void cgs_tape_backward(cgs_tape *t, cgs_tensor *loss);
+void cgs_tape_backward(cgs_tape *t);
+
+/* Parameters recorded from now on are constants: planning differentiates by actions only. */
+void cgs_tape_freeze_parameters(cgs_tape *t);
 
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);
@@ -42,7 +46,7 @@ cgs_device *cgs_tape_device(const cgs_tape *t);
 cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);
 /* Marks an input as something to differentiate by (the gradient planner's actions). */
 void cgs_require_grad(cgs_tape *t, cgs_tensor *x);
-/* Keeps a result readable after the run. */
+/* Keeps a result, and its gradient, readable after the run. */
 cgs_tensor *cgs_keep(cgs_tensor *x);
 
 /* Host copies, converting from the tensor's type. */
@@ -78,7 +82,7 @@ cgs_tensor *cgs_sqdist(cgs_tape *t, cgs_tensor *a, cgs_tensor *b);
 cgs_tensor *cgs_directions(cgs_tape *t, int P, int D, uint64_t key);
 cgs_tensor *cgs_sigreg(cgs_tape *t, cgs_tensor *z, cgs_tensor *directions);
 cgs_tensor *cgs_straighten(cgs_tape *t, cgs_tensor *z);
-cgs_tensor *cgs_match_geometry(cgs_tape *t, cgs_tensor *z, cgs_tensor *r, cgs_tensor *mask,
+cgs_tensor *cgs_match_geometry(cgs_tape *t, cgs_tensor *z, cgs_tensor *reference, cgs_tensor *mask,
                                bool per_window);
 cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **terms, int n);
 

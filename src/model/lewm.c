@@ -1,0 +1,121 @@
+/* lewm.c - the whole forward pass of LeWM; the tape derives the backward.
+ *
+ * Three traps of the published model: there are two layer norms before each predictor
+ * sub-module (a plain modulated one, then an affine one), attention is 1024 wide inside a
+ * 192 wide predictor, and positions restart at 0 in every window. */
+#include "model/lewm.h"
+
+#include "core/rng.h"
+
+const float cgs_image_mean[3] = {0.485f, 0.456f, 0.406f};
+const float cgs_image_std[3] = {0.229f, 0.224f, 0.225f};
+
+#define VIT_EPS 1e-12f
+#define ADA_EPS 1e-6f
+#define NORM_EPS 1e-5f
+
+static cgs_tensor *norm(cgs_tape *t, cgs_tensor *x, cgs_affine *a, float eps) {
+    return cgs_layernorm(t, x, &a->w, &a->b, eps);
+}
+
+static cgs_tensor *affine(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
+    return cgs_linear(t, x, &a->w, &a->b);
+}
+
+static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool training) {
+    cgs_tensor *h = affine(t, x, &p->in);
+    h = cgs_batchnorm(t, h, &p->norm.w, &p->norm.b, &p->running_mean, &p->running_var, training);
+    h = cgs_activate(t, h, CGS_GELU);
+    return cgs_linear_f32(t, h, &p->out.w, &p->out.b);
+}
+
+/* ---- encoder ----------------------------------------------------------------------- */
+
+static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads) {
+    cgs_tensor *qkv = affine(t, norm(t, x, &l->norm1, VIT_EPS), &l->qkv);
+    cgs_tensor *a = cgs_attention(t, qkv, heads, false, 1, 0, 0);
+    x = cgs_add(t, x, affine(t, a, &l->out));
+    cgs_tensor *h = affine(t, norm(t, x, &l->norm2, VIT_EPS), &l->fc1);
+    return cgs_add(t, x, affine(t, cgs_activate(t, h, CGS_GELU), &l->fc2));
+}
+
+cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training) {
+    const cgs_lewm_config *c = &m->config;
+    cgs_tensor *x = cgs_patchify(t, frames, c->patch, cgs_image_mean, cgs_image_std);
+    x = cgs_tokens(t, affine(t, x, &m->patch), &m->cls, &m->pos);
+    for (int i = 0; i < c->encoder_layers; i++)
+        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads);
+    /* the final norm works token by token, so only the CLS token needs it */
+    cgs_tensor *cls = norm(t, cgs_take(t, x, 0, 1), &m->final_norm, VIT_EPS);
+    int dim[2] = {cls->dim[0], c->width};
+    return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
+}
+
+/* ---- predictor --------------------------------------------------------------------- */
+
+cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
+                                    cgs_tensor **embedding) {
+    cgs_tensor *h = affine(t, affine(t, actions, &m->action_conv), &m->action_in);
+    cgs_tensor *c = affine(t, cgs_activate(t, h, CGS_SILU), &m->action_out);
+    if (embedding) *embedding = c;
+    cgs_tensor *s = cgs_activate(t, c, CGS_SILU);
+    cgs_conditioning all = {{0}};
+    for (int i = 0; i < m->config.predictor_layers; i++)
+        all.modulation[i] = affine(t, s, &m->predictor[i].ada);
+    return all;
+}
+
+/* slices of a modulation, in this order: shift, scale, gate of attention, then of the MLP */
+enum { SHIFT1, SCALE1, GATE1, SHIFT2, SCALE2, GATE2 };
+
+/* each dropout site of the model draws from its own stream */
+static uint64_t site(const cgs_lewm *m, int layer, int which) {
+    return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
+}
+
+static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x,
+                                   cgs_tensor *mod, int t0, bool training) {
+    cgs_predictor_layer *l = &m->predictor[i];
+    int D = m->config.width;
+    float p = training ? m->config.dropout : 0;
+
+    cgs_tensor *u = cgs_layernorm(t, x, NULL, NULL, ADA_EPS);
+    u = cgs_modulate(t, u, mod, SHIFT1 * D, SCALE1 * D, t0);
+    cgs_tensor *qkv = cgs_linear(t, norm(t, u, &l->attn_norm, NORM_EPS), &l->qkv, NULL);
+    cgs_tensor *a = cgs_attention(t, qkv, m->config.predictor_heads, true, 1, p, site(m, i, 0));
+    a = cgs_dropout(t, affine(t, a, &l->attn_out), p, site(m, i, 1));
+    x = cgs_gate_add(t, x, a, mod, GATE1 * D, t0);
+
+    cgs_tensor *v = cgs_layernorm(t, x, NULL, NULL, ADA_EPS);
+    v = cgs_modulate(t, v, mod, SHIFT2 * D, SCALE2 * D, t0);
+    cgs_tensor *h = affine(t, norm(t, v, &l->mlp_norm, NORM_EPS), &l->mlp_in);
+    h = cgs_dropout(t, cgs_activate(t, h, CGS_GELU), p, site(m, i, 2));
+    h = cgs_dropout(t, affine(t, h, &l->mlp_out), p, site(m, i, 3));
+    return cgs_gate_add(t, x, h, mod, GATE2 * D, t0);
+}
+
+cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_conditioning *c,
+                             int t0, bool last_only, bool training) {
+    cgs_tensor *x = cgs_add_pos(t, z, &m->pred_pos);
+    for (int i = 0; i < m->config.predictor_layers; i++)
+        x = predictor_layer(t, m, i, x, c->modulation[i], t0, training);
+    if (last_only) x = cgs_take(t, x, x->dim[1] - 1, 1);
+    x = norm(t, x, &m->pred_norm, NORM_EPS);
+    int B = x->dim[0], T = x->dim[1], D = m->config.width;
+    int rows[2] = {B * T, D}, tokens[3] = {B, T, D};
+    x = mlp_bn(t, &m->pred_proj, cgs_reshape(t, x, 2, rows), training);
+    return cgs_reshape(t, x, 3, tokens);
+}
+
+void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actions,
+                      cgs_tensor **frames, int H) {
+    cgs_conditioning c = cgs_lewm_condition(t, m, actions, NULL);
+    int C = z->dim[1], N = m->config.history;
+    cgs_tensor *window = z;
+    for (int s = 0; s < H; s++) {
+        int seen = C + s, w = seen < N ? seen : N;
+        window = cgs_take(t, window, window->dim[1] - w, w);
+        frames[s] = cgs_lewm_predict(t, m, window, &c, seen - w, true, false);
+        if (s + 1 < H) window = cgs_join(t, window, frames[s]);
+    }
+}

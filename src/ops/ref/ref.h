@@ -1,0 +1,106 @@
+/* ref.h - what the files of the reference backend share.
+ *
+ * The reference is the judge of the other backends: one thread, one obvious loop an
+ * operation, sums in double.  It reads and writes every element through the accessors
+ * below, so each operation is written once for all element types. */
+#ifndef CGS_OPS_REF_REF_H
+#define CGS_OPS_REF_REF_H
+
+#include <math.h>
+
+#include "core/rng.h"
+#include "ops/ops.h"
+
+/* None of them needs the device. */
+#define X(name, reads_in, reads_out)                                                               \
+    void cgs_ref_##name##_forward(const cgs_record *r);                                            \
+    void cgs_ref_##name##_backward(const cgs_record *r);
+CGS_OPS(X)
+#undef X
+
+/* ---- elements ------------------------------------------------------------------ */
+
+static inline float load(const void *p, cgs_dtype type, size_t i) {
+    switch (type) {
+    case CGS_F32: return ((const float *)p)[i];
+    case CGS_BF16: return cgs_bf16_to_f32(((const uint16_t *)p)[i]);
+    case CGS_U8: return ((const uint8_t *)p)[i];
+    }
+    return NAN;
+}
+
+static inline void store(void *p, cgs_dtype type, size_t i, double v) {
+    if (type == CGS_F32)
+        ((float *)p)[i] = (float)v;
+    else
+        ((uint16_t *)p)[i] = cgs_f32_to_bf16((float)v);
+}
+
+static inline float get(const cgs_tensor *x, size_t i) { return load(x->data, x->dtype, i); }
+static inline void set(cgs_tensor *x, size_t i, double v) { store(x->data, x->dtype, i, v); }
+
+/* d loss / d out[i] */
+static inline float out_grad(const cgs_record *r, size_t i) {
+    return load(r->out->grad, r->out->dtype, i);
+}
+
+/* whether input k exists and is to get a gradient */
+static inline bool wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
+
+/* Gives element i of input k its gradient: adds or overwrites as the record says.
+ * At most once an element, so that bf16 gradients are rounded once a record. */
+static inline void give(const cgs_record *r, int k, size_t i, double v) {
+    const cgs_tensor *x = r->in[k];
+    if (r->accumulate[k]) v += load(x->grad, x->dtype, i);
+    store(x->grad, x->dtype, i, v);
+}
+
+/* For an input that the result does not depend on, wholly or by definition. */
+static inline void give_nothing(const cgs_record *r, int k) {
+    if (!wants(r, k) || r->accumulate[k]) return;
+    memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
+}
+
+/* Dropout: the factor of element i, 0 or 1 / (1 - p). */
+static inline double keep_factor(uint64_t key, uint64_t i, float p) {
+    return cgs_to_f32(cgs_rng_at(key, i)) >= p ? 1.0 / (1.0 - (double)p) : 0.0;
+}
+
+/* ---- the matrix product, for linear maps and attention -------------------------- */
+
+/* a matrix inside some memory: element (i, j) is p[at + i*row + j*col] */
+typedef struct cgs_ref_matrix {
+    const void *p;
+    cgs_dtype type;
+    size_t at, row, col;
+} cgs_ref_matrix;
+
+static inline cgs_ref_matrix transposed(cgs_ref_matrix m) {
+    return (cgs_ref_matrix){m.p, m.type, m.at, m.col, m.row};
+}
+
+/* where a product goes: element (i, j) is p[at + i*row + j], times scale, plus bias[j] */
+typedef struct cgs_ref_target {
+    void *p;
+    cgs_dtype type;
+    size_t at, row;
+    double scale;
+    const cgs_tensor *bias; /* or NULL */
+    bool add;               /* to what is there */
+} cgs_ref_target;
+
+/* C (M,N) = A (M,K) B (K,N); products and sums in double */
+void cgs_ref_product(cgs_ref_target C, cgs_ref_matrix A, cgs_ref_matrix B, size_t M, size_t N,
+                     size_t K);
+
+/* ---- scratch ---------------------------------------------------------------------- */
+
+/* Bytes that a record's functions find at r->impl; operations do not allocate. */
+size_t cgs_ref_attention_scratch(const cgs_record *r);
+size_t cgs_ref_sigreg_scratch(const cgs_record *r);
+size_t cgs_ref_straighten_scratch(const cgs_record *r);
+size_t cgs_ref_cgs_scratch(const cgs_record *r);
+
+#endif /* CGS_OPS_REF_REF_H */

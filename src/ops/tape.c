@@ -1,0 +1,168 @@
+/* tape.c - a tape's life: create, finish, run forward, run backward, destroy. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/tape_internal.h"
+
+cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act) {
+    cgs_tape *t = calloc(1, sizeof *t);
+    *out = t;
+    if (!t) return cgs_fail(CGS_ENOMEM, "tape: no memory");
+    t->device = d;
+    t->act = act;
+    t->nothing = (cgs_tensor){.name = "nothing", .rank = 1, .dim = {1}};
+    return CGS_OK;
+}
+
+void cgs_tape_destroy(cgs_tape *t) {
+    if (!t) return;
+    const cgs_backend *ops = t->device->ops;
+    for (int i = 0; t->finished && i < t->records; i++) ops->unprepare(t->device, tape_record(t, i));
+    if (t->memory) ops->release(t->device, t->memory);
+    for (int i = 0; i < t->record_room; i++) free(t->record_chunks[i]);
+    for (int i = 0; i < t->node_room; i++) free(t->node_chunks[i]);
+    free(t->record_chunks);
+    free(t->node_chunks);
+    free(t->active);
+    free(t);
+}
+
+cgs_tensor *tape_fail(cgs_tape *t, cgs_status status) {
+    if (t->status == CGS_OK) {
+        t->status = status;
+        snprintf(t->error, sizeof t->error, "%s", cgs_last_error());
+    }
+    return &t->nothing;
+}
+
+/* makes room for one more element of a chunked list */
+static bool grow(void ***chunks, int *room, int count, size_t element) {
+    if (count < *room * TAPE_CHUNK) return true;
+    void **more = realloc(*chunks, (size_t)(*room + 1) * sizeof *more);
+    if (!more) return false;
+    *chunks = more;
+    more[*room] = calloc(TAPE_CHUNK, element);
+    if (!more[*room]) return false;
+    (*room)++;
+    return true;
+}
+
+cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op) {
+    void **chunks = (void **)t->record_chunks;
+    bool ok = grow(&chunks, &t->record_room, t->records, sizeof(cgs_record));
+    t->record_chunks = (cgs_record **)chunks;
+    if (!ok) {
+        tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for record %d", t->records));
+        return NULL;
+    }
+    cgs_record *r = tape_record(t, t->records++);
+    r->op = op;
+    r->step = &t->step;
+    return r;
+}
+
+cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *dim, int producer) {
+    void **chunks = (void **)t->node_chunks;
+    bool ok = grow(&chunks, &t->node_room, t->nodes, sizeof(tape_node));
+    t->node_chunks = (tape_node **)chunks;
+    if (!ok)
+        return tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for tensor %d", t->nodes));
+    tape_node *n = tape_node_at(t, t->nodes++);
+    n->producer = producer;
+    n->tensor.dtype = dtype;
+    n->tensor.rank = rank;
+    for (int i = 0; i < rank; i++) n->tensor.dim[i] = dim[i];
+    return &n->tensor;
+}
+
+cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
+    if (t->status != CGS_OK) return cgs_fail(t->status, "%s", t->error);
+    if (t->finished) return cgs_fail(CGS_EARG, "tape: finished twice");
+    if (loss && (cgs_numel(loss) != 1 || loss->dtype != CGS_F32 || !loss->wants_grad))
+        return cgs_fail(CGS_EARG, "tape: the loss must be one f32 number that depends on "
+                                  "something with a gradient");
+    t->loss = loss;
+    CGS_TRY(tape_plan_memory(t));
+    for (int i = 0; i < t->records; i++) {
+        cgs_status rc = t->device->ops->prepare(t->device, tape_record(t, i));
+        if (rc != CGS_OK) {
+            while (i-- > 0) t->device->ops->unprepare(t->device, tape_record(t, i));
+            return rc;
+        }
+    }
+    t->finished = true;
+    if (loss) {
+        const float one = 1.0f;
+        CGS_TRY(t->device->ops->upload(t->device, loss->grad, &one, sizeof one));
+    }
+    return CGS_OK;
+}
+
+void cgs_tape_forward(cgs_tape *t) {
+    for (int i = 0; i < t->records; i++) {
+        const cgs_record *r = tape_record(t, i);
+        t->device->ops->forward[r->op](t->device, r);
+    }
+}
+
+void cgs_tape_backward(cgs_tape *t) {
+    for (int i = t->records - 1; i >= 0; i--) {
+        const cgs_record *r = tape_record(t, i);
+        if (t->active[i]) t->device->ops->backward[r->op](t->device, r);
+    }
+}
+
+void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
+void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
+size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
+int cgs_tape_records(const cgs_tape *t) { return t->records; }
+const cgs_record *cgs_tape_record(const cgs_tape *t, int i) { return tape_record(t, i); }
+cgs_device *cgs_tape_device(const cgs_tape *t) { return t->device; }
+
+static cgs_status read_any(cgs_tape *t, const cgs_tensor *x, const void *from, float *out) {
+    if (!from) return cgs_fail(CGS_EARG, "tensor %s: nothing to read", x->name ? x->name : "?");
+    size_t n = cgs_numel(x);
+    const cgs_backend *ops = t->device->ops;
+    CGS_TRY(ops->sync(t->device));
+    if (x->dtype == CGS_F32) return ops->download(t->device, out, from, n * 4);
+    /* narrow types land in the tail of the output and widen from the front */
+    unsigned char *tail = (unsigned char *)out + n * (4 - cgs_dtype_size(x->dtype));
+    CGS_TRY(ops->download(t->device, tail, from, cgs_bytes(x)));
+    for (size_t i = 0; i < n; i++) {
+        if (x->dtype == CGS_BF16) {
+            uint16_t h;
+            memcpy(&h, tail + 2 * i, 2);
+            out[i] = cgs_bf16_to_f32(h);
+        } else {
+            out[i] = (float)tail[i];
+        }
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_tensor_read(cgs_tape *t, const cgs_tensor *x, float *out) {
+    return read_any(t, x, x->data, out);
+}
+
+cgs_status cgs_tensor_read_grad(cgs_tape *t, const cgs_tensor *x, float *out) {
+    return read_any(t, x, x->grad, out);
+}
+
+cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values) {
+    size_t n = cgs_numel(x);
+    const cgs_backend *ops = t->device->ops;
+    if (x->dtype == CGS_F32) return ops->upload(t->device, x->data, values, n * 4);
+    unsigned char *narrow = malloc(cgs_bytes(x) ? cgs_bytes(x) : 1);
+    if (!narrow) return cgs_fail(CGS_ENOMEM, "tensor: no memory to convert %zu values", n);
+    for (size_t i = 0; i < n; i++) {
+        if (x->dtype == CGS_BF16) {
+            uint16_t h = cgs_f32_to_bf16(values[i]);
+            memcpy(narrow + 2 * i, &h, 2);
+        } else {
+            narrow[i] = (unsigned char)values[i];
+        }
+    }
+    cgs_status rc = ops->upload(t->device, x->data, narrow, cgs_bytes(x));
+    free(narrow);
+    return rc;
+}

@@ -1,0 +1,62 @@
+/* tape_internal.h - what the files that make up the tape share: recording (record.c),
+ * memory planning (memory.c), running (tape.c). */
+#ifndef CGS_OPS_TAPE_INTERNAL_H
+#define CGS_OPS_TAPE_INTERNAL_H
+
+#include "ops/tape.h"
+
+/* Records and tensors are handed out by address, so they live in chunks that never move. */
+#define TAPE_CHUNK 256
+
+typedef struct tape_node { /* one tensor made by the tape */
+    cgs_tensor tensor;
+    int producer; /* record that writes it, or -1 for an input */
+} tape_node;
+
+struct cgs_tape {
+    cgs_device *device;
+    cgs_dtype act;
+    uint64_t step;
+    bool frozen; /* parameters recorded from now on get no gradient */
+
+    cgs_record **record_chunks;
+    tape_node **node_chunks;
+    int records, nodes, record_room, node_room; /* rooms in chunks */
+
+    bool *active;  /* (records) lies between a wanted gradient and the loss */
+    cgs_tensor *loss;
+    void *memory;  /* everything the tape planned, one block on the device */
+    size_t bytes;
+    bool finished;
+
+    cgs_status status; /* first failure while recording */
+    char error[512];
+    cgs_tensor nothing; /* returned by operations on a failed tape */
+};
+
+static inline cgs_record *tape_record(const cgs_tape *t, int i) {
+    return &t->record_chunks[i / TAPE_CHUNK][i % TAPE_CHUNK];
+}
+static inline tape_node *tape_node_at(const cgs_tape *t, int i) {
+    return &t->node_chunks[i / TAPE_CHUNK][i % TAPE_CHUNK];
+}
+static inline cgs_tensor *tape_root(cgs_tensor *x) {
+    while (x->view_of) x = x->view_of;
+    return x;
+}
+
+/* Appends; NULL (with the tape marked failed) when memory is out. */
+cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op);
+cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *dim, int producer);
+
+/* Marks the tape as failed with the sentence of the thread's last error. */
+cgs_tensor *tape_fail(cgs_tape *t, cgs_status status);
+
+/* Whether backward of an active record reads in[i], and whether it reads its output. */
+bool tape_backward_reads_in(const cgs_record *r, int i);
+bool tape_backward_reads_out(const cgs_record *r);
+
+/* Decides active records and accumulate flags, then plans and allocates memory. */
+cgs_status tape_plan_memory(cgs_tape *t);
+
+#endif /* CGS_OPS_TAPE_INTERNAL_H */
