@@ -66,5 +66,7 @@ cgs_status cgs_policy_begin(cgs_policy *p, cgs_env *e, uint64_t seed, uint64_t e
 void cgs_policy_act(cgs_policy *p, cgs_env *e) { p->cls->act(p, e, e->action); }
 
 bool cgs_policy_over(const cgs_policy *p, const cgs_env *e) {
-    return *e->done || e->steps >= e->cls->limit || (p->cls->over && p->cls->over(p, e));
+    if (*e->done || e->steps >= e->cls->limit) return true;
+    if (p->cls->seeks_goal && e->steps > 0 && *e->success) return true;
+    return p->cls->over && p->cls->over(p, e);
 }

@@ -13,7 +13,8 @@ typedef struct cgs_policy cgs_policy;
 typedef struct cgs_policy_class {
     const char *env; /* environment id, or NULL: any */
     const char *name, *summary;
-    size_t size; /* sizeof the concrete struct */
+    bool seeks_goal; /* heads for the environment's goal and stops there */
+    size_t size;     /* sizeof the concrete struct */
     cgs_status (*begin)(cgs_policy *p, cgs_env *e);
     void (*act)(cgs_policy *p, const cgs_env *e, double *action); /* (action_dim), float32 values */
     bool (*over)(const cgs_policy *p, const cgs_env *e);          /* after a step */

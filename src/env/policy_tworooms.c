@@ -49,17 +49,12 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
     }
 }
 
-static bool over(const cgs_policy *p, const cgs_env *e) {
-    (void)p;
-    return *e->success;
-}
-
 const cgs_policy_class cgs_policy_tworooms_expert = {
     .env = "tworooms",
     .name = "expert",
     .summary = "toward a target in the other room through the door, noise 2 per component",
+    .seeks_goal = true,
     .size = sizeof(cgs_policy),
     .begin = begin,
     .act = act,
-    .over = over,
 };
