@@ -15,7 +15,9 @@ struct cgs_case {
     int n[CGS_CASE_SIZES];
     /* largest |got - want| / (|want| + rms of want) against the reference */
     double tol_f32, tol_bf16;
-    double step; /* of finite differences; 0: not differentiable where it stands */
+    /* the same for gradients against finite differences of this step (0: not
+     * differentiable where it stands), which suffer from the rounding of `out` */
+    double tol_slope, step;
 };
 
 extern const cgs_case cgs_cases[];
