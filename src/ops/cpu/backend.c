@@ -117,20 +117,21 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cpu_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
-    /* a gradient or result of another type, partial sums of the bias, a copy of W */
-    size_t result = n * m > CGS_CPU_ROW_BLOCKS * m ? n * m : CGS_CPU_ROW_BLOCKS * m;
-    CGS_TRY(need_shared(d, (result + k * m) * sizeof(float)));
+    /* copies of x, W and the result in another type, or partial sums of the bias */
+    size_t result = n > CGS_CPU_ROW_BLOCKS ? n * m : CGS_CPU_ROW_BLOCKS * m;
+    CGS_TRY(need_shared(d, (result + n * k + 2 * k * m) * sizeof(float)));
     cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
     cgs_product p = {
         .M = n, .N = m, .K = k, .in = x->dtype, .out = out, .b_transposed = true, .bias = r->in[2]};
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
+    cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         cgs_product dx = {
-            .M = n, .N = k, .K = m, .in = x->dtype, .out = x->dtype, .accumulate = accumulate};
+            .M = n, .N = k, .K = m, .in = type, .out = type, .accumulate = accumulate};
         cgs_product dW = {.M = m,
                           .N = k,
                           .K = n,
-                          .in = x->dtype,
+                          .in = type,
                           .out = CGS_F32,
                           .a_transposed = true,
                           .accumulate = accumulate};

@@ -150,7 +150,7 @@ static void long_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd
 }
 
 /* With M the dropout factors: dv = (P M)^T dout, dP = M (dout v^T),
- * dS = P (dP - rowsum(dout out)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width). */
+ * dS = P (dP - rowsum(P dP)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width). */
 static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
@@ -162,7 +162,6 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
     float *s = vt + h.W * h.Tc;                                 /* (QUERIES,Tc): scores, P M */
     float *ds = s + QUERIES * h.Tc + TILE_M;                    /* (QUERIES,Tc): dP, dS */
     float *dq = ds + QUERIES * h.Tc + TILE_M;                   /* (QUERIES,Wc) */
-    float *keep = dq + QUERIES * h.Wc;                          /* (T) */
     load(q, h.Wc, h.Tr, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
     load(k, h.Wc, h.Tr, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
     load(g, h.Wc, h.Tr, y->grad, y->dtype, h.out, h.all, &h, 1.0f);
@@ -177,25 +176,16 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
         for (size_t i = 0; i < n; i++) {
             float *p = s + i * h.Tc, *dp = ds + i * h.Tc, top = lse[i0 + i];
             size_t mine = visible(r, h.T, i0 + i);
-            const float *out = row_in(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, keep);
-            float sum = dot(g + (i0 + i) * h.Wc, out, h.W);
-            if (r->arg.attention.dropout > 0) {
-                for (size_t j = 0; j < mine; j++) keep[j] = 1;
-                drop_row(r, &h, i0 + i, keep, mine);
-#pragma omp simd
-                for (size_t j = 0; j < mine; j++) {
-                    float e = fast_exp(p[j] - top);
-                    dp[j] = e * (dp[j] * keep[j] - sum);
-                    p[j] = e * keep[j];
-                }
-            } else {
-#pragma omp simd
-                for (size_t j = 0; j < mine; j++) {
-                    float e = fast_exp(p[j] - top);
-                    dp[j] = e * (dp[j] - sum);
-                    p[j] = e;
-                }
+            float sum = 0;
+            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, dp, mine);
+#pragma omp simd reduction(+ : sum)
+            for (size_t j = 0; j < mine; j++) {
+                p[j] = fast_exp(p[j] - top);
+                sum += p[j] * dp[j];
             }
+#pragma omp simd
+            for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
+            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, p, mine);
             for (size_t j = mine; j < h.Tc; j++) p[j] = dp[j] = 0;
         }
         size_t keys = round_up(seen, TILE_M);
@@ -246,25 +236,28 @@ static void short_backward(cgs_device *d, const cgs_record *r, size_t b, size_t 
     size_t n = h.T * h.W;
     float *q = thread_scratch(d), *k = q + n, *v = k + n; /* (T,W) */
     float *dk = v + n, *dv = dk + n;                      /* (T,W) */
-    float *g = dv + n, *out = g + h.W, *dq = out + h.W;   /* (W)   */
+    float *g = dv + n, *dq = g + h.W;                     /* (W) */
     load(q, h.W, h.T, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
     load(k, h.W, h.T, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
     load(v, h.W, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
     memset(dk, 0, 2 * n * sizeof *dk);
     for (size_t i = 0; i < h.T; i++) {
         const float *pg = row_in(y->grad, y->dtype, h.out + i * h.all, h.W, g);
-        float sum = dot(pg, row_in(y->data, y->dtype, h.out + i * h.all, h.W, out), h.W);
-        float keep[SHORT];
+        float p[SHORT], dp[SHORT], sum = 0;
         size_t mine = visible(r, h.T, i);
-        for (size_t j = 0; j < mine; j++) keep[j] = 1;
-        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, keep, mine);
+        for (size_t j = 0; j < mine; j++) {
+            p[j] = fast_exp(dot(q + i * h.W, k + j * h.W, h.W) - lse[i]);
+            dp[j] = dot(pg, v + j * h.W, h.W);
+        }
+        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, dp, mine);
+        for (size_t j = 0; j < mine; j++) sum += p[j] * dp[j];
+        for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
+        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, p, mine);
         memset(dq, 0, h.W * sizeof *dq);
         for (size_t j = 0; j < mine; j++) {
-            float p = fast_exp(dot(q + i * h.W, k + j * h.W, h.W) - lse[i]);
-            float ds = p * (keep[j] * dot(pg, v + j * h.W, h.W) - sum);
-            add_scaled(dv + j * h.W, p * keep[j], pg, h.W);
-            add_scaled(dk + j * h.W, ds, q + i * h.W, h.W);
-            add_scaled(dq, ds * h.scale, k + j * h.W, h.W);
+            add_scaled(dv + j * h.W, p[j], pg, h.W);
+            add_scaled(dk + j * h.W, dp[j], q + i * h.W, h.W);
+            add_scaled(dq, dp[j] * h.scale, k + j * h.W, h.W);
         }
         give_done(r, 0, h.in + i * h.in_row, h.W, dq);
     }

@@ -52,6 +52,7 @@ static void row_back(float *dx, float *dw, float *db, const float *dy, const flo
 #pragma omp simd reduction(+ : sum, dot)
     for (size_t i = 0; i < D; i++) {
         float hat = (x[i] - mean) * rstd, g = dy[i] * w[i];
+        dx[i] = g; /* kept, so that both passes see the same rounding */
         sum += g;
         dot += g * hat;
         dw[i] += dy[i] * hat;
@@ -62,7 +63,7 @@ static void row_back(float *dx, float *dw, float *db, const float *dy, const flo
 #pragma omp simd
     for (size_t i = 0; i < D; i++) {
         float hat = (x[i] - mean) * rstd;
-        dx[i] = rstd * (dy[i] * w[i] - sum - hat * dot);
+        dx[i] = rstd * (dx[i] - sum - hat * dot);
     }
 }
 

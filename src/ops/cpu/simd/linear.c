@@ -1,7 +1,7 @@
 /* linear.c - y = x W^T + b and its three gradients, as matrix products.
  *
- * Products run in the type of x.  Where the result's type differs (latents and losses
- * stay f32 while activations are bf16) its gradient is converted first. */
+ * Forward runs in the type of x.  Backward runs in bf16 when both x and y are bf16 and in
+ * f32 otherwise: where y is f32 (latents and losses) its gradient is not rounded. */
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/simd/simd.h"
 
@@ -15,24 +15,35 @@ static void convert(cgs_device *d, void *to, cgs_dtype to_type, const void *from
     }
 }
 
-/* the weights in the type of x; a copy in scratch only if nobody rounded them before */
-static const void *weights(cgs_device *d, const cgs_record *r, void *scratch) {
+/* the same elements in another type; a copy in *scratch, which moves on, if need be */
+static const void *as_type(cgs_device *d, cgs_dtype to, const void *from, cgs_dtype from_type,
+                           size_t n, float **scratch) {
+    if (to == from_type) return from;
+    void *copy = *scratch;
+    *scratch += n;
+    convert(d, copy, to, from, from_type, n);
+    return copy;
+}
+
+/* W as forward uses it: rounded when x is bf16 */
+static const void *weights(cgs_device *d, const cgs_record *r, cgs_dtype type, float **scratch) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
     if (x->dtype == CGS_F32) return W->data;
-    if (!W->bf16) convert(d, scratch, CGS_BF16, W->data, CGS_F32, cgs_numel(W));
-    return W->bf16 ? W->bf16 : scratch;
+    const void *rounded =
+        W->bf16 ? W->bf16 : as_type(d, CGS_BF16, W->data, CGS_F32, cgs_numel(W), scratch);
+    return as_type(d, type, rounded, CGS_BF16, cgs_numel(W), scratch);
 }
 
 void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_cpu_linear *l = r->impl;
     const cgs_tensor *x = r->in[0], *y = r->out;
     const float *b = r->in[2] ? r->in[2]->data : NULL;
-    size_t n = cgs_numel(y);
-    float *wide = (float *)cgs_cpu_of(d)->shared; /* (n,m) */
-    const void *W = weights(d, r, wide + n);
+    float *scratch = (float *)cgs_cpu_of(d)->shared, *wide = scratch; /* (n,m) */
     bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
+    if (!direct) scratch += cgs_numel(y);
+    const void *W = weights(d, r, x->dtype, &scratch);
     cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b);
-    if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, n);
+    if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 
 /* db = sum of the rows of dy */
@@ -53,18 +64,31 @@ static void bias_back(cgs_device *d, const cgs_record *r, float *part) {
     give_sum(r, 2, part, parts, m, buf);
 }
 
+/* adds or copies an f32 gradient into that of x */
+static void give_all(cgs_device *d, const cgs_record *r, const float *dx) {
+    size_t n = cgs_numel(r->in[0]);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) give_done(r, 0, at, min_size(CHUNK, n - at), dx + at);
+}
+
 void CGS_FN(linear_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_cpu_linear *l = r->impl;
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
-    size_t n = cgs_numel(y);
+    cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
     float *scratch = (float *)cgs_cpu_of(d)->shared;
     if (wants(r, 2)) bias_back(d, r, scratch);
-    const void *dy = y->grad;
-    if (y->dtype != x->dtype) {
-        convert(d, scratch, x->dtype, dy, y->dtype, n);
-        dy = scratch;
+    const void *dy = as_type(d, type, y->grad, y->dtype, cgs_numel(y), &scratch);
+    if (wants(r, 0)) {
+        const void *Wt = weights(d, r, type, &scratch);
+        if (type == x->dtype) {
+            cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, Wt, NULL);
+        } else {
+            cgs_gemm_run(d, l->dx[0], scratch, dy, Wt, NULL);
+            give_all(d, r, scratch);
+        }
     }
-    if (wants(r, 0))
-        cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, weights(d, r, scratch + n), NULL);
-    if (wants(r, 1)) cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, x->data, NULL);
+    if (wants(r, 1)) {
+        const void *xt = as_type(d, type, x->data, x->dtype, cgs_numel(x), &scratch);
+        cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, xt, NULL);
+    }
 }
