@@ -65,7 +65,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* the median rate of RUNS runs, after one that does not count */
-static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds, double *out) {
+static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds,
+                       double *out) {
     double rates[RUNS];
     for (int r = -1; r < RUNS; r++) {
         double count = 0, start = cgs_now(), took;
@@ -80,7 +81,8 @@ static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double s
     return CGS_OK;
 }
 
-static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_bench_fn fn, void *user) {
+static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_bench_fn fn,
+                              void *user) {
     char name[64];
     double value;
     CGS_TRY(rate(b, run_steps, seconds, &value));
