@@ -36,7 +36,8 @@ static inline void put(bytes *b, const void *data, size_t n) {
     b->n += n;
 }
 static inline void put_le(bytes *b, uint64_t v, int n) {
-    for (int i = 0; i < n; i++) put(b, &(unsigned char){(unsigned char)(v >> 8 * i)}, 1);
+    for (int i = 0; i < n; i++)
+        put(b, &(unsigned char){i < 8 ? (unsigned char)(v >> 8 * i) : 0}, 1);
 }
 static inline void put_str(bytes *b, const char *s) { put(b, s, strlen(s)); }
 static inline void drop(bytes *b) {
@@ -49,6 +50,8 @@ static char scratch[64];
 
 static inline int make_scratch(void **state) {
     (void)state;
+    strcpy(scratch, "/dev/shm/cgs-test-XXXXXX"); /* thousands of small files: memory first */
+    if (mkdtemp(scratch)) return 0;
     strcpy(scratch, "/tmp/cgs-test-XXXXXX");
     return mkdtemp(scratch) ? 0 : -1;
 }
