@@ -41,7 +41,8 @@ static cgs_column_spec vector(const char *name, cgs_dtype t, int dim) {
 static void declare_columns(job *j) {
     int64_t side = j->o->side;
     cgs_column_spec *c = j->columns;
-    *c++ = (cgs_column_spec){.name = "pixels", .dtype = CGS_U8, .rank = 3, .shape = {side, side, 3}};
+    *c++ =
+        (cgs_column_spec){.name = "pixels", .dtype = CGS_U8, .rank = 3, .shape = {side, side, 3}};
     *c++ = vector("action", CGS_F32, j->env->action_dim);
     *c++ = vector("state", CGS_F32, j->env->state_dim);
     *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_U8, .rank = 0};
@@ -199,8 +200,8 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     if (o->episodes < 1)
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
     if (o->side < 8 || o->side > CGS_ENV_MAX_SIDE)
-        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d", CGS_ENV_MAX_SIDE,
-                        o->side);
+        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
+                        CGS_ENV_MAX_SIDE, o->side);
 
     double start = cgs_now();
     declare_columns(&j);
