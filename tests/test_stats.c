@@ -79,6 +79,22 @@ static void test_numpy_draws(void **state) {
     }
 }
 
+/* ranges so large that many draws are rejected */
+static void test_numpy_rejection(void **state) {
+    (void)state;
+    static const uint64_t narrow[] = {267752861, 2321868146, 1299045707, 2092104087, 604408607,
+                                      282532043, 1579436936, 2926867055, 2152431831, 1539679719};
+    static const uint64_t wide[] = {UINT64_C(4154077065378586297), UINT64_C(3420008128027789334),
+                                    UINT64_C(5938607544058144518), UINT64_C(7588636456839696479),
+                                    UINT64_C(588610295420051415),  UINT64_C(7633550208585727291)};
+    cgs_numpy_rng r = cgs_numpy_rng_create(42);
+    for (int i = 0; i < COUNT(narrow); i++)
+        assert_true(cgs_numpy_bounded(&r, 3000000000) == narrow[i]);
+    for (int i = 0; i < COUNT(wide); i++)
+        assert_true(cgs_numpy_bounded(&r, (UINT64_C(1) << 63) + 5) == wide[i]);
+    assert_int_equal((int)cgs_numpy_bounded(&r, 99), 12);
+}
+
 static void test_numpy_permutation(void **state) {
     (void)state;
     static const int64_t ten[] = {5, 6, 0, 7, 3, 2, 4, 9, 1, 8};
@@ -554,6 +570,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numpy_raw),
         cmocka_unit_test(test_numpy_draws),
+        cmocka_unit_test(test_numpy_rejection),
         cmocka_unit_test(test_numpy_permutation),
         cmocka_unit_test(test_numpy_choice),
         cmocka_unit_test(test_starts_published),
