@@ -5,6 +5,9 @@
 #include "cli/options.h"
 
 #define CGS_VERBS(X) \
+    X(envs)          \
+    X(replay)        \
+    X(collect)       \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;

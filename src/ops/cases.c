@@ -230,6 +230,7 @@ const cgs_case cgs_cases[] = {
     CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, far",   {3, 37, CGS_GELU, 40},             1e-5,  1e-2,  1e-4, H),
     CASE(activation, "silu",        {192, 768, CGS_SILU, 4},           1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "silu, odd",   {5, 9, CGS_SILU, 4},               1e-5,  1e-2,  1e-4, H),
     CASE(activation, "silu, far",   {3, 37, CGS_SILU, 200},            1e-5,  1e-2,  1e-4, H),
     CASE_BY(activation, "relu", build_relu, {96, 512},                 1e-6,  1e-2,  1e-4, H),
     CASE(activation, "single",      {1, 1, CGS_GELU, 1},               1e-5,  1e-2,  1e-4, H),
