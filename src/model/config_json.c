@@ -57,6 +57,12 @@ static const struct {
 };
 #define ENCODER_COUNT ((int)(sizeof ENCODERS / sizeof ENCODERS[0]))
 
+/* keys of the encoder that a name stands for, and that may be given beside it instead */
+static bool named_size(const char *key) {
+    return !strcmp(key, "hidden_size") || !strcmp(key, "num_hidden_layers") ||
+           !strcmp(key, "num_attention_heads") || !strcmp(key, "intermediate_size");
+}
+
 /* ---- the card's fields ------------------------------------------------------------- */
 
 typedef enum card_kind { CARD_TEXT, CARD_REAL, CARD_WHOLE, CARD_SEED } card_kind;
@@ -101,29 +107,54 @@ static double size_of(const cgs_lewm_config *c, const char *key) {
     return strtod(text, NULL);
 }
 
-static bool named_encoder(const cgs_lewm_config *c, int i) {
-    return c->width == ENCODERS[i].width && c->encoder_layers == ENCODERS[i].layers &&
-           c->encoder_heads == ENCODERS[i].heads && c->encoder_mlp == ENCODERS[i].mlp;
+static const char *encoder_name(const cgs_lewm_config *c) {
+    for (int i = 0; i < ENCODER_COUNT; i++)
+        if (c->width == ENCODERS[i].width && c->encoder_layers == ENCODERS[i].layers &&
+            c->encoder_heads == ENCODERS[i].heads && c->encoder_mlp == ENCODERS[i].mlp)
+            return ENCODERS[i].name;
+    return NULL;
+}
+
+/* the classes that upstream builds its sections with */
+static const struct {
+    const char *section, *target;
+} TARGETS[] = {
+    {"encoder", "stable_pretraining.backbone.utils.vit_hf"},
+    {"predictor", "stable_worldmodel.wm.lewm.module.Predictor"},
+    {"action_encoder", "stable_worldmodel.wm.lewm.module.Embedder"},
+    {"projector", "stable_worldmodel.wm.lewm.module.MLP"},
+    {"pred_proj", "stable_worldmodel.wm.lewm.module.MLP"},
+};
+
+static bool write_norm(cJSON *section) {
+    cJSON *norm = cJSON_AddObjectToObject(section, "norm_fn");
+    return norm && cJSON_AddStringToObject(norm, "_target_", "torch.nn.BatchNorm1d") &&
+           cJSON_AddBoolToObject(norm, "_partial_", true);
+}
+
+static bool write_section(cJSON *to, const char *name, const cgs_lewm_config *c) {
+    const char *encoder = strcmp(name, "encoder") ? NULL : encoder_name(c);
+    bool ok = !encoder || cJSON_AddStringToObject(to, "size", encoder);
+    for (int i = 0; ok && i < UPSTREAM_COUNT; i++)
+        if (!strcmp(UPSTREAM[i].section, name) && !(encoder && named_size(UPSTREAM[i].key)))
+            ok = cJSON_AddNumberToObject(to, UPSTREAM[i].key, size_of(c, UPSTREAM[i].size));
+    if (ok && !strcmp(name, "encoder"))
+        ok = cJSON_AddBoolToObject(to, "pretrained", false) &&
+             cJSON_AddBoolToObject(to, "use_mask_token", false);
+    if (ok && !strcmp(name, "predictor")) ok = cJSON_AddNumberToObject(to, "emb_dropout", 0);
+    if (ok && !strcmp(name, "action_encoder") && c->action_hidden % c->width == 0)
+        ok = cJSON_AddNumberToObject(to, "mlp_scale", c->action_hidden / c->width);
+    if (ok && (!strcmp(name, "projector") || !strcmp(name, "pred_proj"))) ok = write_norm(to);
+    return ok;
 }
 
 static bool write_upstream(cJSON *root, const cgs_lewm_config *c) {
-    bool ok = true;
-    for (int i = 0; ok && i < UPSTREAM_COUNT; i++) {
-        cJSON *section = cJSON_GetObjectItemCaseSensitive(root, UPSTREAM[i].section);
-        if (!section) section = cJSON_AddObjectToObject(root, UPSTREAM[i].section);
-        ok = section &&
-             cJSON_AddNumberToObject(section, UPSTREAM[i].key, size_of(c, UPSTREAM[i].size));
+    bool ok = cJSON_AddStringToObject(root, "_target_", "stable_worldmodel.wm.lewm.LeWM");
+    for (size_t i = 0; ok && i < sizeof TARGETS / sizeof TARGETS[0]; i++) {
+        cJSON *section = cJSON_AddObjectToObject(root, TARGETS[i].section);
+        ok = section && cJSON_AddStringToObject(section, "_target_", TARGETS[i].target) &&
+             write_section(section, TARGETS[i].section, c);
     }
-    cJSON *encoder = cJSON_GetObjectItemCaseSensitive(root, "encoder");
-    for (int i = 0; ok && i < ENCODER_COUNT; i++)
-        if (named_encoder(c, i)) ok = cJSON_AddStringToObject(encoder, "size", ENCODERS[i].name);
-    ok = ok && cJSON_AddBoolToObject(encoder, "pretrained", false) &&
-         cJSON_AddBoolToObject(encoder, "use_mask_token", false);
-    ok = ok && cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(root, "predictor"),
-                                       "emb_dropout", 0);
-    if (ok && c->action_hidden % c->width == 0)
-        ok = cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(root, "action_encoder"),
-                                     "mlp_scale", c->action_hidden / c->width);
     return ok;
 }
 
@@ -181,16 +212,28 @@ static cgs_status claim(cgs_sizes *s, const char *size, const cJSON *v, double s
     return cgs_sizes_claim(s, size, v->valuedouble * scale, what);
 }
 
-static cgs_status read_named_encoder(cgs_sizes *s, const cJSON *v, const char *what) {
+/* A name stands for four sizes, except those that are given beside it. */
+static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJSON *v,
+                                    const char *what) {
     if (!cJSON_IsString(v)) return not_a(what, "the name of a size");
-    for (int i = 0; i < ENCODER_COUNT; i++) {
-        if (strcmp(v->valuestring, ENCODERS[i].name) != 0) continue;
-        CGS_TRY(cgs_sizes_claim(s, "model.width", ENCODERS[i].width, what));
-        CGS_TRY(cgs_sizes_claim(s, "model.encoder.layers", ENCODERS[i].layers, what));
-        CGS_TRY(cgs_sizes_claim(s, "model.encoder.heads", ENCODERS[i].heads, what));
-        return cgs_sizes_claim(s, "model.encoder.mlp", ENCODERS[i].mlp, what);
-    }
-    return cgs_fail(CGS_EFORMAT, "%s: no encoder is called \"%.40s\"", what, v->valuestring);
+    int hit = -1;
+    for (int i = 0; i < ENCODER_COUNT; i++)
+        if (!strcmp(v->valuestring, ENCODERS[i].name)) hit = i;
+    if (hit < 0)
+        return cgs_fail(CGS_EFORMAT, "%s: no encoder is called \"%.40s\"", what, v->valuestring);
+    const struct {
+        const char *key, *size;
+        int value;
+    } meant[] = {
+        {"hidden_size", "model.width", ENCODERS[hit].width},
+        {"num_hidden_layers", "model.encoder.layers", ENCODERS[hit].layers},
+        {"num_attention_heads", "model.encoder.heads", ENCODERS[hit].heads},
+        {"intermediate_size", "model.encoder.mlp", ENCODERS[hit].mlp},
+    };
+    for (int i = 0; i < 4; i++)
+        if (!cJSON_HasObjectItem(encoder, meant[i].key))
+            CGS_TRY(cgs_sizes_claim(s, meant[i].size, meant[i].value, what));
+    return CGS_OK;
 }
 
 /* Other members (norm_fn, pretrained, ...) say nothing about sizes and are passed over. */
@@ -201,9 +244,12 @@ static cgs_status read_upstream(cgs_sizes *s, const cJSON *section, const char *
         if (v->string[0] == '_') continue;
         snprintf(what, sizeof what, "%s: %s.%.40s", file, section->string, v->string);
         if (!strcmp(section->string, "encoder") && !strcmp(v->string, "size"))
-            CGS_TRY(read_named_encoder(s, v, what));
+            CGS_TRY(read_encoder_name(s, section, v, what));
         if (!strcmp(section->string, "action_encoder") && !strcmp(v->string, "mlp_scale"))
             CGS_TRY(claim(s, "model.action.hidden", v, s->config.width, what));
+        if (!strcmp(section->string, "predictor") && !strcmp(v->string, "emb_dropout") &&
+            (!cJSON_IsNumber(v) || v->valuedouble != 0))
+            return not_a(what, "0, there is no dropout on embeddings");
         for (int i = 0; i < UPSTREAM_COUNT; i++)
             if (!strcmp(section->string, UPSTREAM[i].section) &&
                 !strcmp(v->string, UPSTREAM[i].key))
