@@ -9,7 +9,11 @@
     X(replay)        \
     X(collect)       \
     X(train)         \
-    X(info)
+    X(import)        \
+    X(export)        \
+    X(info)          \
+    X(encode)        \
+    X(rollout)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;
 CGS_VERBS(DECLARE)
