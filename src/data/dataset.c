@@ -233,8 +233,9 @@ static cgs_status check_episodes(const cgs_dataset *d, const int64_t *offset, co
             rc = cgs_fail(CGS_EFORMAT, "episode %d has %" PRId64 " rows", e, length[e]);
         else if (offset[e] < 0 || offset[e] > rows || length[e] > rows - offset[e])
             rc = cgs_fail(CGS_EFORMAT,
-                          "episode %d lies at rows %" PRId64 " to %" PRId64 ", there are %" PRId64,
-                          e, offset[e], offset[e] + length[e] - 1, rows);
+                          "episode %d has %" PRId64 " rows from row %" PRId64
+                          " on, there are %" PRId64,
+                          e, length[e], offset[e], rows);
         spans[e] = (span){offset[e], length[e], e};
     }
     if (rc == CGS_OK) qsort(spans, (size_t)episodes, sizeof *spans, by_offset);
