@@ -81,6 +81,8 @@ static message event(double wall_time, int64_t step) {
 }
 
 static cgs_status put_record(cgs_events *e, const message *m) {
+    /* behind half a record no reader would find the next one */
+    if (ferror(e->f)) return cgs_fail(CGS_EIO, "%s: an earlier write failed", e->path);
     unsigned char head[12], tail[4];
     store(head, m->n, 8);
     store(head + 8, masked_crc(head, 8), 4);
@@ -164,6 +166,7 @@ const char *cgs_events_path(const cgs_events *e) { return e->path; }
 cgs_status cgs_events_close(cgs_events *e) {
     if (!e) return CGS_OK;
     cgs_status rc = CGS_OK;
+    if (ferror(e->f)) rc = cgs_fail(CGS_EIO, "%s: an earlier write failed", e->path);
     if (fclose(e->f) != 0) rc = cgs_fail(CGS_EIO, "%s: %s", e->path, strerror(errno));
     free(e);
     return rc;

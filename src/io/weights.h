@@ -93,7 +93,7 @@ cgs_status cgs_weights_read(const cgs_weight *e, void *out);
  * becomes 0 or 1.  Element types that are not in the list above are refused. */
 cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out);
 
-/* The shape as text, "[192,3,14,14]", into a buffer of at least 160 bytes. */
+/* The shape as text: "[192,3,14,14]".  Returns its buffer. */
 #define CGS_SHAPE_TEXT 192
 const char *cgs_weights_shape(const cgs_weight *e, char text[CGS_SHAPE_TEXT]);
 

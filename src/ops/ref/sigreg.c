@@ -8,13 +8,21 @@
  * A is drawn, not learned, and gets no gradient. */
 #include "ops/ref/ref.h"
 
-enum { KNOTS = 17 };
+enum { KNOTS = CGS_SIGREG_KNOTS };
 
-static double knot(int k) { return 3.0 * k / (KNOTS - 1); }
-static double phi(int k) { return exp(-knot(k) * knot(k) / 2); }
-static double weight(int k) {
-    double step = 3.0 / (KNOTS - 1), trapezoid = k == 0 || k == KNOTS - 1 ? step / 2 : step;
-    return 2 * trapezoid * phi(k);
+typedef struct rule {
+    double t[KNOTS], phi[KNOTS], w[KNOTS];
+} rule;
+
+static rule trapezoid(void) {
+    rule q;
+    double step = 3.0 / (KNOTS - 1);
+    for (int k = 0; k < KNOTS; k++) {
+        q.t[k] = step * k;
+        q.phi[k] = exp(-q.t[k] * q.t[k] / 2);
+        q.w[k] = 2 * (k == 0 || k == KNOTS - 1 ? step / 2 : step) * q.phi[k];
+    }
+    return q;
 }
 
 size_t cgs_ref_sigreg_scratch(const cgs_record *r) {
@@ -32,6 +40,7 @@ static double project(const cgs_record *r, size_t row, size_t p) {
 
 void cgs_ref_sigreg_forward(const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
+    rule q = trapezoid();
     double loss = 0;
     for (size_t t = 0; t < T; t++)
         for (size_t p = 0; p < P; p++) {
@@ -39,14 +48,14 @@ void cgs_ref_sigreg_forward(const cgs_record *r) {
             for (size_t b = 0; b < B; b++) {
                 double y = project(r, b * T + t, p);
                 for (int k = 0; k < KNOTS; k++) {
-                    C[k] += cos(knot(k) * y) / (double)B;
-                    S[k] += sin(knot(k) * y) / (double)B;
+                    C[k] += cos(q.t[k] * y) / (double)B;
+                    S[k] += sin(q.t[k] * y) / (double)B;
                 }
             }
             for (int k = 0; k < KNOTS; k++) {
                 size_t at = (t * P + p) * 2 * KNOTS + (size_t)k;
-                double c = C[k] - phi(k);
-                loss += weight(k) * (c * c + S[k] * S[k]);
+                double c = C[k] - q.phi[k];
+                loss += q.w[k] * (c * c + S[k] * S[k]);
                 set(r->saved[0], at, C[k]);
                 set(r->saved[0], at + KNOTS, S[k]);
             }
@@ -58,6 +67,7 @@ void cgs_ref_sigreg_backward(const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
     size_t D = (size_t)cgs_cols(r->in[0]);
     double *dz = r->impl; /* (D) */
+    rule q = trapezoid();
     give_nothing(r, 1);
     if (!wants(r, 0)) return;
     for (size_t row = 0; row < B * T; row++) {
@@ -68,8 +78,7 @@ void cgs_ref_sigreg_backward(const cgs_record *r) {
             for (int k = 0; k < KNOTS; k++) {
                 double C = get(r->saved[0], at + (size_t)k);
                 double S = get(r->saved[0], at + KNOTS + (size_t)k);
-                dy +=
-                    weight(k) * knot(k) * (S * cos(knot(k) * y) - (C - phi(k)) * sin(knot(k) * y));
+                dy += q.w[k] * q.t[k] * (S * cos(q.t[k] * y) - (C - q.phi[k]) * sin(q.t[k] * y));
             }
             dy *= 2.0 / (double)(T * P);
             for (size_t d = 0; d < D; d++) dz[d] += dy * get(r->in[1], p * D + d);

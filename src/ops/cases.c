@@ -1,0 +1,296 @@
+/* cases.c - the list of cases and how each is built from its sizes.
+ *
+ * Element types follow the models: products, norms and attention give activations of
+ * the tape's type (act); the residual stream, latents and losses are f32 always. */
+#include "ops/cases.h"
+
+#define DIM(...)                                                                                   \
+    (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (const int[]) { __VA_ARGS__ }
+
+/* values in [-range, range) */
+static cgs_tensor *input(cgs_trial *t, const char *name, cgs_dtype type, float range, int rank,
+                         const int *dim) {
+    return cgs_trial_input(t, name, type, -range, range, CGS_FILL_UNIFORM, rank, dim);
+}
+
+static cgs_tensor *build_patchify(cgs_trial *t, const int *n) { /* frames, size, patch */
+    const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
+    cgs_tensor *x =
+        cgs_trial_constant(t, "frames", CGS_U8, 0, 0, CGS_FILL_BYTES, DIM(n[0], n[1], n[1], 3));
+    return cgs_patchify(t->tape, x, n[2], mean, std);
+}
+
+static cgs_tensor *build_linear(cgs_trial *t, const int *n) { /* rows, k, m, bias, f32 result */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
+    cgs_tensor *b = n[3] ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])) : NULL;
+    return n[4] ? cgs_linear_f32(t->tape, x, W, b) : cgs_linear(t->tape, x, W, b);
+}
+
+static cgs_tensor *build_linear_f32(cgs_trial *t, const int *n) { /* an f32 x at any precision */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
+    cgs_tensor *b = n[3] ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])) : NULL;
+    return n[4] ? cgs_linear_f32(t->tape, x, W, b) : cgs_linear(t->tape, x, W, b);
+}
+
+static cgs_tensor *build_tokens(cgs_trial *t, const int *n) { /* frames, patches, width */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0] * n[1], n[2]));
+    cgs_tensor *cls = cgs_trial_parameter(t, "cls", -1, 1, DIM(n[2]));
+    cgs_tensor *pos = cgs_trial_parameter(t, "pos", -1, 1, DIM(n[1] + 1, n[2]));
+    return cgs_tokens(t->tape, x, cls, pos);
+}
+
+static cgs_tensor *build_add_pos(cgs_trial *t, const int *n) { /* B, T, D, rows of the table */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2]));
+    return cgs_add_pos(t->tape, x, cgs_trial_parameter(t, "pos", -1, 1, DIM(n[3], n[2])));
+}
+
+static cgs_tensor *build_add(cgs_trial *t, const int *n) { /* rows, cols, x f32 */
+    cgs_tensor *x = input(t, "x", n[2] ? CGS_F32 : t->act, 1, DIM(n[0], n[1]));
+    return cgs_add(t->tape, x, input(t, "y", t->act, 1, DIM(n[0], n[1])));
+}
+
+static cgs_tensor *build_add_self(cgs_trial *t, const int *n) {
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
+    return cgs_add(t->tape, x, x);
+}
+
+static cgs_tensor *build_layernorm(cgs_trial *t, const int *n) { /* rows, D, affine, x f32, -eps */
+    float eps = 1;
+    for (int i = 0; i < n[4]; i++) eps /= 10;
+    cgs_tensor *x = input(t, "x", n[3] ? CGS_F32 : t->act, 2, DIM(n[0], n[1]));
+    cgs_tensor *w = n[2] ? cgs_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[1])) : NULL;
+    cgs_tensor *b = n[2] ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[1])) : NULL;
+    return cgs_layernorm(t->tape, x, w, b, eps);
+}
+
+static cgs_tensor *build_modulate(cgs_trial *t, const int *n) { /* B T D, Tm C t0, shift scale */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
+    return cgs_modulate(t->tape, x, m, n[6], n[7], n[5]);
+}
+
+static cgs_tensor *build_gate_add(cgs_trial *t, const int *n) { /* B T D, Tm C t0, gate */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *y = input(t, "y", t->act, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
+    return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
+}
+
+static cgs_tensor *build_attention(cgs_trial *t, const int *n) {
+    /* B, T, heads, width, causal, block, dropout in per cent */
+    cgs_tensor *x = input(t, "qkv", t->act, 2, DIM(n[0], n[1], 3 * n[2] * n[3]));
+    return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
+}
+
+static cgs_tensor *build_activation(cgs_trial *t, const int *n) { /* rows, cols, kind, range */
+    cgs_tensor *x = input(t, "x", t->act, (float)n[3], DIM(n[0], n[1]));
+    return cgs_activate(t->tape, x, (cgs_activation)n[2]);
+}
+
+static cgs_tensor *build_relu(cgs_trial *t, const int *n) { /* away from its corner */
+    cgs_tensor *x = cgs_trial_input(t, "x", t->act, 0.25f, 2, CGS_FILL_AWAY, DIM(n[0], n[1]));
+    return cgs_activate(t->tape, x, CGS_RELU);
+}
+
+static cgs_tensor *build_dropout(cgs_trial *t, const int *n) { /* rows, cols, p in per cent */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
+    return cgs_dropout(t->tape, x, (float)n[2] / 100, 78);
+}
+
+static cgs_tensor *build_batchnorm(cgs_trial *t, const int *n) { /* rows, C, training */
+    cgs_tensor *x = input(t, "x", t->act, 2, DIM(n[0], n[1]));
+    cgs_tensor *w = cgs_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[1]));
+    cgs_tensor *b = cgs_trial_parameter(t, "b", -1, 1, DIM(n[1]));
+    cgs_tensor *mean = cgs_trial_state(t, "running mean", -1, 1, DIM(n[1]));
+    cgs_tensor *var = cgs_trial_state(t, "running var", 0.5f, 2, DIM(n[1]));
+    return cgs_batchnorm(t->tape, x, w, b, mean, var, n[2]);
+}
+
+static cgs_tensor *build_take(cgs_trial *t, const int *n) { /* B, T, D, t0, steps, f32 */
+    cgs_tensor *x = input(t, "x", n[5] ? CGS_F32 : t->act, 1, DIM(n[0], n[1], n[2]));
+    return cgs_take(t->tape, x, n[3], n[4]);
+}
+
+static cgs_tensor *build_join(cgs_trial *t, const int *n) { /* B, T, U, D, f32 */
+    cgs_dtype type = n[4] ? CGS_F32 : t->act;
+    cgs_tensor *x = input(t, "x", type, 1, DIM(n[0], n[1], n[3]));
+    return cgs_join(t->tape, x, input(t, "y", type, 1, DIM(n[0], n[2], n[3])));
+}
+
+static cgs_tensor *build_repeat(cgs_trial *t, const int *n) { /* B, T, D, times, f32 */
+    cgs_tensor *x = input(t, "x", n[4] ? CGS_F32 : t->act, 1, DIM(n[0], n[1], n[2]));
+    return cgs_repeat(t->tape, x, n[3]);
+}
+
+static cgs_tensor *build_mse(cgs_trial *t, const int *n) { /* rows, cols */
+    cgs_tensor *a = input(t, "a", CGS_F32, 1, DIM(n[0], n[1]));
+    return cgs_mse(t->tape, a, input(t, "b", CGS_F32, 1, DIM(n[0], n[1])));
+}
+
+static cgs_tensor *build_sqdist(cgs_trial *t, const int *n) { /* E, K, D */
+    cgs_tensor *a = input(t, "a", CGS_F32, 1, DIM(n[0] * n[1], n[2]));
+    return cgs_sqdist(t->tape, a, input(t, "b", CGS_F32, 1, DIM(n[0], n[2])));
+}
+
+static cgs_tensor *build_directions(cgs_trial *t, const int *n) { /* P, D */
+    return cgs_directions(t->tape, n[0], n[1], 79);
+}
+
+static cgs_tensor *build_sigreg(cgs_trial *t, const int *n) { /* B, T, D, P */
+    cgs_tensor *z = input(t, "z", CGS_F32, 2, DIM(n[0], n[1], n[2]));
+    return cgs_sigreg(t->tape, z, cgs_directions(t->tape, n[3], n[2], 80));
+}
+
+static cgs_tensor *build_straighten(cgs_trial *t, const int *n) { /* B, T, D, values 0 or 1 */
+    cgs_tensor *z = cgs_trial_input(t, "z", CGS_F32, n[3] ? 0 : -1, 1,
+                                    n[3] ? CGS_FILL_COIN : CGS_FILL_UNIFORM, DIM(n[0], n[1], n[2]));
+    return cgs_straighten(t->tape, z);
+}
+
+static cgs_tensor *build_cgs(cgs_trial *t, const int *n) {
+    /* B, N, D, R, mask, per window, values 0 or 1 */
+    cgs_fill fill = n[6] ? CGS_FILL_COIN : CGS_FILL_UNIFORM;
+    float low = n[6] ? 0 : -1;
+    cgs_tensor *z = cgs_trial_input(t, "z", CGS_F32, low, 1, fill, DIM(n[0], n[1] + 1, n[2]));
+    cgs_tensor *r = cgs_trial_constant(t, "r", CGS_F32, low, 1, fill, DIM(n[0], n[1], n[3]));
+    cgs_tensor *mask =
+        n[4] ? cgs_trial_constant(t, "mask", CGS_F32, 0, 1, CGS_FILL_COIN, DIM(n[0], n[1])) : NULL;
+    return cgs_match_geometry(t->tape, z, r, mask, n[5]);
+}
+
+static cgs_tensor *build_weighted_sum(cgs_trial *t, const int *n) { /* terms */
+    static const char *const names[] = {"s1", "s2", "s3", "s4", "s5"};
+    cgs_tensor *w = cgs_trial_constant(t, "w", CGS_F32, -1, 1, CGS_FILL_UNIFORM, DIM(n[0])), *s[5];
+    for (int i = 0; i < n[0]; i++) s[i] = input(t, names[i], CGS_F32, 1, DIM(1));
+    return cgs_weighted_sum(t->tape, w, s, n[0]);
+}
+
+/* clang-format off */
+#define CASE(op, variant, ...) {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__}
+#define CASE_BY(op, variant, build, ...) {#op "/" variant, CGS_OP_##op, build, __VA_ARGS__}
+#define H (1.0 / 64)
+
+const cgs_case cgs_cases[] = {
+    /*                                sizes                            f32    bf16   slope step */
+    CASE(patchify, "typical",       {2, 224, 14},                      1e-6,  1e-2,  0,    0),
+    CASE(patchify, "odd",           {3, 15, 5},                        1e-6,  1e-2,  0,    0),
+    CASE(patchify, "single",        {1, 1, 1},                         1e-6,  1e-2,  0,    0),
+
+    CASE(linear, "typical",         {514, 192, 768, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "qkv",             {192, 192, 3072},                  1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "patches",         {512, 588, 192, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "latent",          {64, 2048, 192, 1, 1},             1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "odd",             {7, 13, 5, 1},                     1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "odd, no bias",    {3, 65, 67, 0, 1},                 1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "row",             {1, 33, 9, 1},                     1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "single",          {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
+    CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
+    CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
+
+    CASE(tokens, "typical",         {4, 256, 192},                     1e-5,  1e-2,  1e-4, H),
+    CASE(tokens, "odd",             {3, 5, 7},                         1e-5,  1e-2,  1e-4, H),
+    CASE(tokens, "single",          {1, 1, 1},                         1e-5,  1e-2,  1e-4, H),
+
+    CASE(add_pos, "typical",        {64, 3, 192, 3},                   1e-5,  1e-5,  1e-4, H),
+    CASE(add_pos, "long table",     {5, 2, 7, 4},                      1e-5,  1e-5,  1e-4, H),
+    CASE(add_pos, "single",         {1, 1, 1, 1},                      1e-5,  1e-5,  1e-4, H),
+
+    CASE(add, "residual",           {514, 192, 1},                     1e-6,  1e-2,  1e-4, H),
+    CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
+    CASE_BY(add, "itself", build_add_self, {5, 9},                     1e-6,  1e-2,  1e-4, H),
+    CASE(add, "single",             {1, 1, 1},                         1e-6,  1e-2,  1e-4, H),
+
+    CASE(layernorm, "encoder",      {514, 192, 1, 1, 12},              1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "plain",        {192, 192, 0, 1, 6},               1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "inner",        {192, 192, 1, 0, 5},               1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+
+    CASE(modulate, "typical",       {64, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),
+    CASE(modulate, "odd",           {2, 2, 5, 4, 17, 1, 11, 2},        1e-5,  1e-2,  1e-4, H),
+    CASE(modulate, "single",        {1, 1, 1, 1, 2, 0, 1, 0},          1e-5,  1e-2,  1e-4, H),
+
+    CASE(gate_add, "typical",       {64, 3, 192, 3, 1152, 0, 384},     1e-5,  1e-2,  1e-4, H),
+    CASE(gate_add, "odd",           {2, 2, 5, 4, 17, 2, 9},            1e-5,  1e-2,  1e-4, H),
+    CASE(gate_add, "single",        {1, 1, 1, 1, 1, 0, 0},             1e-5,  1e-2,  1e-4, H),
+
+    /* backward may read the rounded result: rowsum(P dP) = dout . out.  That is noise of
+     * about 4e-2 where the true gradient is 0, at tokens that see only themselves. */
+    CASE(attention, "encoder",      {2, 257, 3, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "predictor",    {64, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
+    CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "odd, causal",  {3, 7, 2, 5, 1, 1, 0},             1e-5,  4e-2,  1e-4, H),
+    CASE(attention, "odd, frames",  {2, 8, 3, 7, 1, 3, 20},            1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
+
+    CASE(activation, "gelu",        {514, 768, CGS_GELU, 4},           1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "gelu, far",   {3, 37, CGS_GELU, 40},             1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "silu",        {192, 768, CGS_SILU, 4},           1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "silu, odd",   {5, 9, CGS_SILU, 4},               1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "silu, far",   {3, 37, CGS_SILU, 200},            1e-5,  1e-2,  1e-4, H),
+    CASE_BY(activation, "relu", build_relu, {96, 512},                 1e-6,  1e-2,  1e-4, H),
+    CASE(activation, "single",      {1, 1, CGS_GELU, 1},               1e-5,  1e-2,  1e-4, H),
+
+    CASE(dropout, "typical",        {192, 2048, 10},                   1e-6,  1e-2,  1e-4, H),
+    CASE(dropout, "odd",            {7, 13, 50},                       1e-6,  1e-2,  1e-4, H),
+    CASE(dropout, "single",         {1, 1, 10},                        1e-6,  1e-2,  1e-4, H),
+
+    CASE(batchnorm, "training",     {512, 2048, 1},                    1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "running",      {512, 2048, 0},                    1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "odd",          {7, 13, 1},                        1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "odd, running", {5, 3, 0},                         1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "row, running", {1, 9, 0},                         1e-5,  1e-2,  1e-4, H),
+
+    CASE(take, "typical",           {64, 4, 192, 1, 3, 1},             1e-6,  1e-2,  1e-4, H),
+    CASE(take, "class token",       {4, 257, 192, 0, 1},               1e-6,  1e-2,  1e-4, H),
+    CASE(take, "odd",               {3, 5, 7, 2, 2},                   1e-6,  1e-2,  1e-4, H),
+    CASE(take, "single",            {1, 2, 1, 1, 1},                   1e-6,  1e-2,  1e-4, H),
+
+    CASE(join, "typical",           {64, 2, 1, 192, 1},                1e-6,  1e-2,  1e-4, H),
+    CASE(join, "odd",               {3, 2, 5, 7},                      1e-6,  1e-2,  1e-4, H),
+    CASE(join, "single",            {1, 1, 1, 1},                      1e-6,  1e-2,  1e-4, H),
+
+    CASE(repeat, "typical",         {4, 3, 192, 64, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(repeat, "odd",             {3, 2, 7, 5},                      1e-5,  1e-2,  1e-4, H),
+    CASE(repeat, "single",          {1, 1, 1, 2},                      1e-5,  1e-2,  1e-4, H),
+
+    CASE(mse, "typical",            {384, 192},                        1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(mse, "odd",                {7, 13},                           1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(mse, "single",             {1, 1},                            1e-5,  1e-5,  1e-3, 4 * H),
+
+    CASE(sqdist, "typical",         {4, 128, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sqdist, "odd",             {3, 5, 7},                         1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sqdist, "single",          {1, 1, 1},                         1e-5,  1e-5,  1e-3, 4 * H),
+
+    CASE(directions, "typical",     {1024, 192},                       1e-6,  1e-6,  0,    0),
+    CASE(directions, "odd",         {3, 7},                            1e-6,  1e-6,  0,    0),
+    CASE(directions, "single",      {1, 1},                            1e-6,  1e-6,  0,    0),
+
+    CASE(sigreg, "typical",         {32, 4, 192, 128},                 1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sigreg, "odd",             {5, 3, 7, 11},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sigreg, "single",          {1, 1, 1, 1},                      1e-5,  1e-5,  1e-3, 4 * H),
+
+    CASE(straighten, "typical",     {128, 4, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(straighten, "odd",         {5, 6, 7},                         1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(straighten, "still",       {40, 5, 2, 1},                     1e-5,  1e-5,  0,    0),
+
+    CASE(cgs, "typical",            {128, 3, 192, 10},                 1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "masked",             {64, 3, 192, 15, 1},               1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "per window",         {64, 3, 192, 15, 1, 1},            1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "odd",                {5, 4, 7, 3, 1, 0},                1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(cgs, "odd, per window",    {5, 4, 7, 3, 1, 1},                1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(cgs, "still",              {40, 3, 2, 2, 1, 0, 1},            1e-5,  1e-5,  0,    0),
+    CASE(cgs, "still, per window",  {40, 4, 2, 2, 1, 1, 1},            1e-5,  1e-5,  0,    0),
+
+    CASE(weighted_sum, "typical",   {4},                               1e-6,  1e-6,  1e-4, H),
+    CASE(weighted_sum, "odd",       {3},                               1e-6,  1e-6,  1e-4, H),
+    CASE(weighted_sum, "single",    {1},                               1e-6,  1e-6,  1e-4, H),
+};
+/* clang-format on */
+const int cgs_case_count = sizeof cgs_cases / sizeof cgs_cases[0];
