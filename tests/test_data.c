@@ -297,7 +297,8 @@ static void survives_kill(void **state) {
 /* ---- statistics ------------------------------------------------------------------------- */
 
 static cgs_status one_column(const char *path, int dims, int rows, const float *data) {
-    const cgs_column_spec spec[] = {{"value", CGS_COL_F32, 1, {dims}}, {"action", CGS_COL_F32, 1, {1}}};
+    const cgs_column_spec spec[] = {{"value", CGS_COL_F32, 1, {dims}},
+                                    {"action", CGS_COL_F32, 1, {1}}};
     float *action = calloc((size_t)rows, sizeof *action);
     action[rows - 1] = NAN;
     cgs_writer *w;

@@ -43,6 +43,10 @@
             fail_msg("%s: status %s, \"%s\"", #call, cgs_status_name(fails_), cgs_last_error());   \
     } while (0)
 
+/* libhdf5 forgets memory on its way out of damaged files; asked by the leak sanitizer */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
+
 static char folder[64];
 
 static const char *at(const char *name) {
@@ -55,6 +59,7 @@ static const char *at(const char *name) {
 
 /* without the fsync of cgs_write_file: thousands of these are written */
 static cgs_status write_plain(const char *path, const void *data, size_t bytes) {
+    unlink(path); /* overwriting makes some file systems flush */
     FILE *f = fopen(path, "wb");
     if (!f) return cgs_fail(CGS_EIO, "%s: cannot be opened", path);
     bool good = fwrite(data, 1, bytes, f) == bytes;
@@ -339,9 +344,9 @@ static void lying_index(void **state) {
         const char *words;
     } cases[] = {
         {{.length = zero}, "episode 1 has 0 rows"},
-        {{.offset = negative}, "episode 1 lies at rows -1"},
-        {{.offset = beyond}, "episode 2 lies at rows 17 to 23, there are 23"},
-        {{.offset = far}, "episode 2 lies"},
+        {{.offset = negative}, "episode 1 has 9 rows from row -1 on, there are 23"},
+        {{.offset = beyond}, "episode 2 has 7 rows from row 17 on, there are 23"},
+        {{.offset = far}, "episode 2 has 7 rows from row 9223372036854775807 on"},
         {{.offset = overlap}, "episodes 1 and 0 share row 8"},
         {{.bad_step = true}, "column \"step_idx\" holds 6 in row 5 of episode 1"},
         {{.bad_episode = true}, "column \"ep_idx\" holds 2 in row 5 of episode 1"},

@@ -8,6 +8,7 @@
     X(envs)          \
     X(replay)        \
     X(collect)       \
+    X(data)          \
     X(train)         \
     X(import)        \
     X(export)        \

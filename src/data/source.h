@@ -34,7 +34,7 @@ typedef enum cgs_column_type {
 
 typedef struct cgs_column {
     char name[CGS_COLUMN_NAME];
-    cgs_column_type dtype;                /* as stored */
+    cgs_column_type dtype;          /* as stored */
     int rank;                       /* of one row: 0 for a scalar, 3 for a picture */
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
