@@ -223,21 +223,22 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, size_t
         size_t n = min_size(QUERIES, h.T - i0), rows = round_up(n, TILE_M);
         size_t seen = visible(r, h.T, i0 + n - 1), even = round_up(seen, 2);
         size_t cols = round_up(seen, TILE_N), keys = round_up(seen, TILE_M);
+        size_t end = keys > even ? min_size(keys, h.Tc) : even; /* what the products read */
         tiles_pairs(s, h.Tc, q + i0 * words, words, 1, kt, h.Tc, rows, cols, words, false);
         tiles_pairs(ds, h.Tc, g + i0 * words, words, 1, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
             float *p = s + i * h.Tc, *dp = ds + i * h.Tc;
-            score_back(r, &h, i0 + i, p, dp, lse[i0 + i], even);
+            score_back(r, &h, i0 + i, p, dp, lse[i0 + i], end);
             if (i + 1 < n) {
-                score_back(r, &h, i0 + i + 1, p + h.Tc, dp + h.Tc, lse[i0 + i + 1], even);
+                score_back(r, &h, i0 + i + 1, p + h.Tc, dp + h.Tc, lse[i0 + i + 1], end);
             } else {
-                memset(p + h.Tc, 0, even * sizeof *p);
-                memset(dp + h.Tc, 0, even * sizeof *dp);
+                memset(p + h.Tc, 0, end * sizeof *p);
+                memset(dp + h.Tc, 0, end * sizeof *dp);
             }
-            weave(pi + i / 2 * h.Tc, p, p + h.Tc, even);
-            weave(dsi + i / 2 * h.Tc, dp, dp + h.Tc, even);
-            narrow_row((uint16_t *)(dsn + i * pw), dp, even);
-            narrow_row((uint16_t *)(dsn + (i + 1) * pw), dp + h.Tc, even);
+            weave(pi + i / 2 * h.Tc, p, p + h.Tc, end);
+            weave(dsi + i / 2 * h.Tc, dp, dp + h.Tc, end);
+            narrow_row((uint16_t *)(dsn + i * pw), dp, end);
+            narrow_row((uint16_t *)(dsn + (i + 1) * pw), dp + h.Tc, end);
         }
         size_t pairs = half(n);
         tiles_pairs(dv, h.Wc, pi, 1, h.Tc, gw + i0 / 2 * h.Wc, h.Wc, keys, h.Wc, pairs, true);
