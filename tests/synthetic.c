@@ -42,10 +42,10 @@ void synthetic_episode(int index, int length, int size, uint64_t seed, uint8_t *
 }
 
 cgs_status synthetic_dataset(const char *path, int episodes, int length, int size, uint64_t seed) {
-    const cgs_column_spec columns[] = {{"pixels", CGS_U8, 3, {size, size, 3}},
-                                       {"action", CGS_F32, 1, {2}},
-                                       {"proprio", CGS_F32, 1, {2}},
-                                       {"state", CGS_F32, 1, {2}}};
+    const cgs_column_spec columns[] = {{"pixels", CGS_COL_U8, 3, {size, size, 3}},
+                                       {"action", CGS_COL_F32, 1, {2}},
+                                       {"proprio", CGS_COL_F32, 1, {2}},
+                                       {"state", CGS_COL_F32, 1, {2}}};
     cgs_writer *w = NULL;
     uint8_t *pixels = malloc((size_t)length * (size_t)size * (size_t)size * 3);
     float *action = malloc((size_t)length * 2 * sizeof(float));

@@ -114,11 +114,11 @@ static void round_trip(void **state) {
 
 static void number_types(void **state) {
     (void)state;
-    const cgs_column_spec columns[] = {{"action", CGS_F64, 1, {2}},
-                                       {"count", CGS_I32, 0, {0}},
-                                       {"stamp", CGS_I64, 0, {0}},
-                                       {"flags", CGS_U8, 1, {3}},
-                                       {"grid", CGS_F32, 2, {2, 3}}};
+    const cgs_column_spec columns[] = {{"action", CGS_COL_F64, 1, {2}},
+                                       {"count", CGS_COL_I32, 0, {0}},
+                                       {"stamp", CGS_COL_I64, 0, {0}},
+                                       {"flags", CGS_COL_U8, 1, {3}},
+                                       {"grid", CGS_COL_F32, 2, {2, 3}}};
     enum { N = 3 };
     double action[2 * N] = {0.1, -0.2, 1e-3, 4, NAN, NAN};
     int32_t count[N] = {-5, 0, 2000000000};
@@ -156,9 +156,9 @@ static void number_types(void **state) {
 
 static void writer_refuses(void **state) {
     (void)state;
-    const cgs_column_spec one[] = {{"action", CGS_F32, 1, {1}}};
-    const cgs_column_spec index[] = {{"step_idx", CGS_I64, 0, {0}}};
-    const cgs_column_spec small[] = {{"x", CGS_I16, 0, {0}}};
+    const cgs_column_spec one[] = {{"action", CGS_COL_F32, 1, {1}}};
+    const cgs_column_spec index[] = {{"step_idx", CGS_COL_I64, 0, {0}}};
+    const cgs_column_spec small[] = {{"x", CGS_COL_I16, 0, {0}}};
     cgs_writer *w;
     int64_t done;
     FAILS(cgs_writer_create(&w, at("r.h5"), index, 1), CGS_EARG, "added by the writer");
@@ -210,7 +210,7 @@ static void same_bytes_any_threads(void **state) {
 /* every cut of a journal is continued from the last whole episode */
 static void torn_journal(void **state) {
     (void)state;
-    const cgs_column_spec one[] = {{"action", CGS_F32, 1, {1}}};
+    const cgs_column_spec one[] = {{"action", CGS_COL_F32, 1, {1}}};
     float rows[3] = {1, 2, NAN};
     cgs_writer *w;
     int64_t done;
@@ -297,7 +297,7 @@ static void survives_kill(void **state) {
 /* ---- statistics ------------------------------------------------------------------------- */
 
 static cgs_status one_column(const char *path, int dims, int rows, const float *data) {
-    const cgs_column_spec spec[] = {{"value", CGS_F32, 1, {dims}}, {"action", CGS_F32, 1, {1}}};
+    const cgs_column_spec spec[] = {{"value", CGS_COL_F32, 1, {dims}}, {"action", CGS_COL_F32, 1, {1}}};
     float *action = calloc((size_t)rows, sizeof *action);
     action[rows - 1] = NAN;
     cgs_writer *w;

@@ -454,7 +454,7 @@ static void damaged_old_hdf5(void **state) {
 /* flips of every single bit of a small recording: read right, or refused */
 static void every_bit_of_own_hdf5(void **state) {
     (void)state;
-    const cgs_column_spec columns[] = {{"action", CGS_F32, 1, {2}}};
+    const cgs_column_spec columns[] = {{"action", CGS_COL_F32, 1, {2}}};
     float action[] = {1, 2, 3, 4, NAN, NAN}, read[6];
     cgs_writer *w;
     int64_t done;

@@ -324,7 +324,8 @@ MODE(test_ref_bf16, "ref", CGS_BF16, 2e-2, 5e-2)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_fill),     cmocka_unit_test(test_cpu_f32),
+        cmocka_unit_test(test_cpu_bf16), cmocka_unit_test(test_ref_f32),
         
         cmocka_unit_test(test_ref_bf16),
     };

@@ -79,6 +79,22 @@ static void test_numpy_draws(void **state) {
     }
 }
 
+/* ranges so large that many draws are rejected */
+static void test_numpy_rejection(void **state) {
+    (void)state;
+    static const uint64_t narrow[] = {267752861, 2321868146, 1299045707, 2092104087, 604408607,
+                                      282532043, 1579436936, 2926867055, 2152431831, 1539679719};
+    static const uint64_t wide[] = {UINT64_C(4154077065378586297), UINT64_C(3420008128027789334),
+                                    UINT64_C(5938607544058144518), UINT64_C(7588636456839696479),
+                                    UINT64_C(588610295420051415),  UINT64_C(7633550208585727291)};
+    cgs_numpy_rng r = cgs_numpy_rng_create(42);
+    for (int i = 0; i < COUNT(narrow); i++)
+        assert_true(cgs_numpy_bounded(&r, 3000000000) == narrow[i]);
+    for (int i = 0; i < COUNT(wide); i++)
+        assert_true(cgs_numpy_bounded(&r, (UINT64_C(1) << 63) + 5) == wide[i]);
+    assert_int_equal((int)cgs_numpy_bounded(&r, 99), 12);
+}
+
 static void test_numpy_permutation(void **state) {
     (void)state;
     static const int64_t ten[] = {5, 6, 0, 7, 3, 2, 4, 9, 1, 8};
@@ -311,6 +327,14 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
+/* plain writing: hundreds of files need no fsync */
+static void put(const char *text, size_t bytes) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
 static void test_manifest_round_trip(void **state) {
     (void)state;
     cgs_episodes ep = make_episodes(20, 60);
@@ -347,7 +371,7 @@ static void test_manifest_round_trip(void **state) {
     size_t bytes;
     assert_int_equal(cgs_read_file(path, 1 << 20, &text, &bytes), CGS_OK);
     for (size_t n = 0; n + 1 < bytes; n += n < 300 ? 1 : 37) {
-        assert_int_equal(cgs_write_file(path, text, n), CGS_OK);
+        put(text, n);
         if (cgs_starts_load(&back, path, n % 2 ? &ep : NULL) != CGS_EFORMAT)
             fail_msg("%zu of %zu bytes were accepted", n, bytes);
         assert_null(back.start);
@@ -355,7 +379,7 @@ static void test_manifest_round_trip(void **state) {
     /* a flipped bit is refused or gives starts inside the dataset */
     for (size_t n = 0; n < bytes; n += n < 300 ? 1 : 11) {
         text[n] ^= 1 << n % 7;
-        assert_int_equal(cgs_write_file(path, text, bytes), CGS_OK);
+        put(text, bytes);
         if (cgs_starts_load(&back, path, &ep) == CGS_OK)
             for (int i = 0; i < back.count; i++)
                 assert_true(back.start[i].row >= 0 &&
@@ -405,11 +429,11 @@ static void test_manifest_hostile(void **state) {
     cgs_episodes ep = make_episodes(2, 30);
     cgs_starts s;
     const char *good = HEAD("1", "1", "\"0\"") LINE;
-    assert_int_equal(cgs_write_file(path, good, strlen(good)), CGS_OK);
+    put(good, strlen(good));
     assert_int_equal(cgs_starts_load(&s, path, &ep), CGS_OK);
     cgs_starts_free(&s);
     for (int c = 0; c < COUNT(cases); c++) {
-        assert_int_equal(cgs_write_file(path, cases[c].text, strlen(cases[c].text)), CGS_OK);
+        put(cases[c].text, strlen(cases[c].text));
         assert_int_equal(cgs_starts_load(&s, path, &ep), CGS_EFORMAT);
         if (!strstr(cgs_last_error(), cases[c].names) || !strstr(cgs_last_error(), path))
             fail_msg("case %d: \"%s\" does not name \"%s\"", c, cgs_last_error(), cases[c].names);
@@ -419,7 +443,7 @@ static void test_manifest_hostile(void **state) {
     char *text = malloc(deep);
     assert_non_null(text);
     memset(text, '[', deep);
-    assert_int_equal(cgs_write_file(path, text, deep), CGS_OK);
+    put(text, deep);
     assert_int_equal(cgs_starts_load(&s, path, &ep), CGS_EFORMAT);
     free(text);
     assert_int_equal(cgs_starts_load(&s, "/nowhere/starts.jsonl", &ep), CGS_EIO);
@@ -554,6 +578,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numpy_raw),
         cmocka_unit_test(test_numpy_draws),
+        cmocka_unit_test(test_numpy_rejection),
         cmocka_unit_test(test_numpy_permutation),
         cmocka_unit_test(test_numpy_choice),
         cmocka_unit_test(test_starts_published),

@@ -20,7 +20,8 @@ static const published PUBLISHED[] = {
     {"tworooms", "agent", 16, NAN, 101, 92.1, {NAN, NAN}, {NAN, NAN}, NAN, 41.3, 0.09},
     {"wall", "dot", 4.5, 50, 50, 50, {0.0006, 0.0015}, {0.4395, 0.4684}, NAN, NAN, NAN},
 };
-static const published UNKNOWN = {"", "agent", 0, NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN};
+static const published UNKNOWN = {"",         "agent",    0,   NAN, NAN, NAN,
+                                  {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN};
 
 static const published *published_of(const char *env) {
     for (int i = 0; i < CGS_COUNT(PUBLISHED); i++)
@@ -60,8 +61,10 @@ static void print_coverage(const cgs_coverage *c, const published *p) {
 }
 
 static void json_number(const char *key, double v) {
-    if (isnan(v)) printf(",\"%s\":null", key);
-    else printf(",\"%s\":%.6g", key, v);
+    if (isnan(v))
+        printf(",\"%s\":null", key);
+    else
+        printf(",\"%s\":%.6g", key, v);
 }
 
 static void print_json(const cgs_coverage *c, const cgs_collect_options *o,

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static void list_policies(const char *env, const char *before, const char *between, const char *after) {
+static void list_policies(const char *env, const char *before, const char *between,
+                          const char *after) {
     bool first = true;
     for (int i = 0; i < cgs_policy_count(); i++) {
         const cgs_policy_class *p = cgs_policy_at(i);
@@ -19,7 +20,8 @@ static void print_json(const cgs_env_class *c) {
            "\"size\":%d,\"success\":\"%s\",\"columns\":[",
            c->id, c->version, c->summary, c->state_dim, c->action_dim, c->native, c->success);
     for (int i = 0; i < c->column_count; i++)
-        printf("%s{\"name\":\"%s\",\"dim\":%d}", i ? "," : "", c->columns[i].name, c->columns[i].dim);
+        printf("%s{\"name\":\"%s\",\"dim\":%d}", i ? "," : "", c->columns[i].name,
+               c->columns[i].dim);
     printf("],\"policies\":[");
     list_policies(c->id, "\"", ",", "\"");
     printf("]}\n");

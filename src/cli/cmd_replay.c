@@ -16,10 +16,8 @@ static cgs_status parse_numbers(const char *text, const char *what, int expected
     for (const char *p = text;;) {
         char *end;
         double v = strtod(p, &end);
-        if (end == p)
-            return cgs_fail(CGS_EARG, "%s: \"%.40s\" is not a number", what, p);
-        if (!isfinite(v))
-            return cgs_fail(CGS_EARG, "%s: number %d is not finite", what, n + 1);
+        if (end == p) return cgs_fail(CGS_EARG, "%s: \"%.40s\" is not a number", what, p);
+        if (!isfinite(v)) return cgs_fail(CGS_EARG, "%s: number %d is not finite", what, n + 1);
         if (n < expected) out[n] = v;
         n++;
         p = end + strspn(end, " \t\r");
@@ -43,12 +41,16 @@ typedef struct replay {
 static cgs_status show(const replay *r, int step) {
     const cgs_env *e = r->env;
     const char *success = r->judged && *e->success ? "true" : "false";
-    if (r->json) printf("{\"step\":%d,\"state\":[", step);
-    else printf("%5d ", step);
+    if (r->json)
+        printf("{\"step\":%d,\"state\":[", step);
+    else
+        printf("%5d ", step);
     for (int i = 0; i < e->cls->state_dim; i++)
         printf(r->json ? "%s%.17g" : "%s%14.9f", r->json && i ? "," : "", e->state[i]);
-    if (r->json) printf("],\"success\":%s}\n", success);
-    else printf("%s\n", r->judged && *e->success ? "  success" : "");
+    if (r->json)
+        printf("],\"success\":%s}\n", success);
+    else
+        printf("%s\n", r->judged && *e->success ? "  success" : "");
     if (!r->frames) return CGS_OK;
     char name[32], path[4096];
     snprintf(name, sizeof name, "frame_%05d.png", step);
@@ -70,8 +72,8 @@ static cgs_status play(replay *r, char *text, const char *path) {
             CGS_TRY(parse_numbers(p, what, e->cls->action_dim, e->action));
             cgs_env_step(e);
             if (*e->done)
-                return cgs_fail(CGS_ENUMERIC, "%s: the action leads out of what %s can represent", what,
-                                e->cls->id);
+                return cgs_fail(CGS_ENUMERIC, "%s: the action leads out of what %s can represent",
+                                what, e->cls->id);
             CGS_TRY(show(r, ++step));
         }
         p = end ? end + 1 : NULL;
@@ -79,8 +81,8 @@ static cgs_status play(replay *r, char *text, const char *path) {
     return CGS_OK;
 }
 
-static cgs_status replay_file(const char *id, const char *state, const char *goal, const char *actions,
-                              replay *r) {
+static cgs_status replay_file(const char *id, const char *state, const char *goal,
+                              const char *actions, replay *r) {
     const cgs_env_class *cls;
     double v[CGS_ENV_MAX_DIM];
     char *text = NULL;

@@ -106,7 +106,7 @@ static cgs_status open_columns(cgs_dataset *d) {
         int n = d->source.column_count++;
         CGS_TRY(in_file(d, cgs_h5column_open(&d->columns[n], d->file, name, d->file_bytes)));
         d->infos[n] = d->columns[n].info;
-        d->infos[n].readable = d->infos[n].dtype != CGS_OTHER && !*d->columns[n].problem;
+        d->infos[n].readable = d->infos[n].dtype != CGS_COL_OTHER && !*d->columns[n].problem;
     }
     return CGS_OK;
 }
@@ -200,7 +200,7 @@ static cgs_status read_index(cgs_dataset *d, const char *name, int64_t **out, in
     cgs_h5_unlock();
     if (!there) return rc;
     if (rc == CGS_OK && (c.rank != 1 || c.info.rows < 1 || c.info.rows > INT_MAX ||
-                         c.info.dtype == CGS_F32 || c.info.dtype == CGS_F64))
+                         c.info.dtype == CGS_COL_F32 || c.info.dtype == CGS_COL_F64))
         rc = cgs_fail(CGS_EFORMAT, "column \"%s\" is not a list of whole numbers", name);
     if (rc == CGS_OK && !*c.problem && !(*out = malloc((size_t)c.info.rows * sizeof **out)))
         rc = cgs_fail(CGS_ENOMEM, "no memory for %" PRId64 " episodes", c.info.rows);
@@ -251,8 +251,8 @@ static cgs_status check_rows(cgs_dataset *d, const char *name, bool counts) {
     int k = find_any(d, name);
     if (k < 0) return CGS_OK;
     cgs_h5column *c = &d->columns[k];
-    if (c->info.values != 1 || c->info.rows != d->source.rows || c->info.dtype == CGS_F32 ||
-        c->info.dtype == CGS_F64)
+    if (c->info.values != 1 || c->info.rows != d->source.rows || c->info.dtype == CGS_COL_F32 ||
+        c->info.dtype == CGS_COL_F64)
         return cgs_fail(CGS_EFORMAT,
                         "column \"%s\" is not one whole number for each of %" PRId64 " rows", name,
                         d->source.rows);
@@ -287,7 +287,7 @@ static cgs_status open_index(cgs_dataset *d) {
     s->rows = -1;
     for (size_t i = 0; i < sizeof that_count_rows / sizeof that_count_rows[0] && s->rows < 0; i++) {
         int k = find_any(d, that_count_rows[i]);
-        if (k >= 0 && d->infos[k].dtype != CGS_OTHER) s->rows = d->infos[k].rows;
+        if (k >= 0 && d->infos[k].dtype != CGS_COL_OTHER) s->rows = d->infos[k].rows;
     }
     if (s->rows < 0)
         return cgs_fail(CGS_EFORMAT, "it has no column \"pixels\", \"action\" or \"step_idx\"");
@@ -321,7 +321,7 @@ static cgs_status open_index(cgs_dataset *d) {
 /* ---- what the columns mean ------------------------------------------------------------ */
 
 static bool is_picture(const cgs_column *c) {
-    return c->dtype == CGS_U8 && c->rank == 3 && c->shape[2] == 3 && c->shape[0] <= 8192 &&
+    return c->dtype == CGS_COL_U8 && c->rank == 3 && c->shape[2] == 3 && c->shape[0] <= 8192 &&
            c->shape[1] <= 8192;
 }
 
@@ -337,7 +337,7 @@ static cgs_status open_meaning(cgs_dataset *d) {
             return cgs_fail(CGS_EFORMAT,
                             "column \"%s\" is %s with %d axes a row, u8 (height, width, 3) is "
                             "expected",
-                            c->name, cgs_dtype_name(c->dtype), c->rank);
+                            c->name, cgs_column_type_name(c->dtype), c->rank);
         if (c->rows != s->rows)
             return cgs_fail(CGS_EFORMAT, "column \"%s\" has %" PRId64 " rows, %" PRId64 " expected",
                             c->name, c->rows, s->rows);
@@ -347,9 +347,9 @@ static cgs_status open_meaning(cgs_dataset *d) {
     s->action = find_any(d, "action");
     if (s->action >= 0) {
         const cgs_column *c = &d->infos[s->action];
-        if (c->dtype == CGS_OTHER || c->rank > 1 || c->values > 1024)
+        if (c->dtype == CGS_COL_OTHER || c->rank > 1 || c->values > 1024)
             return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes a row%s%s",
-                            cgs_dtype_name(c->dtype), c->rank,
+                            cgs_column_type_name(c->dtype), c->rank,
                             *d->columns[s->action].problem ? ": " : "",
                             d->columns[s->action].problem);
         if (c->rows != s->rows)

@@ -18,25 +18,25 @@ static const size_t kind_size[] = {
 /* ---- opening ----------------------------------------------------------------------- */
 
 /* the stored number type; *plain when its bytes are what this machine computes with */
-static cgs_dtype number_type(hid_t type, bool *plain) {
+static cgs_column_type number_type(hid_t type, bool *plain) {
     H5T_class_t class = H5Tget_class(type);
     hid_t base = class == H5T_ENUM ? H5Tget_super(type) : H5Tcopy(type); /* enum: booleans */
-    if (base < 0) return CGS_OTHER;
+    if (base < 0) return CGS_COL_OTHER;
     class = H5Tget_class(base);
     size_t size = H5Tget_size(base);
     bool is_signed = H5Tget_sign(base) == H5T_SGN_2;
-    cgs_dtype t = CGS_OTHER;
+    cgs_column_type t = CGS_COL_OTHER;
     if (class == H5T_INTEGER) {
-        t = size == 1   ? (is_signed ? CGS_I8 : CGS_U8)
-            : size == 2 ? (is_signed ? CGS_I16 : CGS_U16)
-            : size == 4 ? (is_signed ? CGS_I32 : CGS_U32)
-            : size == 8 ? (is_signed ? CGS_I64 : CGS_U64)
-                        : CGS_OTHER;
+        t = size == 1   ? (is_signed ? CGS_COL_I8 : CGS_COL_U8)
+            : size == 2 ? (is_signed ? CGS_COL_I16 : CGS_COL_U16)
+            : size == 4 ? (is_signed ? CGS_COL_I32 : CGS_COL_U32)
+            : size == 8 ? (is_signed ? CGS_COL_I64 : CGS_COL_U64)
+                        : CGS_COL_OTHER;
         *plain = (size == 1 || H5Tget_order(base) == H5T_ORDER_LE) &&
                  H5Tget_precision(base) == 8 * size && H5Tget_offset(base) == 0;
     } else if (class == H5T_FLOAT) {
         bool f32 = H5Tequal(base, H5T_IEEE_F32LE) > 0, f64 = H5Tequal(base, H5T_IEEE_F64LE) > 0;
-        t = size > 4 ? CGS_F64 : CGS_F32;
+        t = size > 4 ? CGS_COL_F64 : CGS_COL_F32;
         *plain = f32 || f64;
     }
     H5Tclose(base);
@@ -128,7 +128,7 @@ static void open_layout(cgs_h5column *c, bool plain) {
     hid_t plist = H5Dget_create_plist(c->set);
     H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
     if (layout == H5D_CHUNKED) {
-        size_t bytes = cgs_dtype_size(c->info.dtype);
+        size_t bytes = cgs_column_type_size(c->info.dtype);
         if (H5Pget_chunk(plist, c->rank, c->chunk) != c->rank) {
             set_problem(c, "the shape of its chunks cannot be read");
         } else {
@@ -179,12 +179,12 @@ cgs_status cgs_h5column_open(cgs_h5column *c, hid_t file, const char *name, uint
         H5Tclose(type);
     }
     open_shape(c);
-    if (*c->problem) c->info.dtype = CGS_OTHER;
-    if (c->info.dtype == CGS_OTHER) return CGS_OK;
+    if (*c->problem) c->info.dtype = CGS_COL_OTHER;
+    if (c->info.dtype == CGS_COL_OTHER) return CGS_OK;
     open_layout(c, plain);
     /* Zstandard, the densest of the filters, makes at most about 128 KiB of 4 bytes */
     double claimed =
-        (double)c->info.rows * (double)c->info.values * (double)cgs_dtype_size(c->info.dtype);
+        (double)c->info.rows * (double)c->info.values * (double)cgs_column_type_size(c->info.dtype);
     if (claimed > 32768.0 * (double)file_bytes + 65536.0)
         set_problem(c, "it claims %.3g bytes in a file of %llu", claimed,
                     (unsigned long long)file_bytes);
@@ -230,23 +230,23 @@ void cgs_h5column_close(cgs_h5column *c) {
     } while (0)
 
 /* n stored values to n of a kind; both aligned, chunk buffers come from malloc */
-static void convert(cgs_dtype t, const void *from, size_t n, cgs_h5kind kind, void *to) {
+static void convert(cgs_column_type t, const void *from, size_t n, cgs_h5kind kind, void *to) {
     if (kind == CGS_H5_U8) {
         memcpy(to, from, n); /* asked only of u8 columns */
         return;
     }
     switch (t) {
-    case CGS_F32: CONVERT_FRACTION(float); break;
-    case CGS_F64: CONVERT_FRACTION(double); break;
-    case CGS_I8: CONVERT_FROM(int8_t); break;
-    case CGS_U8: CONVERT_FROM(uint8_t); break;
-    case CGS_I16: CONVERT_FROM(int16_t); break;
-    case CGS_U16: CONVERT_FROM(uint16_t); break;
-    case CGS_I32: CONVERT_FROM(int32_t); break;
-    case CGS_U32: CONVERT_FROM(uint32_t); break;
-    case CGS_I64: CONVERT_FROM(int64_t); break;
-    case CGS_U64: CONVERT_FROM(uint64_t); break;
-    case CGS_OTHER: break;
+    case CGS_COL_F32: CONVERT_FRACTION(float); break;
+    case CGS_COL_F64: CONVERT_FRACTION(double); break;
+    case CGS_COL_I8: CONVERT_FROM(int8_t); break;
+    case CGS_COL_U8: CONVERT_FROM(uint8_t); break;
+    case CGS_COL_I16: CONVERT_FROM(int16_t); break;
+    case CGS_COL_U16: CONVERT_FROM(uint16_t); break;
+    case CGS_COL_I32: CONVERT_FROM(int32_t); break;
+    case CGS_COL_U32: CONVERT_FROM(uint32_t); break;
+    case CGS_COL_I64: CONVERT_FROM(int64_t); break;
+    case CGS_COL_U64: CONVERT_FROM(uint64_t); break;
+    case CGS_COL_OTHER: break;
     }
 }
 
@@ -301,7 +301,7 @@ static cgs_status read_chunk(cgs_h5column *c, const hsize_t *at, uint8_t *out) {
         rc = cgs_filters_undo(c->filters, c->filter_count, mask, raw, (size_t)stored, out,
                               c->chunk_bytes);
     } else if (rc == CGS_OK) {
-        size_t size = cgs_dtype_size(c->info.dtype); /* never written: the fill value */
+        size_t size = cgs_column_type_size(c->info.dtype); /* never written: the fill value */
         for (size_t i = 0; i < c->chunk_bytes; i += size) memcpy(out + i, c->fill, size);
     }
     free(raw);
@@ -335,7 +335,7 @@ static void copy_box(const copy_job *j, int axis, size_t from, size_t to) {
     to += (size_t)(j->low[axis] - origin) * below_out;
     size_t n = (size_t)(j->high[axis] - j->low[axis]);
     if (whole) {
-        convert(c->info.dtype, j->chunk + from * cgs_dtype_size(c->info.dtype), n * below_out,
+        convert(c->info.dtype, j->chunk + from * cgs_column_type_size(c->info.dtype), n * below_out,
                 j->kind, j->out + to * kind_size[j->kind]);
         return;
     }
@@ -404,12 +404,12 @@ static cgs_status read_filtered(cgs_h5column *c, int64_t first, int64_t count, c
 cgs_status cgs_h5column_read(cgs_h5column *c, int64_t first, int64_t count, cgs_h5kind kind,
                              void *out) {
     const char *name = c->info.name;
-    if (c->info.dtype == CGS_OTHER || *c->problem)
+    if (c->info.dtype == CGS_COL_OTHER || *c->problem)
         return cgs_fail(CGS_EFORMAT, "column \"%s\" cannot be read: %s", name,
                         *c->problem ? c->problem : "it holds no numbers");
-    if (kind == CGS_H5_U8 && c->info.dtype != CGS_U8)
+    if (kind == CGS_H5_U8 && c->info.dtype != CGS_COL_U8)
         return cgs_fail(CGS_EFORMAT, "column \"%s\" is %s, bytes are expected", name,
-                        cgs_dtype_name(c->info.dtype));
+                        cgs_column_type_name(c->info.dtype));
     if (first < 0 || count < 0 || first > c->info.rows || count > c->info.rows - first)
         return cgs_fail(CGS_EARG, "column \"%s\": rows %lld to %lld of %lld do not exist", name,
                         (long long)first, (long long)(first + count - 1), (long long)c->info.rows);

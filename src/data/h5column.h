@@ -38,7 +38,7 @@ typedef struct cgs_h5column {
 typedef enum cgs_h5kind { CGS_H5_U8, CGS_H5_I64, CGS_H5_F32, CGS_H5_F64 } cgs_h5kind;
 
 /* Opens column `name` of an open file; call with libhdf5 locked.  A column that is no
- * numbers or cannot be decoded opens all the same, with info.dtype CGS_OTHER or a
+ * numbers or cannot be decoded opens all the same, with info.dtype CGS_COL_OTHER or a
  * problem. */
 cgs_status cgs_h5column_open(cgs_h5column *c, hid_t file, const char *name, uint64_t file_bytes);
 void cgs_h5column_close(cgs_h5column *c); /* with libhdf5 locked */

@@ -378,11 +378,11 @@ static cgs_status check_tables(cgs_packed *p) {
     for (uint32_t i = 0; i < h->columns; i++) {
         const stored_column *from = &stored[i];
         cgs_column *c = &p->columns[i];
-        if (!memchr(from->name, 0, sizeof from->name) || from->dtype > CGS_U64 ||
-            from->dtype == CGS_OTHER || from->rank > CGS_COLUMN_RANK)
+        if (!memchr(from->name, 0, sizeof from->name) || from->dtype > CGS_COL_U64 ||
+            from->dtype == CGS_COL_OTHER || from->rank > CGS_COLUMN_RANK)
             return damaged(p, "a column");
         memcpy(c->name, from->name, sizeof c->name);
-        c->dtype = (cgs_dtype)from->dtype;
+        c->dtype = (cgs_column_type)from->dtype;
         c->rank = (int)from->rank;
         c->values = 1;
         c->rows = (int64_t)h->rows;
@@ -445,7 +445,7 @@ static cgs_status open_tables(cgs_packed *p) {
     CGS_TRY(check_tables(p));
     cgs_column *pixels = &p->columns[h->columns];
     *pixels = (cgs_column){.name = "pixels",
-                           .dtype = CGS_U8,
+                           .dtype = CGS_COL_U8,
                            .rank = 3,
                            .shape = {h->height, h->width, 3},
                            .values = (size_t)h->height * h->width * 3,

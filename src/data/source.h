@@ -18,23 +18,23 @@
 #define CGS_COLUMN_RANK 4
 #define CGS_COLUMNS 256 /* the most columns a dataset may have */
 
-typedef enum cgs_dtype {
-    CGS_OTHER = 0, /* text or anything else that is not a number: listed, never read */
-    CGS_F32,
-    CGS_F64,
-    CGS_I8,
-    CGS_U8,
-    CGS_I16,
-    CGS_U16,
-    CGS_I32,
-    CGS_U32,
-    CGS_I64,
-    CGS_U64
-} cgs_dtype;
+typedef enum cgs_column_type {
+    CGS_COL_OTHER = 0, /* text or anything else that is not a number: listed, never read */
+    CGS_COL_F32,
+    CGS_COL_F64,
+    CGS_COL_I8,
+    CGS_COL_U8,
+    CGS_COL_I16,
+    CGS_COL_U16,
+    CGS_COL_I32,
+    CGS_COL_U32,
+    CGS_COL_I64,
+    CGS_COL_U64
+} cgs_column_type;
 
 typedef struct cgs_column {
     char name[CGS_COLUMN_NAME];
-    cgs_dtype dtype;                /* as stored */
+    cgs_column_type dtype;                /* as stored */
     int rank;                       /* of one row: 0 for a scalar, 3 for a picture */
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
@@ -68,7 +68,7 @@ int cgs_source_find(const cgs_source *s, const char *name);
 /* The episode that holds a row, or -1 when the row lies in a gap between episodes. */
 int cgs_source_episode(const cgs_source *s, int64_t row);
 
-size_t cgs_dtype_size(cgs_dtype t);      /* 0 for CGS_OTHER */
-const char *cgs_dtype_name(cgs_dtype t); /* "f32", "u8", ..., "text" */
+size_t cgs_column_type_size(cgs_column_type t);      /* 0 for CGS_COL_OTHER */
+const char *cgs_column_type_name(cgs_column_type t); /* "f32", "u8", ..., "text" */
 
 #endif /* CGS_DATA_SOURCE_H */

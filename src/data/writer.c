@@ -44,7 +44,7 @@ enum { FRAMES_TOGETHER = 64 };
 
 typedef struct column {
     char name[CGS_COLUMN_NAME];
-    cgs_dtype dtype;
+    cgs_column_type dtype;
     int rank;
     hsize_t shape[CGS_COLUMN_RANK];
     size_t row_bytes;
@@ -84,13 +84,13 @@ static bool good_name(const char *name) {
     return true;
 }
 
-static hid_t file_type(cgs_dtype t) {
+static hid_t file_type(cgs_column_type t) {
     switch (t) {
-    case CGS_F32: return H5T_IEEE_F32LE;
-    case CGS_F64: return H5T_IEEE_F64LE;
-    case CGS_I32: return H5T_STD_I32LE;
-    case CGS_I64: return H5T_STD_I64LE;
-    case CGS_U8: return H5T_STD_U8LE;
+    case CGS_COL_F32: return H5T_IEEE_F32LE;
+    case CGS_COL_F64: return H5T_IEEE_F64LE;
+    case CGS_COL_I32: return H5T_STD_I32LE;
+    case CGS_COL_I64: return H5T_STD_I64LE;
+    case CGS_COL_U8: return H5T_STD_U8LE;
     default: return -1;
     }
 }
@@ -107,12 +107,12 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
     for (int i = 0; i < w->column_count; i++)
         if (!strcmp(spec->name, w->columns[i].name))
             return cgs_fail(CGS_EARG, "%s: column \"%s\" is declared twice", w->path, spec->name);
-    cgs_dtype t = spec->dtype;
-    if (t != CGS_F32 && t != CGS_F64 && t != CGS_I32 && t != CGS_I64 && t != CGS_U8)
+    cgs_column_type t = spec->dtype;
+    if (t != CGS_COL_F32 && t != CGS_COL_F64 && t != CGS_COL_I32 && t != CGS_COL_I64 && t != CGS_COL_U8)
         return cgs_fail(CGS_EARG, "%s: column \"%s\" cannot be written as %s", w->path, spec->name,
-                        cgs_dtype_name(t));
+                        cgs_column_type_name(t));
     column *c = &w->columns[w->column_count];
-    *c = (column){.dtype = t, .rank = spec->rank, .row_bytes = cgs_dtype_size(t)};
+    *c = (column){.dtype = t, .rank = spec->rank, .row_bytes = cgs_column_type_size(t)};
     snprintf(c->name, sizeof c->name, "%s", spec->name);
     if (spec->rank < 0 || spec->rank > CGS_COLUMN_RANK)
         return cgs_fail(CGS_EARG, "%s: column \"%s\" has %d axes a row", w->path, c->name,
@@ -124,7 +124,7 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
         c->shape[i] = (hsize_t)spec->shape[i];
         c->row_bytes *= (size_t)spec->shape[i];
     }
-    c->picture = t == CGS_U8 && c->rank >= 2;
+    c->picture = t == CGS_COL_U8 && c->rank >= 2;
     if (c->picture && compressBound(c->row_bytes) > w->squeeze_stride)
         w->squeeze_stride = compressBound(c->row_bytes);
     w->column_count++;
@@ -221,7 +221,7 @@ static char *declaration(const cgs_writer *w) {
     if (!f) return NULL;
     for (int i = 0; i < w->column_count; i++) {
         const column *c = &w->columns[i];
-        fprintf(f, "column %s %s", c->name, cgs_dtype_name(c->dtype));
+        fprintf(f, "column %s %s", c->name, cgs_column_type_name(c->dtype));
         for (int k = 0; k < c->rank; k++) fprintf(f, " %llu", (unsigned long long)c->shape[k]);
         fputc('\n', f);
     }
@@ -301,11 +301,11 @@ static cgs_status put_pictures(cgs_writer *w, const column *c, int rows, const u
 
 /* action t leads from row t to row t + 1, so the last row has none */
 static cgs_status check_action(const cgs_writer *w, const column *c, int rows, const void *data) {
-    size_t n = c->row_bytes / cgs_dtype_size(c->dtype);
+    size_t n = c->row_bytes / cgs_column_type_size(c->dtype);
     for (int r = 0; r < rows; r++)
         for (size_t j = 0; j < n; j++) {
             size_t k = (size_t)r * n + j;
-            double v = c->dtype == CGS_F32 ? ((const float *)data)[k] : ((const double *)data)[k];
+            double v = c->dtype == CGS_COL_F32 ? ((const float *)data)[k] : ((const double *)data)[k];
             if (r + 1 < rows ? !isfinite(v) : !isnan(v))
                 return cgs_fail(CGS_ENUMERIC,
                                 "%s: action %zu of row %d of %d is %g; the last row alone is NaN",
@@ -320,7 +320,7 @@ cgs_status cgs_writer_add(cgs_writer *w, int rows, const void *const *data) {
     w->record_bytes = 0;
     for (int i = 0; i < w->column_count; i++) {
         const column *c = &w->columns[i];
-        if (!strcmp(c->name, "action") && (c->dtype == CGS_F32 || c->dtype == CGS_F64))
+        if (!strcmp(c->name, "action") && (c->dtype == CGS_COL_F32 || c->dtype == CGS_COL_F64))
             CGS_TRY(check_action(w, c, rows, data[i]));
         if (c->picture)
             CGS_TRY(put_pictures(w, c, rows, data[i]));
@@ -398,10 +398,10 @@ static cgs_status write_numbers(const cgs_writer *w, hid_t set, const column *c,
 static cgs_status write_index(cgs_writer *w, hid_t file, hsize_t rows) {
     const cgs_journal *j = &w->journal;
     const hsize_t E = (hsize_t)j->count;
-    const column columns[] = {{.name = "ep_len", .dtype = CGS_I32, .row_bytes = 4},
-                              {.name = "ep_offset", .dtype = CGS_I64, .row_bytes = 8},
-                              {.name = "episode_idx", .dtype = CGS_I32, .row_bytes = 4},
-                              {.name = "step_idx", .dtype = CGS_I64, .row_bytes = 8}};
+    const column columns[] = {{.name = "ep_len", .dtype = CGS_COL_I32, .row_bytes = 4},
+                              {.name = "ep_offset", .dtype = CGS_COL_I64, .row_bytes = 8},
+                              {.name = "episode_idx", .dtype = CGS_COL_I32, .row_bytes = 4},
+                              {.name = "step_idx", .dtype = CGS_COL_I64, .row_bytes = 8}};
     int32_t *ep_len = malloc(E * sizeof *ep_len), *episode_idx = malloc(rows * sizeof *episode_idx);
     int64_t *ep_offset = malloc(E * sizeof *ep_offset), *step_idx = malloc(rows * sizeof *step_idx);
     const void *data[] = {ep_len, ep_offset, episode_idx, step_idx};

@@ -75,13 +75,15 @@ void cgs_env_destroy(cgs_env *e) {
 static cgs_status check_vector(const cgs_env *e, const char *what, const double *v, int dim) {
     const cgs_env_class *c = e->cls;
     if (dim != c->state_dim)
-        return cgs_fail(CGS_EARG, "%s: a %s has %d numbers, got %d", c->id, what, c->state_dim, dim);
+        return cgs_fail(CGS_EARG, "%s: a %s has %d numbers, got %d", c->id, what, c->state_dim,
+                        dim);
     for (int i = 0; i < dim; i++) {
         if (!isfinite(v[i]))
-            return cgs_fail(CGS_ENUMERIC, "%s: component %d of the %s is not finite", c->id, i, what);
+            return cgs_fail(CGS_ENUMERIC, "%s: component %d of the %s is not finite", c->id, i,
+                            what);
         if (fabs(v[i]) > LARGEST)
-            return cgs_fail(CGS_EARG, "%s: component %d of the %s is %g, beyond any world", c->id, i,
-                            what, v[i]);
+            return cgs_fail(CGS_EARG, "%s: component %d of the %s is %g, beyond any world", c->id,
+                            i, what, v[i]);
     }
     return CGS_OK;
 }

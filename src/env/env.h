@@ -49,8 +49,8 @@ typedef struct cgs_env_class {
     const char *summary; /* one line */
     const char *success; /* the success predicate, as a sentence */
     int state_dim, action_dim;
-    int native; /* side in pixels of the picture as upstream feeds it to a model */
-    int limit;  /* actions in a collected episode, at most */
+    int native;          /* side in pixels of the picture as upstream feeds it to a model */
+    int limit;           /* actions in a collected episode, at most */
     double action_range; /* a component nominally lies in [-range, range]; nothing is clipped */
 
     const cgs_env_column *columns; /* (column_count) */
@@ -76,9 +76,9 @@ typedef struct cgs_env_class {
     bool (*step)(cgs_env *e, const double *action);
     void (*get_state)(const cgs_env *e, double *state); /* (state_dim) */
     bool (*reached)(const cgs_env *e, const double *state, const double *goal);
-    cgs_status (*render)(cgs_env *e, int side, uint8_t *rgb);       /* (side, side, 3) */
-    void (*column)(const cgs_env *e, int index, double *out);       /* (columns[index].dim) */
-    void (*probe_state)(const double *state, double *out);          /* (feature_count) */
+    cgs_status (*render)(cgs_env *e, int side, uint8_t *rgb); /* (side, side, 3) */
+    void (*column)(const cgs_env *e, int index, double *out); /* (columns[index].dim) */
+    void (*probe_state)(const double *state, double *out);    /* (feature_count) */
 } cgs_env_class;
 
 struct cgs_env {

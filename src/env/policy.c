@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env/portable.h"
+
 /* ---- random: uniform over the nominal range ------------------------------------- */
 
 static cgs_status random_begin(cgs_policy *p, cgs_env *e) { return cgs_env_reset(e, &p->start); }
 
 static void random_act(cgs_policy *p, const cgs_env *e, double *action) {
     double range = e->cls->action_range;
-    for (int i = 0; i < e->cls->action_dim; i++)
-        action[i] = (float)cgs_rng_range(&p->rng, -range, range);
+    for (int i = 0; i < e->cls->action_dim; i++) action[i] = cgs_rng_range(&p->rng, -range, range);
 }
 
 static const cgs_policy_class random_policy = {
@@ -26,8 +27,8 @@ static const cgs_policy_class random_policy = {
 /* ---- registry ------------------------------------------------------------------- */
 
 static const cgs_policy_class *const classes[] = {&cgs_policy_pusht_expert, &cgs_policy_pusht_weak,
-                                                  &cgs_policy_tworooms_expert, &cgs_policy_wall_walk,
-                                                  &random_policy};
+                                                  &cgs_policy_tworooms_expert,
+                                                  &cgs_policy_wall_walk, &random_policy};
 enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
 
 int cgs_policy_count(void) { return CLASS_COUNT; }
@@ -63,7 +64,11 @@ cgs_status cgs_policy_begin(cgs_policy *p, cgs_env *e, uint64_t seed, uint64_t e
     return p->cls->begin(p, e);
 }
 
-void cgs_policy_act(cgs_policy *p, cgs_env *e) { p->cls->act(p, e, e->action); }
+void cgs_policy_act(cgs_policy *p, cgs_env *e) {
+    p->cls->act(p, e, e->action);
+    /* datasets hold float32: what is stored must be what was done */
+    for (int i = 0; i < e->cls->action_dim; i++) e->action[i] = cgs_round_f32(e->action[i]);
+}
 
 bool cgs_policy_over(const cgs_policy *p, const cgs_env *e) {
     if (*e->done || e->steps >= e->cls->limit) return true;

@@ -16,7 +16,7 @@ typedef struct cgs_policy_class {
     bool seeks_goal; /* heads for the environment's goal and stops there */
     size_t size;     /* sizeof the concrete struct */
     cgs_status (*begin)(cgs_policy *p, cgs_env *e);
-    void (*act)(cgs_policy *p, const cgs_env *e, double *action); /* (action_dim), float32 values */
+    void (*act)(cgs_policy *p, const cgs_env *e, double *action); /* (action_dim) */
     bool (*over)(const cgs_policy *p, const cgs_env *e);          /* after a step */
 } cgs_policy_class;
 
@@ -34,7 +34,7 @@ cgs_status cgs_policy_create(cgs_policy **out, const cgs_policy_class *cls);
 void cgs_policy_destroy(cgs_policy *p);
 
 cgs_status cgs_policy_begin(cgs_policy *p, cgs_env *e, uint64_t seed, uint64_t episode);
-/* Writes e->action. */
+/* Writes e->action, in float32 values. */
 void cgs_policy_act(cgs_policy *p, cgs_env *e);
 /* True when the episode is over: the policy says so, the environment ended it, or it
  * reached the environment's limit. */

@@ -19,26 +19,26 @@
 #include "env/pusht_model.h"
 
 enum {
-    CANDIDATES = 90,   /* new manoeuvres tried per plan            */
-    REFINEMENTS = 30,  /* of the best so far                       */
-    VARIATIONS = 16,   /* of the running push, at every review     */
-    HORIZON = 45,      /* model steps per candidate, at most       */
-    REVIEW_EVERY = 5,  /* steps of a push between reviews          */
-    PATIENCE = 150,    /* steps spent on one goal                  */
-    SHORTEST = 48,     /* actions in an episode                    */
+    CANDIDATES = 90,  /* new manoeuvres tried per plan            */
+    REFINEMENTS = 30, /* of the best so far                       */
+    VARIATIONS = 16,  /* of the running push, at every review     */
+    HORIZON = 45,     /* model steps per candidate, at most       */
+    REVIEW_EVERY = 5, /* steps of a push between reviews          */
+    PATIENCE = 150,   /* steps spent on one goal                  */
+    SHORTEST = 48,    /* actions in an episode                    */
     LONGEST = 245
 };
-static const double PERIMETER = 480;     /* px around the outline */
-static const double RING = 98;           /* a circle about the block that no part of it reaches */
-static const double CLEARANCE = 17;      /* agent radius and a little */
-static const double STANDOFF = 20;       /* where a push starts from, off the outline */
-static const double RADIAN = 40;         /* px that a radian of error counts for */
-static const double STEP_COST = 0.25;    /* px that a step counts for */
-static const double CLOSE_ENOUGH = 12;   /* px, error at which a goal counts as reached */
+static const double PERIMETER = 480;   /* px around the outline */
+static const double RING = 98;         /* a circle about the block that no part of it reaches */
+static const double CLEARANCE = 17;    /* agent radius and a little */
+static const double STANDOFF = 20;     /* where a push starts from, off the outline */
+static const double RADIAN = 40;       /* px that a radian of error counts for */
+static const double STEP_COST = 0.25;  /* px that a step counts for */
+static const double CLOSE_ENOUGH = 12; /* px, error at which a goal counts as reached */
 
 /* the outline of the T in the block's frame, edge by edge, outside to the left */
-static const double OUTLINE[8][4] = {{-60, 0, 60, 0},   {60, 0, 60, 30},    {60, 30, 15, 30},
-                                     {15, 30, 15, 120}, {15, 120, -15, 120}, {-15, 120, -15, 30},
+static const double OUTLINE[8][4] = {{-60, 0, 60, 0},    {60, 0, 60, 30},     {60, 30, 15, 30},
+                                     {15, 30, 15, 120},  {15, 120, -15, 120}, {-15, 120, -15, 30},
                                      {-15, 30, -60, 30}, {-60, 30, -60, 0}};
 
 typedef enum phase { IDLE, APPROACH, PUSH } phase;
@@ -57,12 +57,12 @@ typedef struct manoeuvre {
 
 typedef struct expert {
     cgs_policy base;
-    int length;      /* actions in this episode */
-    double noise;    /* standard deviation of the action noise */
-    double haste;    /* scales walk and pace */
-    double sway[2];  /* correlated noise */
-    double goal[3];  /* block centre and angle */
-    int goal_steps;  /* spent on it */
+    int length;     /* actions in this episode */
+    double noise;   /* standard deviation of the action noise */
+    double haste;   /* scales walk and pace */
+    double sway[2]; /* correlated noise */
+    double goal[3]; /* block centre and angle */
+    int goal_steps; /* spent on it */
     manoeuvre now;
     int since_review;
 } expert;
@@ -135,7 +135,8 @@ static void follow(manoeuvre *k, const cgs_pusht_model *m, double *action) {
         return;
     }
     if (k->phase == APPROACH) {
-        double local[2] = {k->point[0] + STANDOFF * k->normal[0], k->point[1] + STANDOFF * k->normal[1]};
+        double local[2] = {k->point[0] + STANDOFF * k->normal[0],
+                           k->point[1] + STANDOFF * k->normal[1]};
         double goal[2], next[2];
         to_world(m, local, goal);
         waypoint(m, goal, next);
@@ -331,7 +332,7 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
     for (int i = 0; i < 2; i++) {
         x->sway[i] = 0.7 * x->sway[i] + 0.714 * x->noise * cgs_rng_normal(rng);
         double a = action[i] + x->sway[i];
-        action[i] = (float)(a < -1 ? -1 : a > 1 ? 1 : a);
+        action[i] = a < -1 ? -1 : a > 1 ? 1 : a;
     }
 }
 

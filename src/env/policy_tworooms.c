@@ -6,13 +6,14 @@
 #include <math.h>
 
 #include "env/policy.h"
+#include "env/portable.h"
 #include "env/tworooms.h"
 
 #pragma STDC FP_CONTRACT OFF
 
-static const double NOISE = 2.0;       /* standard deviation per component */
-static const double MIN_STEPS = 25;    /* of the way to the target */
-static const double AT_DOOR = 10.5;    /* close enough to the door to head for the target */
+static const double NOISE = 2.0;    /* standard deviation per component */
+static const double MIN_STEPS = 25; /* of the way to the target */
+static const double AT_DOOR = 10.5; /* close enough to the door to head for the target */
 
 static double distance(double ax, double ay, double bx, double by) {
     return sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by));
@@ -26,7 +27,7 @@ static cgs_status begin(cgs_policy *p, cgs_env *e) {
     for (;;) {
         double g[2];
         for (int i = 0; i < 2; i++)
-            g[i] = (float)cgs_rng_range(&p->start, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH);
+            g[i] = cgs_round_f32(cgs_rng_range(&p->start, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH));
         bool opposite = (g[0] > TWOROOMS_WALL_X) != (ax > TWOROOMS_WALL_X);
         if (!opposite || fabs(g[0] - TWOROOMS_WALL_X) <= zone) continue;
         double way = to_door + distance(TWOROOMS_WALL_X, TWOROOMS_DOOR_Y, g[0], g[1]);
@@ -45,7 +46,7 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
     double way[2] = {d > 0 ? (gx - x) / d : 0, d > 0 ? (gy - y) / d : 0};
     for (int i = 0; i < 2; i++) {
         double a = way[i] + NOISE * cgs_rng_normal(&p->rng);
-        action[i] = (float)(a < -1 ? -1 : a > 1 ? 1 : a);
+        action[i] = a < -1 ? -1 : a > 1 ? 1 : a;
     }
 }
 

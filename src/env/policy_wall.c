@@ -53,8 +53,8 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
     double s, c, length = step_length(&p->rng);
     if (e->steps > 0) w->heading = cgs_wrap_half_turn(w->heading + von_mises(&p->rng));
     cgs_sincos(w->heading, &s, &c);
-    action[0] = (float)(length * c);
-    action[1] = (float)(length * s);
+    action[0] = length * c;
+    action[1] = length * s;
 }
 
 const cgs_policy_class cgs_policy_wall_walk = {

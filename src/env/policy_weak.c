@@ -16,7 +16,7 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
         double agent = e->state[i], block = e->state[2 + i];
         double target = agent + PUSHT_ACTION_SCALE * cgs_rng_range(&p->rng, -1, 1);
         target = clamp(target, block - KEEP_NEAR, block + KEEP_NEAR);
-        action[i] = (float)clamp((target - agent) / PUSHT_ACTION_SCALE, -1, 1);
+        action[i] = clamp((target - agent) / PUSHT_ACTION_SCALE, -1, 1);
     }
 }
 

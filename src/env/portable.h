@@ -23,11 +23,11 @@ static inline void cgs_sincos(double x, double *sine, double *cosine) {
     r -= k * 2.02226624879595063154e-21;
 
     /* Taylor series in r squared; the constants are 1/n!, alternating in sign */
-    static const double sine_terms[] = {-1.0 / 6,           1.0 / 120,        -1.0 / 5040,
-                                        1.0 / 362880,       -1.0 / 39916800,  1.0 / 6227020800,
-                                        -1.0 / 1307674368e3, 1.0 / 355687428096e3};
-    static const double cosine_terms[] = {-1.0 / 2,           1.0 / 24,          -1.0 / 720,
-                                          1.0 / 40320,        -1.0 / 3628800,    1.0 / 479001600,
+    static const double sine_terms[] = {
+        -1.0 / 6,        1.0 / 120,        -1.0 / 5040,         1.0 / 362880,
+        -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368e3, 1.0 / 355687428096e3};
+    static const double cosine_terms[] = {-1.0 / 2,           1.0 / 24,           -1.0 / 720,
+                                          1.0 / 40320,        -1.0 / 3628800,     1.0 / 479001600,
                                           -1.0 / 87178291200, 1.0 / 20922789888e3};
     double z = r * r, s = 0, c = 0;
     for (int i = 7; i >= 0; i--) {
@@ -59,6 +59,13 @@ static inline float cgs_expf(float x) {
     float scale;
     memcpy(&scale, &bits, sizeof scale);
     return p * scale;
+}
+
+/* x rounded to float32, kept as a double.  The detour through memory is needed: gcc 12 drops
+ * the rounding when it vectorises two neighbouring conversions there and back. */
+static inline double cgs_round_f32(double x) {
+    volatile float rounded = (float)x;
+    return (double)rounded;
 }
 
 /* Python's x mod 2 pi: in [0, 2 pi). */

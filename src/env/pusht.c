@@ -223,9 +223,8 @@ void cgs_pusht_scene_of(cgs_env *e, cgs_pusht_scene *scene) {
     scene->block[0] = b.x, scene->block[1] = b.y;
     scene->angle = cpBodyGetAngle(p->block);
     scene->ticks = 0;
-    cpSpaceDebugDrawOptions options = {.drawSegment = note_tick,
-                                       .flags = CP_SPACE_DEBUG_DRAW_COLLISION_POINTS,
-                                       .data = scene};
+    cpSpaceDebugDrawOptions options = {
+        .drawSegment = note_tick, .flags = CP_SPACE_DEBUG_DRAW_COLLISION_POINTS, .data = scene};
     cpSpaceDebugDraw(p->space, &options);
 }
 

@@ -32,10 +32,10 @@ typedef struct cgs_pusht_scene {
 
 /* Scratch for drawing, kept by an environment. */
 typedef struct cgs_pusht_painter {
-    cgs_pixel *canvas;    /* (512, 512); only the changed part is ever touched */
-    int side;             /* of the pictures below */
-    cgs_resample shrink;  /* 512 to side */
-    uint8_t *still;       /* (side, side, 3) the picture without block and agent */
+    cgs_pixel *canvas;   /* (512, 512); only the changed part is ever touched */
+    int side;            /* of the pictures below */
+    cgs_resample shrink; /* 512 to side */
+    uint8_t *still;      /* (side, side, 3) the picture without block and agent */
 } cgs_pusht_painter;
 
 cgs_status cgs_pusht_paint(cgs_pusht_painter *p, const cgs_pusht_scene *scene, int side,

@@ -8,15 +8,15 @@
 #include "env/portable.h"
 #include "env/pusht.h"
 
-static const double SLOP = 0.1f;                           /* widened from float32, as the engine's */
-static const double BIAS = 0.061259621561307;              /* 1 - (float32 0.9)^(60 dt) */
+static const double SLOP = 0.1f;              /* widened from float32, as the engine's */
+static const double BIAS = 0.061259621561307; /* 1 - (float32 0.9)^(60 dt) */
 static const double PARTS[2][4] = {{-60, 60, 0, 30}, {-15, 15, 30, 120}}; /* x0 x1 y0 y1 */
 enum { ITERATIONS = 10, FORGOTTEN = 4, REACH = 77 /* of the block about its centre */ };
 
 typedef struct contact {
-    double n[2], r[2];   /* normal toward the block, arm from its centre */
-    double mass, bias;   /* effective mass, velocity that mends the overlap */
-    double pusher[2];    /* velocity of the other shape */
+    double n[2], r[2]; /* normal toward the block, arm from its centre */
+    double mass, bias; /* effective mass, velocity that mends the overlap */
+    double pusher[2];  /* velocity of the other shape */
     double bias_push, *push;
 } contact;
 
@@ -111,8 +111,8 @@ static bool touch_agent(cgs_pusht_model *m, int part, double *normal, double *a,
 }
 
 typedef struct wall_line {
-    double n[2], at;         /* inward normal; n . x on the line */
-    double from[2], to[2];   /* ends, so that (t.y, -t.x) points along n */
+    double n[2], at;       /* inward normal; n . x on the line */
+    double from[2], to[2]; /* ends, so that (t.y, -t.x) points along n */
 } wall_line;
 
 static const wall_line WALLS[4] = {{{1, 0}, 5, {5, 5}, {5, 506}},
@@ -252,7 +252,8 @@ void cgs_pusht_model_step(cgs_pusht_model *m, const double *action) {
     m->contacts = 0;
     for (int k = 0; k < PUSHT_SUBSTEPS; k++) {
         for (int i = 0; i < 2; i++)
-            m->agent_v[i] += (PUSHT_KP * (goal[i] - m->agent[i]) - PUSHT_KV * m->agent_v[i]) * PUSHT_DT;
+            m->agent_v[i] +=
+                (PUSHT_KP * (goal[i] - m->agent[i]) - PUSHT_KV * m->agent_v[i]) * PUSHT_DT;
         cgs_pusht_model_substep(m);
     }
 }

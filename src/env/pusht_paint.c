@@ -47,8 +47,8 @@ static void draw_ground(cgs_canvas *c) {
 static void draw_walls(cgs_canvas *c) {
     for (int i = 0; i < 4; i++) {
         const double(*w)[2] = cgs_pusht_wall[i];
-        cgs_raster_fat_segment(c, (int)w[0][0], (int)w[0][1], (int)w[1][0], (int)w[1][1], EDGE_RADIUS,
-                               WALL);
+        cgs_raster_fat_segment(c, (int)w[0][0], (int)w[0][1], (int)w[1][0], (int)w[1][1],
+                               EDGE_RADIUS, WALL);
     }
 }
 
@@ -108,7 +108,8 @@ static int changed(const cgs_pusht_scene *s, cgs_box *box) {
     for (int i = 0; i < s->ticks; i++) {
         box[n] = NOTHING;
         for (int k = 0; k < 2; k++)
-            cover(&box[n], cgs_raster_round(s->tick[i][k][0]), cgs_raster_round(s->tick[i][k][1]), 1);
+            cover(&box[n], cgs_raster_round(s->tick[i][k][0]), cgs_raster_round(s->tick[i][k][1]),
+                  1);
         n++;
     }
     return n;

@@ -164,7 +164,6 @@ void cgs_raster_smooth_line(cgs_canvas *c, int x1, int y1, int x2, int y2, cgs_p
         int low = (int)floorf(at);
         float share = 1 - at + (float)low;
         blend(c, steep ? low : u, steep ? u : low, color, share);
-        if ((float)low < at)
-            blend(c, steep ? low + 1 : u, steep ? u : low + 1, color, 1 - share);
+        if ((float)low < at) blend(c, steep ? low + 1 : u, steep ? u : low + 1, color, 1 - share);
     }
 }

@@ -42,12 +42,12 @@ void cgs_raster_smooth_line(cgs_canvas *c, int x1, int y1, int x2, int y2, cgs_p
 
 /* How one output row or column is made of input ones. */
 typedef struct cgs_resample {
-    int from, to;    /* sides */
+    int from, to; /* sides */
     bool bilinear;
-    int taps;        /* inputs per output, at most */
-    int *first;      /* (to) first input */
-    int *weight;     /* (to, taps), trailing zeros where fewer are needed */
-    int weight_sum;  /* the same for every output */
+    int taps;       /* inputs per output, at most */
+    int *first;     /* (to) first input */
+    int *weight;    /* (to, taps), trailing zeros where fewer are needed */
+    int weight_sum; /* the same for every output */
 } cgs_resample;
 
 /* Two taps with 11-bit weights at half-pixel centres, no prefilter. */

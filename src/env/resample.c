@@ -93,7 +93,8 @@ static void run_bilinear(const cgs_resample *r, const uint8_t *in, int channels,
                 size_t a = at + (size_t)k, b = a + (size_t)channels;
                 int upper = row[a] * h0 + row[b] * h1, lower = next[a] * h0 + next[b] * h1;
                 /* the rounding order of 8-bit resizing with 11-bit weights */
-                *to++ = (uint8_t)((((v0 * (upper >> 4)) >> 16) + ((v1 * (lower >> 4)) >> 16) + 2) >> 2);
+                *to++ =
+                    (uint8_t)((((v0 * (upper >> 4)) >> 16) + ((v1 * (lower >> 4)) >> 16) + 2) >> 2);
             }
         }
     }

@@ -70,7 +70,7 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
         t->y = (float)cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH);
     } while (fabsf(t->x - TWOROOMS_WALL_X) <= TWOROOMS_WALL_HALF + TWOROOMS_RADIUS);
     for (int i = 0; i < 2; i++)
-        e->goal[i] = (float)cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH);
+        e->goal[i] = cgs_round_f32(cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH));
     return CGS_OK;
 }
 
@@ -78,8 +78,8 @@ static cgs_status set_state(cgs_env *e, const double *s) {
     tworooms *t = (tworooms *)e;
     for (int i = 0; i < 2; i++)
         if (s[i] < 0 || s[i] > SIDE - 1)
-            return cgs_fail(CGS_EARG, "tworooms: component %d of the state is %g, outside 0 to %d", i,
-                            s[i], SIDE - 1);
+            return cgs_fail(CGS_EARG, "tworooms: component %d of the state is %g, outside 0 to %d",
+                            i, s[i], SIDE - 1);
     t->x = (float)s[0];
     t->y = (float)s[1];
     return CGS_OK;
@@ -89,8 +89,8 @@ static cgs_status check_goal(const cgs_env *e, const double *g) {
     (void)e;
     for (int i = 0; i < 2; i++)
         if (g[i] < TWOROOMS_SPAN_LOW || g[i] > TWOROOMS_SPAN_HIGH)
-            return cgs_fail(CGS_EARG, "tworooms: component %d of the goal is %g, outside %g to %g", i,
-                            g[i], (double)TWOROOMS_SPAN_LOW, (double)TWOROOMS_SPAN_HIGH);
+            return cgs_fail(CGS_EARG, "tworooms: component %d of the goal is %g, outside %g to %g",
+                            i, g[i], (double)TWOROOMS_SPAN_LOW, (double)TWOROOMS_SPAN_HIGH);
     return CGS_OK;
 }
 
@@ -124,7 +124,8 @@ static void draw_rooms(void) {
     const int half = (int)TWOROOMS_WALL_HALF, door = (int)TWOROOMS_DOOR_HALF;
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
-            bool wall = abs(x - (int)TWOROOMS_WALL_X) <= half && abs(y - (int)TWOROOMS_DOOR_Y) > door;
+            bool wall =
+                abs(x - (int)TWOROOMS_WALL_X) <= half && abs(y - (int)TWOROOMS_DOOR_Y) > door;
             bool black = wall || is_border(x) || is_border(y);
             memset(rooms + (y * SIDE + x) * 3, black ? 0 : 255, 3);
         }

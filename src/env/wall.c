@@ -152,8 +152,8 @@ static cgs_status set_state(cgs_env *e, const double *s) {
     wall *w = (wall *)e;
     for (int i = 0; i < 2; i++)
         if (s[i] < 0 || s[i] > GRID - 1)
-            return cgs_fail(CGS_EARG, "wall: component %d of the state is %g, outside 0 to %d", i, s[i],
-                            GRID - 1);
+            return cgs_fail(CGS_EARG, "wall: component %d of the state is %g, outside 0 to %d", i,
+                            s[i], GRID - 1);
     w->x = s[0];
     w->y = s[1];
     return CGS_OK;

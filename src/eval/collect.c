@@ -34,20 +34,21 @@ typedef struct job {
     cgs_collect_result *result;
 } job;
 
-static cgs_column_spec vector(const char *name, cgs_dtype t, int dim) {
+static cgs_column_spec vector(const char *name, cgs_column_type t, int dim) {
     return (cgs_column_spec){.name = name, .dtype = t, .rank = 1, .shape = {dim}};
 }
 
 static void declare_columns(job *j) {
     int64_t side = j->o->side;
     cgs_column_spec *c = j->columns;
-    *c++ = (cgs_column_spec){.name = "pixels", .dtype = CGS_U8, .rank = 3, .shape = {side, side, 3}};
-    *c++ = vector("action", CGS_F32, j->env->action_dim);
-    *c++ = vector("state", CGS_F32, j->env->state_dim);
-    *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_U8, .rank = 0};
+    *c++ =
+        (cgs_column_spec){.name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
+    *c++ = vector("action", CGS_COL_F32, j->env->action_dim);
+    *c++ = vector("state", CGS_COL_F32, j->env->state_dim);
+    *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_COL_U8, .rank = 0};
     for (int i = 0; i < j->env->column_count; i++) {
         const cgs_env_column *e = &j->env->columns[i];
-        *c = vector(e->name, e->whole ? CGS_I32 : CGS_F32, e->dim);
+        *c = vector(e->name, e->whole ? CGS_COL_I32 : CGS_COL_F32, e->dim);
         if (e->whole && e->dim == 1) c->rank = 0;
         c++;
     }
@@ -55,7 +56,7 @@ static void declare_columns(job *j) {
 }
 
 static size_t row_bytes(const cgs_column_spec *c) {
-    size_t n = cgs_dtype_size(c->dtype);
+    size_t n = cgs_column_type_size(c->dtype);
     for (int i = 0; i < c->rank; i++) n *= (size_t)c->shape[i];
     return n;
 }
@@ -199,8 +200,8 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     if (o->episodes < 1)
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
     if (o->side < 8 || o->side > CGS_ENV_MAX_SIDE)
-        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d", CGS_ENV_MAX_SIDE,
-                        o->side);
+        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
+                        CGS_ENV_MAX_SIDE, o->side);
 
     double start = cgs_now();
     declare_columns(&j);

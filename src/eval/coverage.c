@@ -17,8 +17,8 @@ static cgs_status load(cgs_dataset *d, const char *name, int values, bool option
     if (c < 0 && optional) return CGS_OK;
     if (c < 0) return cgs_fail(CGS_EFORMAT, "%s: no column \"%s\"", s->path, name);
     if (s->columns[c].values != (size_t)values)
-        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values a row, not %d", s->path, name,
-                        s->columns[c].values, values);
+        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values a row, not %d", s->path,
+                        name, s->columns[c].values, values);
     *out = malloc((size_t)s->rows * (size_t)values * sizeof **out);
     if (!*out) return cgs_fail(CGS_ENOMEM, "%s: no memory for column \"%s\"", s->path, name);
     return cgs_dataset_read_rows(d, name, 0, (int)s->rows, *out);
@@ -30,8 +30,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* movement over the span; at: first of two coordinates in a state of dim numbers */
-static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *state, int dim, int at,
-                           int angle, double short_move) {
+static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *state, int dim,
+                           int at, int angle, double short_move) {
     float *moves = malloc((size_t)s->rows * sizeof *moves);
     if (!moves) return cgs_fail(CGS_ENOMEM, "%s: no memory for its movements", s->path);
     size_t n = 0, brief = 0;

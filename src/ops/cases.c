@@ -187,15 +187,15 @@ const cgs_case cgs_cases[] = {
     CASE(linear, "row",             {1, 33, 9, 1},                     1e-5,  1e-2,  1e-4, H),
     CASE(linear, "single",          {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
-    CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-2,  1e-4, H),
+    CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
 
     CASE(tokens, "typical",         {4, 256, 192},                     1e-5,  1e-2,  1e-4, H),
     CASE(tokens, "odd",             {3, 5, 7},                         1e-5,  1e-2,  1e-4, H),
     CASE(tokens, "single",          {1, 1, 1},                         1e-5,  1e-2,  1e-4, H),
 
-    CASE(add_pos, "typical",        {64, 3, 192, 3},                   1e-5,  1e-2,  1e-4, H),
-    CASE(add_pos, "long table",     {5, 2, 7, 4},                      1e-5,  1e-2,  1e-4, H),
-    CASE(add_pos, "single",         {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
+    CASE(add_pos, "typical",        {64, 3, 192, 3},                   1e-5,  1e-5,  1e-4, H),
+    CASE(add_pos, "long table",     {5, 2, 7, 4},                      1e-5,  1e-5,  1e-4, H),
+    CASE(add_pos, "single",         {1, 1, 1, 1},                      1e-5,  1e-5,  1e-4, H),
 
     CASE(add, "residual",           {514, 192, 1},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
@@ -207,7 +207,7 @@ const cgs_case cgs_cases[] = {
     CASE(layernorm, "inner",        {192, 192, 1, 0, 5},               1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
-    CASE(layernorm, "one column",   {3, 1, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
 
     CASE(modulate, "typical",       {64, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),
     CASE(modulate, "odd",           {2, 2, 5, 4, 17, 1, 11, 2},        1e-5,  1e-2,  1e-4, H),
@@ -217,10 +217,12 @@ const cgs_case cgs_cases[] = {
     CASE(gate_add, "odd",           {2, 2, 5, 4, 17, 2, 9},            1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "single",        {1, 1, 1, 1, 1, 0, 0},             1e-5,  1e-2,  1e-4, H),
 
+    /* backward may read the rounded result: rowsum(P dP) = dout . out.  That is noise of
+     * about 4e-2 where the true gradient is 0, at tokens that see only themselves. */
     CASE(attention, "encoder",      {2, 257, 3, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
-    CASE(attention, "predictor",    {64, 3, 16, 64, 1, 1, 10},         1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "predictor",    {64, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
     CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
-    CASE(attention, "odd, causal",  {3, 7, 2, 5, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "odd, causal",  {3, 7, 2, 5, 1, 1, 0},             1e-5,  4e-2,  1e-4, H),
     CASE(attention, "odd, frames",  {2, 8, 3, 7, 1, 3, 20},            1e-5,  2e-2,  1e-4, H),
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
@@ -258,37 +260,37 @@ const cgs_case cgs_cases[] = {
     CASE(repeat, "odd",             {3, 2, 7, 5},                      1e-5,  1e-2,  1e-4, H),
     CASE(repeat, "single",          {1, 1, 1, 2},                      1e-5,  1e-2,  1e-4, H),
 
-    CASE(mse, "typical",            {384, 192},                        1e-5,  1e-2,  1e-3, 4 * H),
-    CASE(mse, "odd",                {7, 13},                           1e-5,  1e-2,  1e-3, 4 * H),
-    CASE(mse, "single",             {1, 1},                            1e-5,  1e-2,  1e-3, 4 * H),
+    CASE(mse, "typical",            {384, 192},                        1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(mse, "odd",                {7, 13},                           1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(mse, "single",             {1, 1},                            1e-5,  1e-5,  1e-3, 4 * H),
 
-    CASE(sqdist, "typical",         {4, 128, 192},                     1e-5,  1e-2,  1e-3, 4 * H),
-    CASE(sqdist, "odd",             {3, 5, 7},                         1e-5,  1e-2,  1e-3, 4 * H),
-    CASE(sqdist, "single",          {1, 1, 1},                         1e-5,  1e-2,  1e-3, 4 * H),
+    CASE(sqdist, "typical",         {4, 128, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sqdist, "odd",             {3, 5, 7},                         1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sqdist, "single",          {1, 1, 1},                         1e-5,  1e-5,  1e-3, 4 * H),
 
     CASE(directions, "typical",     {1024, 192},                       1e-6,  1e-6,  0,    0),
     CASE(directions, "odd",         {3, 7},                            1e-6,  1e-6,  0,    0),
     CASE(directions, "single",      {1, 1},                            1e-6,  1e-6,  0,    0),
 
-    CASE(sigreg, "typical",         {32, 4, 192, 128},                 1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(sigreg, "odd",             {5, 3, 7, 11},                     1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(sigreg, "single",          {1, 1, 1, 1},                      1e-4,  1e-2,  1e-3, 4 * H),
+    CASE(sigreg, "typical",         {32, 4, 192, 128},                 1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sigreg, "odd",             {5, 3, 7, 11},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sigreg, "single",          {1, 1, 1, 1},                      1e-5,  1e-5,  1e-3, 4 * H),
 
-    CASE(straighten, "typical",     {128, 4, 192},                     1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(straighten, "odd",         {5, 6, 7},                         1e-4,  1e-2,  1e-3, 2 * H),
-    CASE(straighten, "still",       {40, 5, 2, 1},                     1e-4,  1e-2,  0,    0),
+    CASE(straighten, "typical",     {128, 4, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(straighten, "odd",         {5, 6, 7},                         1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(straighten, "still",       {40, 5, 2, 1},                     1e-5,  1e-5,  0,    0),
 
-    CASE(cgs, "typical",            {128, 3, 192, 10},                 1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(cgs, "masked",             {64, 3, 192, 15, 1},               1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(cgs, "per window",         {64, 3, 192, 15, 1, 1},            1e-4,  1e-2,  1e-3, 4 * H),
-    CASE(cgs, "odd",                {5, 4, 7, 3, 1, 0},                1e-4,  1e-2,  1e-3, 2 * H),
-    CASE(cgs, "odd, per window",    {5, 4, 7, 3, 1, 1},                1e-4,  1e-2,  1e-3, 2 * H),
-    CASE(cgs, "still",              {40, 3, 2, 2, 1, 0, 1},            1e-4,  1e-2,  0,    0),
-    CASE(cgs, "still, per window",  {40, 4, 2, 2, 1, 1, 1},            1e-4,  1e-2,  0,    0),
+    CASE(cgs, "typical",            {128, 3, 192, 10},                 1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "masked",             {64, 3, 192, 15, 1},               1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "per window",         {64, 3, 192, 15, 1, 1},            1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(cgs, "odd",                {5, 4, 7, 3, 1, 0},                1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(cgs, "odd, per window",    {5, 4, 7, 3, 1, 1},                1e-5,  1e-5,  1e-3, 2 * H),
+    CASE(cgs, "still",              {40, 3, 2, 2, 1, 0, 1},            1e-5,  1e-5,  0,    0),
+    CASE(cgs, "still, per window",  {40, 4, 2, 2, 1, 1, 1},            1e-5,  1e-5,  0,    0),
 
-    CASE(weighted_sum, "typical",   {4},                               1e-6,  1e-2,  1e-4, H),
-    CASE(weighted_sum, "odd",       {3},                               1e-6,  1e-2,  1e-4, H),
-    CASE(weighted_sum, "single",    {1},                               1e-6,  1e-2,  1e-4, H),
+    CASE(weighted_sum, "typical",   {4},                               1e-6,  1e-6,  1e-4, H),
+    CASE(weighted_sum, "odd",       {3},                               1e-6,  1e-6,  1e-4, H),
+    CASE(weighted_sum, "single",    {1},                               1e-6,  1e-6,  1e-4, H),
 };
 /* clang-format on */
 const int cgs_case_count = sizeof cgs_cases / sizeof cgs_cases[0];

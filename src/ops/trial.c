@@ -107,8 +107,9 @@ static cgs_tensor *make_loss(cgs_trial *t, bool twice) {
     for (int i = 0; i < leaves && twice; i++)
         if (t->leaf[i].x->wants_grad) terms[count++] = project(t, t->leaf[i].x);
     if (count == 1) return terms[0];
+    /* 1 or 1/2: the gradients that arrive stay exact in every element type */
     cgs_tensor *w =
-        cgs_trial_constant(t, "term weights", CGS_F32, 0.5f, 1.5f, CGS_FILL_UNIFORM, 1, &count);
+        cgs_trial_constant(t, "term weights", CGS_F32, 0.5f, 1, CGS_FILL_COIN, 1, &count);
     return w ? cgs_weighted_sum(t->tape, w, terms, count) : terms[0];
 }
 
