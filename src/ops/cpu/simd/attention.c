@@ -32,9 +32,7 @@ static void add_scaled(float *to, float f, const float *x, size_t n) {
 
 /* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
 static float softmax_row(float *p, size_t n, size_t end, float *top) {
-    float max = p[0], sum = 0;
-#pragma omp simd reduction(max : max)
-    for (size_t j = 0; j < n; j++) max = p[j] > max ? p[j] : max;
+    float max = row_max(p, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
         float e = fast_exp(p[j] - max);

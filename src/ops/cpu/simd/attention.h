@@ -50,6 +50,20 @@ static inline void drop_row(const cgs_record *r, const head *h, size_t i, float 
     }
 }
 
+/* the largest of n >= 1 numbers, a vector of candidates at a time */
+static inline float row_max(const float *p, size_t n) {
+    float top[16], max = p[0];
+    size_t whole = n / 16 * 16;
+    for (int l = 0; l < 16; l++) top[l] = p[0];
+    for (size_t j = 0; j < whole; j += 16) {
+#pragma omp simd
+        for (int l = 0; l < 16; l++) top[l] = p[j + (size_t)l] > top[l] ? p[j + (size_t)l] : top[l];
+    }
+    for (int l = 0; l < 16; l++) max = top[l] > max ? top[l] : max;
+    for (size_t j = whole; j < n; j++) max = p[j] > max ? p[j] : max;
+    return max;
+}
+
 /* The path for bf16 on processors with dot products of bf16 pairs (attention_bf16.c). */
 bool CGS_FN(attention_has_pairs)(void);
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r);

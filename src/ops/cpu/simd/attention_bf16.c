@@ -114,10 +114,7 @@ static void weave(uint32_t *to, const float *low, const float *high, size_t n) {
 
 /* s = exp(scale (s - max)), 0 from n to end; returns the sum and leaves scale * max */
 static float softmax_scaled(float *s, size_t n, size_t end, float scale, float *top) {
-    float max = s[0], sum = 0;
-#pragma omp simd reduction(max : max)
-    for (size_t j = 0; j < n; j++) max = s[j] > max ? s[j] : max;
-    float shift = scale * max;
+    float shift = scale * row_max(s, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
         float e = fast_exp(scale * s[j] - shift);
