@@ -112,16 +112,18 @@ static void weave(uint32_t *to, const float *low, const float *high, size_t n) {
     for (size_t i = 0; i < n; i++) to[i] = rounded(low[i]) >> 16 | (rounded(high[i]) & 0xffff0000u);
 }
 
-/* s = exp(scale (s - max)), 0 from n to end; returns the sum and leaves scale * max */
-static float softmax_scaled(float *s, size_t n, size_t end, float scale, float *top) {
+/* p = exp(scale (s - max)) as bf16, 0 from n to end; returns the sum before rounding and
+ * leaves scale * max.  s keeps the values in f32 where dropout still has to act on them. */
+static float softmax_pairs(uint16_t *p, float *s, size_t n, size_t end, float scale, float *top) {
     float shift = scale * row_max(s, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
         float e = fast_exp(scale * s[j] - shift);
         s[j] = e;
+        p[j] = (uint16_t)(rounded(e) >> 16);
         sum += e;
     }
-    for (size_t j = n; j < end; j++) s[j] = 0;
+    for (size_t j = n; j < end; j++) p[j] = 0;
     *top = shift;
     return sum;
 }
@@ -151,11 +153,14 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t 
         for (size_t i = 0; i < n; i++) {
             float top, *row = s + i * h.Tc;
             size_t mine = visible(r, h.T, i0 + i);
-            float sum = softmax_scaled(row, mine, even, h.scale, &top);
+            uint16_t *narrow_p = (uint16_t *)(p + i * pw);
+            float sum = softmax_pairs(narrow_p, row, mine, even, h.scale, &top);
             lse[i0 + i] = top + logf(sum);
             inverse[i] = 1.0f / sum;
-            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, row, mine);
-            narrow_row((uint16_t *)(p + i * pw), row, even);
+            if (r->arg.attention.dropout > 0) {
+                drop_row(r, &h, i0 + i, row, mine);
+                narrow_row(narrow_p, row, mine);
+            }
         }
         tiles_pairs(o, h.Wc, p, pw, 1, v, h.Wc, rows, h.Wc, even / 2, false);
         for (size_t i = 0; i < n; i++) {
@@ -167,22 +172,40 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t 
     }
 }
 
-/* rows i of the scores and of dP become P M and dS; zeros from what token i sees to end */
-static void score_back(const cgs_record *r, const head *h, size_t i, float *p, float *dp, float lse,
-                       size_t end) {
+/* row i of the scores becomes P, that of dP meets dropout; both end with zeros.  Returns
+ * the sum of P dP. */
+static float score_back(const cgs_record *r, const head *h, size_t i, float *p, float *dp,
+                        float lse, size_t end) {
     size_t mine = visible(r, h->T, i);
-    bool drops = r->arg.attention.dropout > 0;
     float sum = 0, scale = h->scale;
-    if (drops) drop_row(r, h, i, dp, mine);
+    if (r->arg.attention.dropout > 0) drop_row(r, h, i, dp, mine);
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < mine; j++) {
         p[j] = fast_exp(scale * p[j] - lse);
         sum += p[j] * dp[j];
     }
-#pragma omp simd
-    for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
-    if (drops) drop_row(r, h, i, p, mine);
     for (size_t j = mine; j < end; j++) p[j] = dp[j] = 0;
+    return sum;
+}
+
+/* where P M and dS of two rows go: woven together, and dS also as it is */
+typedef struct score_rows {
+    uint32_t *p, *ds;
+    uint16_t *low, *high;
+} score_rows;
+
+/* dS = P (dP - sum) of two rows */
+static void weave_scores(score_rows to, const float *p0, const float *dp0, float sum0,
+                         const float *p1, const float *dp1, float sum1, size_t n) {
+#pragma omp simd
+    for (size_t j = 0; j < n; j++) {
+        uint32_t low = rounded(p0[j] * (dp0[j] - sum0)) >> 16;
+        uint32_t high = rounded(p1[j] * (dp1[j] - sum1)) & 0xffff0000u;
+        to.p[j] = rounded(p0[j]) >> 16 | (rounded(p1[j]) & 0xffff0000u);
+        to.ds[j] = low | high;
+        to.low[j] = (uint16_t)low;
+        to.high[j] = (uint16_t)(high >> 16);
+    }
 }
 
 static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, float scale) {
@@ -224,18 +247,22 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, size_t
         tiles_pairs(s, h.Tc, q + i0 * words, words, 1, kt, h.Tc, rows, cols, words, false);
         tiles_pairs(ds, h.Tc, g + i0 * words, words, 1, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
-            float *p = s + i * h.Tc, *dp = ds + i * h.Tc;
-            score_back(r, &h, i0 + i, p, dp, lse[i0 + i], end);
+            float *p0 = s + i * h.Tc, *dp0 = ds + i * h.Tc, *p1 = p0 + h.Tc, *dp1 = dp0 + h.Tc;
+            float sum0 = score_back(r, &h, i0 + i, p0, dp0, lse[i0 + i], end), sum1 = 0;
             if (i + 1 < n) {
-                score_back(r, &h, i0 + i + 1, p + h.Tc, dp + h.Tc, lse[i0 + i + 1], end);
+                sum1 = score_back(r, &h, i0 + i + 1, p1, dp1, lse[i0 + i + 1], end);
             } else {
-                memset(p + h.Tc, 0, end * sizeof *p);
-                memset(dp + h.Tc, 0, end * sizeof *dp);
+                memset(p1, 0, end * sizeof *p1);
+                memset(dp1, 0, end * sizeof *dp1);
             }
-            weave(pi + i / 2 * h.Tc, p, p + h.Tc, end);
-            weave(dsi + i / 2 * h.Tc, dp, dp + h.Tc, end);
-            narrow_row((uint16_t *)(dsn + i * pw), dp, end);
-            narrow_row((uint16_t *)(dsn + (i + 1) * pw), dp + h.Tc, end);
+            score_rows to = {pi + i / 2 * h.Tc, dsi + i / 2 * h.Tc, (uint16_t *)(dsn + i * pw),
+                             (uint16_t *)(dsn + (i + 1) * pw)};
+            weave_scores(to, p0, dp0, sum0, p1, dp1, sum1, end);
+            if (r->arg.attention.dropout > 0) {
+                drop_row(r, &h, i0 + i, p0, visible(r, h.T, i0 + i));
+                if (i + 1 < n) drop_row(r, &h, i0 + i + 1, p1, visible(r, h.T, i0 + i + 1));
+                weave(to.p, p0, p1, end);
+            }
         }
         size_t pairs = half(n);
         tiles_pairs(dv, h.Wc, pi, 1, h.Tc, gw + i0 / 2 * h.Wc, h.Wc, keys, h.Wc, pairs, true);
