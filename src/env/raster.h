@@ -28,11 +28,11 @@ typedef struct cgs_canvas {
 /* Rounds half to even, saturating far outside any picture. */
 int cgs_raster_round(double v);
 
-/* A filled disc covers [c - r, c + r - 1] in both axes. */
+/* A filled disc of radius 2, 11 or 15 covers [c - r, c + r - 1] in both axes. */
 void cgs_raster_disc(cgs_canvas *c, int cx, int cy, int r, cgs_pixel color);
 /* A filled convex polygon, boundary included.  x, y: (n), n <= 8. */
 void cgs_raster_polygon(cgs_canvas *c, const int *x, const int *y, int n, cgs_pixel color);
-/* A segment with round ends of radius r >= 2: a line 2r wide, a quad, two discs.  The quad's
+/* A segment with round ends of radius r, 2 here: a line 2r wide, a quad, two discs.  The quad's
  * offset is (|dy|, |dx|): a true perpendicular only where dx dy <= 0, as upstream has it. */
 void cgs_raster_fat_segment(cgs_canvas *c, int x1, int y1, int x2, int y2, int r, cgs_pixel color);
 /* An anti-aliased line one pixel wide, blended with what is there. */
