@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 ONEDNN ?= 1
 
 # ---- what is here ------------------------------------------------------------------
-PKGS    := hdf5 libcjson libpng zlib blosc lapacke openblas
+PKGS    := hdf5 libcjson libpng zlib blosc liblz4 libzstd lapacke openblas
 MISSING := $(shell for p in $(PKGS) cmocka; do pkg-config --exists $$p || echo $$p; done; \
              for h in dnnl.h chipmunk/chipmunk.h; do echo "\#include <$$h>" | \
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
@@ -65,7 +65,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: all test asan tsan bench install dist clean deps found
+.PHONY: all test tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -101,6 +101,9 @@ $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# test_plan counts what the library allocates
+$(B)/tests/test_plan: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 .SECONDARY:
 tests: $(TEST_BIN)

@@ -5,6 +5,10 @@
 #include "cli/options.h"
 
 #define CGS_VERBS(X) \
+    X(envs)          \
+    X(replay)        \
+    X(collect)       \
+    X(train)         \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;

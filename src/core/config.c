@@ -48,7 +48,7 @@ static cgs_status set_field(const cgs_field *f, void *values, const char *text) 
         *(float *)at = v;
         return CGS_OK;
     }
-    case CGS_KIND_bool:
+    case CGS_KIND_flag:
         if (!strcmp(text, "true") || !strcmp(text, "1")) *(bool *)at = true;
         else if (!strcmp(text, "false") || !strcmp(text, "0")) *(bool *)at = false;
         else return bad_value(f, text, "true or false");
@@ -168,7 +168,7 @@ void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t
     case CGS_KIND_int: snprintf(out, size, "%d", *(const int *)at); break;
     case CGS_KIND_u64: snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at); break;
     case CGS_KIND_float: snprintf(out, size, "%.9g", (double)*(const float *)at); break;
-    case CGS_KIND_bool: snprintf(out, size, "%s", *(const bool *)at ? "true" : "false"); break;
+    case CGS_KIND_flag: snprintf(out, size, "%s", *(const bool *)at ? "true" : "false"); break;
     case CGS_KIND_text: snprintf(out, size, "%s", ((const cgs_type_text *)at)->s); break;
     }
 }

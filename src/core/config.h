@@ -4,7 +4,7 @@
  *
  *     X(kind, field, default, low, high, "dotted.key", "what it means")
  *
- * with kind one of `int`, `float`, `bool`, `u64`, `text`.  From that list come the
+ * with kind one of `int`, `float`, `flag`, `u64`, `text`.  From that list come the
  * struct (CGS_CONFIG_STRUCT), its table of fields (CGS_CONFIG_TABLE), and through the
  * table the defaults, the parser, the dump and the documentation.  Files hold
  * `key = value` lines; the command line holds `key=value`.  A key that no table
@@ -23,14 +23,14 @@
 typedef enum cgs_kind {
     CGS_KIND_int,
     CGS_KIND_float,
-    CGS_KIND_bool,
+    CGS_KIND_flag,
     CGS_KIND_u64,
     CGS_KIND_text
 } cgs_kind;
 
 typedef int cgs_type_int;
 typedef float cgs_type_float;
-typedef bool cgs_type_bool;
+typedef bool cgs_type_flag;
 typedef uint64_t cgs_type_u64;
 typedef struct cgs_type_text {
     char s[CGS_TEXT_MAX];

@@ -99,6 +99,16 @@ cgs_status cgs_newfile_commit(cgs_newfile *n) {
     return rc;
 }
 
+cgs_status cgs_replace_file(const char *tmp, const char *path) {
+    int fd = open(tmp, O_RDONLY);
+    bool failed = fd < 0 || fsync(fd) != 0 || rename(tmp, path) != 0;
+    cgs_status rc = failed ? cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno)) : CGS_OK;
+    if (fd >= 0) close(fd);
+    if (failed) unlink(tmp);
+    else sync_parent(path);
+    return rc;
+}
+
 cgs_status cgs_write_file(const char *path, const void *data, size_t bytes) {
     cgs_newfile n;
     CGS_TRY(cgs_newfile_open(&n, path));

@@ -25,6 +25,10 @@ cgs_status cgs_newfile_open(cgs_newfile *n, const char *path);
 cgs_status cgs_newfile_commit(cgs_newfile *n);
 void cgs_newfile_abandon(cgs_newfile *n);
 
+/* Puts a finished file in the place of another: fsync, rename, fsync of the directory.
+ * On failure tmp is deleted. */
+cgs_status cgs_replace_file(const char *tmp, const char *path);
+
 /* Creates a directory and its parents; fine if it exists. */
 cgs_status cgs_make_dirs(const char *path);
 bool cgs_file_exists(const char *path);

@@ -22,11 +22,15 @@ static cgs_tensor *affine(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
     return cgs_linear(t, x, &a->w, &a->b);
 }
 
+static cgs_tensor *affine_f32(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
+    return cgs_linear_f32(t, x, &a->w, &a->b);
+}
+
 static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool training) {
-    cgs_tensor *h = affine(t, x, &p->in);
+    cgs_tensor *h = affine_f32(t, x, &p->in);
     h = cgs_batchnorm(t, h, &p->norm.w, &p->norm.b, &p->running_mean, &p->running_var, training);
     h = cgs_activate(t, h, CGS_GELU);
-    return cgs_linear_f32(t, h, &p->out.w, &p->out.b);
+    return affine_f32(t, h, &p->out);
 }
 
 /* ---- encoder ----------------------------------------------------------------------- */
@@ -51,17 +55,19 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
     return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
 }
 
-/* ---- predictor --------------------------------------------------------------------- */
+/* ---- predictor ---------------------------------------------------------------------
+ * Rollouts feed predictions back, so errors add up: everything between two products is
+ * kept in f32, and only what enters a large product is rounded. */
 
 cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
                                     cgs_tensor **embedding) {
-    cgs_tensor *h = affine(t, affine(t, actions, &m->action_conv), &m->action_in);
-    cgs_tensor *c = affine(t, cgs_activate(t, h, CGS_SILU), &m->action_out);
+    cgs_tensor *h = affine_f32(t, affine_f32(t, actions, &m->action_conv), &m->action_in);
+    cgs_tensor *c = affine_f32(t, cgs_activate_f32(t, h, CGS_SILU), &m->action_out);
     if (embedding) *embedding = c;
     cgs_tensor *s = cgs_activate(t, c, CGS_SILU);
     cgs_conditioning all = {{0}};
     for (int i = 0; i < m->config.predictor_layers; i++)
-        all.modulation[i] = affine(t, s, &m->predictor[i].ada);
+        all.modulation[i] = affine_f32(t, s, &m->predictor[i].ada);
     return all;
 }
 
@@ -81,16 +87,16 @@ static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *
 
     cgs_tensor *u = cgs_layernorm(t, x, NULL, NULL, ADA_EPS);
     u = cgs_modulate(t, u, mod, SHIFT1 * D, SCALE1 * D, t0);
-    cgs_tensor *qkv = cgs_linear(t, norm(t, u, &l->attn_norm, NORM_EPS), &l->qkv, NULL);
+    cgs_tensor *qkv = cgs_linear_f32(t, norm(t, u, &l->attn_norm, NORM_EPS), &l->qkv, NULL);
     cgs_tensor *a = cgs_attention(t, qkv, m->config.predictor_heads, true, 1, p, site(m, i, 0));
-    a = cgs_dropout(t, affine(t, a, &l->attn_out), p, site(m, i, 1));
+    a = cgs_dropout(t, affine_f32(t, a, &l->attn_out), p, site(m, i, 1));
     x = cgs_gate_add(t, x, a, mod, GATE1 * D, t0);
 
     cgs_tensor *v = cgs_layernorm(t, x, NULL, NULL, ADA_EPS);
     v = cgs_modulate(t, v, mod, SHIFT2 * D, SCALE2 * D, t0);
-    cgs_tensor *h = affine(t, norm(t, v, &l->mlp_norm, NORM_EPS), &l->mlp_in);
+    cgs_tensor *h = affine_f32(t, norm(t, v, &l->mlp_norm, NORM_EPS), &l->mlp_in);
     h = cgs_dropout(t, cgs_activate(t, h, CGS_GELU), p, site(m, i, 2));
-    h = cgs_dropout(t, affine(t, h, &l->mlp_out), p, site(m, i, 3));
+    h = cgs_dropout(t, affine_f32(t, h, &l->mlp_out), p, site(m, i, 3));
     return cgs_gate_add(t, x, h, mod, GATE2 * D, t0);
 }
 

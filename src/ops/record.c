@@ -164,7 +164,8 @@ cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y) {
 cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
     CHECK(!w == !b && (!w || ((int)cgs_numel(w) == cgs_cols(x) && cgs_numel(b) == cgs_numel(w))),
           "layernorm", x, w);
-    APPEND(r, t, CGS_OP_layernorm, t->act, x->rank, x->dim, x, w, b);
+    /* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
+    APPEND(r, t, CGS_OP_layernorm, w ? t->act : x->dtype, x->rank, x->dim, x, w, b);
     r->arg.layernorm.eps = eps;
     int n[1] = {(int)cgs_rows(x)};
     save(t, r, 0, 1, n);
@@ -208,7 +209,7 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     CHECK(qkv->rank == 3 && heads > 0 && block > 0 && cgs_cols(qkv) % (3 * heads) == 0,
           "attention", qkv, NULL);
     int B = qkv->dim[0], T = qkv->dim[1], dim[3] = {B, T, cgs_cols(qkv) / 3};
-    APPEND(r, t, CGS_OP_attention, qkv->dtype, 3, dim, qkv, NULL, NULL);
+    APPEND(r, t, CGS_OP_attention, t->act, 3, dim, qkv, NULL, NULL);
     r->arg.attention.heads = heads;
     r->arg.attention.width = dim[2] / heads;
     r->arg.attention.causal = causal;
@@ -220,11 +221,18 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     return r->out;
 }
 
-cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind) {
+static cgs_tensor *activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind, cgs_dtype dtype) {
     CHECK(x->dtype != CGS_U8, "activation", x, NULL);
-    APPEND(r, t, CGS_OP_activation, x->dtype, x->rank, x->dim, x, NULL, NULL);
+    APPEND(r, t, CGS_OP_activation, dtype, x->rank, x->dim, x, NULL, NULL);
     r->arg.activation.kind = kind;
     return r->out;
+}
+
+cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind) {
+    return activate(t, x, kind, t->act);
+}
+cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind) {
+    return activate(t, x, kind, CGS_F32);
 }
 
 cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key) {

@@ -54,12 +54,14 @@ cgs_status cgs_tensor_read(cgs_tape *t, const cgs_tensor *x, float *out);
 cgs_status cgs_tensor_read_grad(cgs_tape *t, const cgs_tensor *x, float *out);
 cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values);
 
-/* ---- operations; see CGS_OPS for shapes ------------------------------------- */
+/* ---- operations; see CGS_OPS for shapes -------------------------------------
+ * What feeds a product (affine norms, activations, attention, and products themselves)
+ * has the tape's activation type, whatever the type of its input; the forms ending in
+ * _f32 keep f32.  Everything else has the type of its first input. */
 
 cgs_tensor *cgs_patchify(cgs_tape *t, cgs_tensor *frames, int patch, const float mean[3],
                          const float std[3]);
 cgs_tensor *cgs_linear(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
-/* the same with an f32 result whatever the tape's activation type: latents and losses */
 cgs_tensor *cgs_linear_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
 cgs_tensor *cgs_tokens(cgs_tape *t, cgs_tensor *x, cgs_tensor *cls, cgs_tensor *pos);
 cgs_tensor *cgs_add_pos(cgs_tape *t, cgs_tensor *x, cgs_tensor *pos);
@@ -71,6 +73,7 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key);
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
+cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key);
 cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b,
                           cgs_tensor *running_mean, cgs_tensor *running_var, bool training);

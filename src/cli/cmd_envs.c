@@ -1,0 +1,49 @@
+/* cmd_envs.c - cgs envs: the environments and their policies. */
+#include "cli/verbs.h"
+#include "env/policy.h"
+
+#include <string.h>
+
+static void list_policies(const char *env, const char *before, const char *between,
+                          const char *after) {
+    bool first = true;
+    for (int i = 0; i < cgs_policy_count(); i++) {
+        const cgs_policy_class *p = cgs_policy_at(i);
+        if (p->env && strcmp(p->env, env)) continue;
+        printf("%s%s%s%s", first ? "" : between, before, p->name, after);
+        first = false;
+    }
+}
+
+static void print_json(const cgs_env_class *c) {
+    printf("{\"id\":\"%s\",\"version\":%d,\"summary\":\"%s\",\"state_dim\":%d,\"action_dim\":%d,"
+           "\"size\":%d,\"success\":\"%s\",\"columns\":[",
+           c->id, c->version, c->summary, c->state_dim, c->action_dim, c->native, c->success);
+    for (int i = 0; i < c->column_count; i++)
+        printf("%s{\"name\":\"%s\",\"dim\":%d}", i ? "," : "", c->columns[i].name,
+               c->columns[i].dim);
+    printf("],\"policies\":[");
+    list_policies(c->id, "\"", ",", "\"");
+    printf("]}\n");
+}
+
+static void print_text(const cgs_env_class *c) {
+    printf("%s, version %d: %s\n", c->id, c->version, c->summary);
+    printf("    state %d, action %d, pictures %d x %d\n", c->state_dim, c->action_dim, c->native,
+           c->native);
+    printf("    success: %s\n    policies: ", c->success);
+    list_policies(c->id, "", ", ", "");
+    printf("\n");
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    bool json = false;
+    const cgs_opt opts[] = {{"json", NULL, "one JSON object a line", OPT_FLAG, &json, false}};
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    for (int i = 0; rc == CGS_OK && i < cgs_env_count(); i++)
+        (json ? print_json : print_text)(cgs_env_at(i));
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_envs = {"envs", "[--json]",
+                           "the environments: sizes, success predicates, policies", NULL, run};

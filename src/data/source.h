@@ -1,0 +1,74 @@
+/* source.h - what training and evaluation need from a dataset, wherever it lies.
+ *
+ * A source is a table of rows: one row is one moment, with a picture, the action
+ * executed from it and other numbers.  Episodes are runs of rows.  The HDF5 reader
+ * (dataset.h) and the packed cache (packed.h) both present themselves as a source, so
+ * windows, statistics and the loader are written once.  Reads are safe from several
+ * threads at a time. */
+#ifndef CGS_DATA_SOURCE_H
+#define CGS_DATA_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#define CGS_COLUMN_NAME 128
+#define CGS_COLUMN_RANK 4
+#define CGS_COLUMNS 256 /* the most columns a dataset may have */
+
+typedef enum cgs_column_type {
+    CGS_COL_OTHER = 0, /* text or anything else that is not a number: listed, never read */
+    CGS_COL_F32,
+    CGS_COL_F64,
+    CGS_COL_I8,
+    CGS_COL_U8,
+    CGS_COL_I16,
+    CGS_COL_U16,
+    CGS_COL_I32,
+    CGS_COL_U32,
+    CGS_COL_I64,
+    CGS_COL_U64
+} cgs_column_type;
+
+typedef struct cgs_column {
+    char name[CGS_COLUMN_NAME];
+    cgs_column_type dtype;                /* as stored */
+    int rank;                       /* of one row: 0 for a scalar, 3 for a picture */
+    int64_t shape[CGS_COLUMN_RANK]; /* of one row */
+    size_t values;                  /* product of shape */
+    int64_t rows;                   /* of this column; the source's rows unless it is odd */
+    bool readable;                  /* numbers, stored in a way that can be decoded */
+} cgs_column;
+
+typedef struct cgs_source cgs_source;
+struct cgs_source {
+    const char *path; /* for messages */
+    int64_t rows;
+    int episodes;
+    const int64_t *ep_offset; /* (episodes) first row            */
+    const int32_t *ep_len;    /* (episodes) rows, at least one   */
+    const cgs_column *columns;
+    int column_count;
+    int pixels, action; /* their places in columns, or -1                  */
+    int height, width;  /* of the pictures, 0 without                      */
+    int action_dim;     /* values of one action, 0 without                 */
+    void *self;
+    /* Rows first, first+stride, ... of the picture column: out (count, height, width, 3). */
+    cgs_status (*read_pixels)(void *self, int64_t first, int count, int stride, uint8_t *out);
+    /* The same rows of a number column, converted: out (count, values). */
+    cgs_status (*read_rows)(void *self, int column, int64_t first, int count, int stride,
+                            float *out);
+};
+
+/* The place of a column that can be read, or -1. */
+int cgs_source_find(const cgs_source *s, const char *name);
+
+/* The episode that holds a row, or -1 when the row lies in a gap between episodes. */
+int cgs_source_episode(const cgs_source *s, int64_t row);
+
+size_t cgs_column_type_size(cgs_column_type t);      /* 0 for CGS_COL_OTHER */
+const char *cgs_column_type_name(cgs_column_type t); /* "f32", "u8", ..., "text" */
+
+#endif /* CGS_DATA_SOURCE_H */

@@ -1,0 +1,47 @@
+/* writer.h - recording a dataset, episode by episode.
+ *
+ *   cgs_writer_create      name and columns
+ *   cgs_writer_text, ...   attributes of the file
+ *   cgs_writer_begin       opens NAME.part, or continues it: says how many episodes it has
+ *   cgs_writer_add         one finished episode
+ *   cgs_writer_finish      makes NAME from NAME.part
+ *   cgs_writer_destroy     without finish: NAME.part stays, to be continued
+ *
+ * See writer.c for what a crash leaves behind. */
+#ifndef CGS_DATA_WRITER_H
+#define CGS_DATA_WRITER_H
+
+#include "data/source.h"
+
+typedef struct cgs_column_spec {
+    const char *name;
+    cgs_column_type dtype; /* f32, f64, i32, i64 or u8 */
+    int rank;        /* of one row */
+    int64_t shape[CGS_COLUMN_RANK];
+} cgs_column_spec;
+
+typedef struct cgs_writer cgs_writer;
+
+/* The index columns (ep_len, ep_offset, episode_idx, step_idx) are added by the writer. */
+cgs_status cgs_writer_create(cgs_writer **out, const char *path, const cgs_column_spec *columns,
+                             int column_count);
+void cgs_writer_destroy(cgs_writer *w);
+
+/* Attributes, before begin.  The writer adds code_version and code_commit itself. */
+cgs_status cgs_writer_text(cgs_writer *w, const char *name, const char *value);
+cgs_status cgs_writer_integer(cgs_writer *w, const char *name, uint64_t value);
+cgs_status cgs_writer_real(cgs_writer *w, const char *name, double value);
+
+/* Starts or continues the recording; *episodes is how many are already there.  A
+ * NAME.part with other columns or attributes, or a NAME that exists, is an error. */
+cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes);
+
+/* Adds an episode of `rows` rows: T actions make T + 1 rows, and the last row of a
+ * floating "action" column must be NaN.  data[c]: (rows, shape of column c), in the
+ * column's number type. */
+cgs_status cgs_writer_add(cgs_writer *w, int rows, const void *const *data);
+
+/* Writes NAME from all episodes added so far and removes NAME.part. */
+cgs_status cgs_writer_finish(cgs_writer *w);
+
+#endif /* CGS_DATA_WRITER_H */

@@ -1,0 +1,266 @@
+/* env.c - the registry, the checks every environment shares, and the batch runner. */
+#include "env/env.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cgs_env_class *const classes[] = {&cgs_pusht_class, &cgs_tworooms_class,
+                                               &cgs_wall_class};
+enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
+
+/* beyond this no environment can mean anything, and Chipmunk would abort on overflow */
+static const double LARGEST = 1e5;
+
+int cgs_env_count(void) { return CLASS_COUNT; }
+const cgs_env_class *cgs_env_at(int index) { return classes[index]; }
+
+cgs_status cgs_env_find(const char *id, const cgs_env_class **out) {
+    char known[256] = "";
+    for (int i = 0; i < CLASS_COUNT; i++) {
+        if (!strcmp(classes[i]->id, id)) {
+            *out = classes[i];
+            return CGS_OK;
+        }
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", classes[i]->id);
+    }
+    return cgs_fail(CGS_EARG, "no environment is called \"%.80s\"; there are %s", id, known);
+}
+
+/* ---- one environment ------------------------------------------------------------ */
+
+static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
+    *out = NULL;
+    cgs_env *e = calloc(1, cls->size);
+    if (!e) return cgs_fail(CGS_ENOMEM, "%s: no memory for an environment", cls->id);
+    e->cls = cls;
+    cgs_status rc = cls->open ? cls->open(e) : CGS_OK;
+    if (rc != CGS_OK) {
+        free(e);
+        return rc;
+    }
+    *out = e;
+    return CGS_OK;
+}
+
+cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls) {
+    CGS_TRY(build(out, cls));
+    cgs_env *e = *out;
+    e->owns_rows = true;
+    e->state = calloc((size_t)(2 * cls->state_dim + cls->action_dim), sizeof(double));
+    e->done = calloc(2, 1);
+    if (!e->state || !e->done) {
+        cgs_env_destroy(e);
+        *out = NULL;
+        return cgs_fail(CGS_ENOMEM, "%s: no memory for an environment", cls->id);
+    }
+    e->goal = e->state + cls->state_dim;
+    e->action = e->goal + cls->state_dim;
+    e->success = e->done + 1;
+    return CGS_OK;
+}
+
+void cgs_env_destroy(cgs_env *e) {
+    if (!e) return;
+    if (e->cls->close) e->cls->close(e);
+    if (e->owns_rows) {
+        free(e->state);
+        free(e->done);
+    }
+    free(e);
+}
+
+static cgs_status check_vector(const cgs_env *e, const char *what, const double *v, int dim) {
+    const cgs_env_class *c = e->cls;
+    if (dim != c->state_dim)
+        return cgs_fail(CGS_EARG, "%s: a %s has %d numbers, got %d", c->id, what, c->state_dim,
+                        dim);
+    for (int i = 0; i < dim; i++) {
+        if (!isfinite(v[i]))
+            return cgs_fail(CGS_ENUMERIC, "%s: component %d of the %s is not finite", c->id, i,
+                            what);
+        if (fabs(v[i]) > LARGEST)
+            return cgs_fail(CGS_EARG, "%s: component %d of the %s is %g, beyond any world", c->id,
+                            i, what, v[i]);
+    }
+    return CGS_OK;
+}
+
+static void publish(cgs_env *e) {
+    e->cls->get_state(e, e->state);
+    *e->success = e->cls->reached(e, e->state, e->goal);
+}
+
+static void begin(cgs_env *e) {
+    e->steps = 0;
+    *e->done = 0;
+    publish(e);
+}
+
+cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng) {
+    CGS_TRY(e->cls->reset(e, rng));
+    begin(e);
+    return CGS_OK;
+}
+
+cgs_status cgs_env_start(cgs_env *e, const double *state, int dim) {
+    CGS_TRY(check_vector(e, "state", state, dim));
+    CGS_TRY(e->cls->restart(e));
+    CGS_TRY(e->cls->set_state(e, state));
+    CGS_TRY(e->cls->set_state(e, state));
+    memcpy(e->goal, state, (size_t)dim * sizeof(double));
+    begin(e);
+    return CGS_OK;
+}
+
+cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim) {
+    CGS_TRY(check_vector(e, "state", state, dim));
+    CGS_TRY(e->cls->set_state(e, state));
+    begin(e);
+    return CGS_OK;
+}
+
+cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim) {
+    CGS_TRY(check_vector(e, "goal", goal, dim));
+    if (e->cls->check_goal) CGS_TRY(e->cls->check_goal(e, goal));
+    memcpy(e->goal, goal, (size_t)dim * sizeof(double));
+    *e->success = e->cls->reached(e, e->state, e->goal);
+    return CGS_OK;
+}
+
+void cgs_env_step(cgs_env *e) {
+    if (*e->done) return;
+    /* a planner's mistake ends the episode, it does not poison a dataset */
+    for (int i = 0; i < e->cls->action_dim; i++) {
+        if (isfinite(e->action[i]) && fabs(e->action[i]) <= LARGEST) continue;
+        *e->done = 1;
+        return;
+    }
+    if (!e->cls->step(e, e->action)) {
+        *e->done = 1;
+        return;
+    }
+    e->steps++;
+    publish(e);
+}
+
+bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) {
+    return e->cls->reached(e, state, goal);
+}
+
+static cgs_status check_side(const cgs_env_class *c, int side) {
+    if (side >= 8 && side <= CGS_ENV_MAX_SIDE) return CGS_OK;
+    return cgs_fail(CGS_EARG, "%s: a picture has a side of 8 to %d pixels, not %d", c->id,
+                    CGS_ENV_MAX_SIDE, side);
+}
+
+cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb) {
+    CGS_TRY(check_side(e->cls, side));
+    return e->cls->render(e, side, rgb);
+}
+
+/* ---- a batch -------------------------------------------------------------------- */
+
+cgs_status cgs_env_batch_create(cgs_env_batch *b, const cgs_env_class *cls, int count) {
+    memset(b, 0, sizeof *b);
+    if (count < 1) return cgs_fail(CGS_EARG, "%s: a batch of %d environments", cls->id, count);
+    size_t n = (size_t)count, sd = (size_t)cls->state_dim, ad = (size_t)cls->action_dim;
+    b->cls = cls;
+    b->count = count;
+    b->env = calloc(n, sizeof *b->env);
+    b->state = calloc(n * sd, sizeof(double));
+    b->goal = calloc(n * sd, sizeof(double));
+    b->action = calloc(n * ad, sizeof(double));
+    b->done = calloc(n, 1);
+    b->success = calloc(n, 1);
+    if (!b->env || !b->state || !b->goal || !b->action || !b->done || !b->success) {
+        cgs_env_batch_destroy(b);
+        return cgs_fail(CGS_ENOMEM, "%s: no memory for %d environments", cls->id, count);
+    }
+    for (int i = 0; i < count; i++) {
+        cgs_status rc = build(&b->env[i], cls);
+        if (rc != CGS_OK) {
+            cgs_env_batch_destroy(b);
+            return rc;
+        }
+        cgs_env *e = b->env[i];
+        e->state = b->state + (size_t)i * sd;
+        e->goal = b->goal + (size_t)i * sd;
+        e->action = b->action + (size_t)i * ad;
+        e->done = b->done + i;
+        e->success = b->success + i;
+    }
+    return CGS_OK;
+}
+
+void cgs_env_batch_destroy(cgs_env_batch *b) {
+    for (int i = 0; b->env && i < b->count; i++) cgs_env_destroy(b->env[i]);
+    free(b->env);
+    free(b->state);
+    free(b->goal);
+    free(b->action);
+    free(b->done);
+    free(b->success);
+    memset(b, 0, sizeof *b);
+}
+
+/* Error sentences are per thread: the first failing row is carried to the caller. */
+typedef struct first_failure {
+    int row;
+    cgs_status code;
+    char text[512];
+} first_failure;
+
+static void note_failure(first_failure *f, int row, cgs_status rc) {
+    if (rc == CGS_OK) return;
+#pragma omp critical(cgs_env_failure)
+    if (f->code == CGS_OK || row < f->row) {
+        f->row = row;
+        f->code = rc;
+        snprintf(f->text, sizeof f->text, "%s", cgs_last_error());
+    }
+}
+
+static cgs_status report(const first_failure *f) {
+    return f->code == CGS_OK ? CGS_OK : cgs_fail(f->code, "row %d: %s", f->row, f->text);
+}
+
+cgs_status cgs_env_batch_reset(cgs_env_batch *b, uint64_t seed, uint64_t first) {
+    first_failure f = {0};
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < b->count; i++) {
+        cgs_rng rng = cgs_rng_stream(seed, CGS_STREAM_ENV, first + (uint64_t)i);
+        note_failure(&f, i, cgs_env_reset(b->env[i], &rng));
+    }
+    return report(&f);
+}
+
+cgs_status cgs_env_batch_start(cgs_env_batch *b, const double *states, const double *goals) {
+    first_failure f = {0};
+    int dim = b->cls->state_dim;
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < b->count; i++) {
+        size_t at = (size_t)i * (size_t)dim;
+        cgs_status rc = cgs_env_start(b->env[i], states + at, dim);
+        if (rc == CGS_OK && goals) rc = cgs_env_set_goal(b->env[i], goals + at, dim);
+        note_failure(&f, i, rc);
+    }
+    return report(&f);
+}
+
+void cgs_env_batch_step(cgs_env_batch *b) {
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < b->count; i++) cgs_env_step(b->env[i]);
+}
+
+cgs_status cgs_env_batch_render(cgs_env_batch *b, int side, uint8_t *rgb) {
+    first_failure f = {0};
+    size_t bytes = (size_t)side * (size_t)side * 3;
+    CGS_TRY(check_side(b->cls, side));
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < b->count; i++)
+        note_failure(&f, i, b->cls->render(b->env[i], side, rgb + (size_t)i * bytes));
+    return report(&f);
+}

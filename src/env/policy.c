@@ -1,0 +1,77 @@
+/* policy.c - the registry of policies, and the one that fits every environment. */
+#include "env/policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "env/portable.h"
+
+/* ---- random: uniform over the nominal range ------------------------------------- */
+
+static cgs_status random_begin(cgs_policy *p, cgs_env *e) { return cgs_env_reset(e, &p->start); }
+
+static void random_act(cgs_policy *p, const cgs_env *e, double *action) {
+    double range = e->cls->action_range;
+    for (int i = 0; i < e->cls->action_dim; i++) action[i] = cgs_rng_range(&p->rng, -range, range);
+}
+
+static const cgs_policy_class random_policy = {
+    .name = "random",
+    .summary = "independent actions, uniform over the nominal range",
+    .size = sizeof(cgs_policy),
+    .begin = random_begin,
+    .act = random_act,
+};
+
+/* ---- registry ------------------------------------------------------------------- */
+
+static const cgs_policy_class *const classes[] = {&cgs_policy_pusht_expert, &cgs_policy_pusht_weak,
+                                                  &cgs_policy_tworooms_expert,
+                                                  &cgs_policy_wall_walk, &random_policy};
+enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
+
+int cgs_policy_count(void) { return CLASS_COUNT; }
+const cgs_policy_class *cgs_policy_at(int index) { return classes[index]; }
+
+cgs_status cgs_policy_find(const char *env, const char *name, const cgs_policy_class **out) {
+    char known[256] = "";
+    for (int i = 0; i < CLASS_COUNT; i++) {
+        const cgs_policy_class *c = classes[i];
+        if (c->env && strcmp(c->env, env)) continue;
+        if (!name || !strcmp(c->name, name)) {
+            *out = c;
+            return CGS_OK;
+        }
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", c->name);
+    }
+    return cgs_fail(CGS_EARG, "%s has no policy \"%.80s\"; it has %s", env, name, known);
+}
+
+cgs_status cgs_policy_create(cgs_policy **out, const cgs_policy_class *cls) {
+    *out = calloc(1, cls->size);
+    if (!*out) return cgs_fail(CGS_ENOMEM, "no memory for policy %s", cls->name);
+    (*out)->cls = cls;
+    return CGS_OK;
+}
+
+void cgs_policy_destroy(cgs_policy *p) { free(p); }
+
+cgs_status cgs_policy_begin(cgs_policy *p, cgs_env *e, uint64_t seed, uint64_t episode) {
+    p->start = cgs_rng_stream(seed, CGS_STREAM_ENV, episode);
+    p->rng = cgs_rng_stream(seed, CGS_STREAM_POLICY, episode);
+    return p->cls->begin(p, e);
+}
+
+void cgs_policy_act(cgs_policy *p, cgs_env *e) {
+    p->cls->act(p, e, e->action);
+    /* datasets hold float32: what is stored must be what was done */
+    for (int i = 0; i < e->cls->action_dim; i++) e->action[i] = cgs_round_f32(e->action[i]);
+}
+
+bool cgs_policy_over(const cgs_policy *p, const cgs_env *e) {
+    if (*e->done || e->steps >= e->cls->limit) return true;
+    if (p->cls->seeks_goal && e->steps > 0 && *e->success) return true;
+    return p->cls->over && p->cls->over(p, e);
+}

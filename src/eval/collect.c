@@ -1,0 +1,224 @@
+/* collect.c - see collect.h.  The writer is fed in episode order by whichever thread holds
+ * the next one; the others go on simulating meanwhile. */
+#include "eval/collect.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/threads.h"
+#include "data/writer.h"
+#include "env/policy.h"
+
+enum { FIXED = 4, MAX_COLUMNS = FIXED + 8 }; /* pixels, action, state, terminated */
+
+/* one thread's environment, policy and episode */
+typedef struct worker {
+    cgs_env *env;
+    cgs_policy *policy;
+    int rows;
+    void *data[MAX_COLUMNS]; /* (limit + 1, shape of column) */
+} worker;
+
+typedef struct job {
+    const cgs_collect_options *o;
+    const cgs_env_class *env;
+    const cgs_policy_class *policy;
+    cgs_column_spec columns[MAX_COLUMNS];
+    int column_count;
+    cgs_writer *writer;
+    int64_t next;    /* episode to be written next */
+    cgs_status code; /* first failure, and its sentence */
+    char sentence[512];
+    cgs_collect_result *result;
+} job;
+
+static cgs_column_spec vector(const char *name, cgs_column_type t, int dim) {
+    return (cgs_column_spec){.name = name, .dtype = t, .rank = 1, .shape = {dim}};
+}
+
+static void declare_columns(job *j) {
+    int64_t side = j->o->side;
+    cgs_column_spec *c = j->columns;
+    *c++ =
+        (cgs_column_spec){.name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
+    *c++ = vector("action", CGS_COL_F32, j->env->action_dim);
+    *c++ = vector("state", CGS_COL_F32, j->env->state_dim);
+    *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_COL_U8, .rank = 0};
+    for (int i = 0; i < j->env->column_count; i++) {
+        const cgs_env_column *e = &j->env->columns[i];
+        *c = vector(e->name, e->whole ? CGS_COL_I32 : CGS_COL_F32, e->dim);
+        if (e->whole && e->dim == 1) c->rank = 0;
+        c++;
+    }
+    j->column_count = (int)(c - j->columns);
+}
+
+static size_t row_bytes(const cgs_column_spec *c) {
+    size_t n = cgs_column_type_size(c->dtype);
+    for (int i = 0; i < c->rank; i++) n *= (size_t)c->shape[i];
+    return n;
+}
+
+/* ---- one episode ---------------------------------------------------------------- */
+
+static void worker_free(job *j, worker *w) {
+    cgs_env_destroy(w->env);
+    cgs_policy_destroy(w->policy);
+    for (int i = 0; i < j->column_count; i++) free(w->data[i]);
+}
+
+static cgs_status worker_make(job *j, worker *w) {
+    memset(w, 0, sizeof *w);
+    CGS_TRY(cgs_env_create(&w->env, j->env));
+    CGS_TRY(cgs_policy_create(&w->policy, j->policy));
+    for (int i = 0; i < j->column_count; i++) {
+        w->data[i] = malloc((size_t)(j->env->limit + 1) * row_bytes(&j->columns[i]));
+        if (!w->data[i])
+            return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d pictures of %d pixels",
+                            j->env->limit + 1, j->o->side);
+    }
+    return CGS_OK;
+}
+
+/* everything of the present row but its action, which is not known yet */
+static cgs_status record(job *j, worker *w, int row) {
+    cgs_env *e = w->env;
+    size_t frame = row_bytes(&j->columns[0]);
+    CGS_TRY(cgs_env_render(e, j->o->side, (uint8_t *)w->data[0] + (size_t)row * frame));
+    float *state = (float *)w->data[2] + (size_t)row * (size_t)j->env->state_dim;
+    for (int i = 0; i < j->env->state_dim; i++) state[i] = (float)e->state[i];
+    ((uint8_t *)w->data[3])[row] = j->policy->seeks_goal && row > 0 && *e->success;
+    for (int k = 0; k < j->env->column_count; k++) {
+        const cgs_env_column *c = &j->env->columns[k];
+        double values[CGS_ENV_MAX_DIM];
+        j->env->column(e, k, values);
+        for (int i = 0; i < c->dim; i++) {
+            size_t at = (size_t)row * (size_t)c->dim + (size_t)i;
+            if (c->whole)
+                ((int32_t *)w->data[FIXED + k])[at] = (int32_t)values[i];
+            else
+                ((float *)w->data[FIXED + k])[at] = (float)values[i];
+        }
+    }
+    return CGS_OK;
+}
+
+static cgs_status run_episode(job *j, worker *w, int64_t episode) {
+    int A = j->env->action_dim;
+    float *actions = w->data[1]; /* (limit + 1, A) */
+    CGS_TRY(cgs_policy_begin(w->policy, w->env, j->o->seed, (uint64_t)episode));
+    CGS_TRY(record(j, w, 0));
+    int row = 0;
+    while (!cgs_policy_over(w->policy, w->env)) {
+        cgs_policy_act(w->policy, w->env);
+        for (int i = 0; i < A; i++) actions[row * A + i] = (float)w->env->action[i];
+        cgs_env_step(w->env);
+        /* a step the environment refused leaves no row: the episode ends before it */
+        if (*w->env->done) break;
+        CGS_TRY(record(j, w, ++row));
+    }
+    if (row == 0)
+        return cgs_fail(CGS_ENUMERIC, "%s: episode %lld ended before its first step", j->env->id,
+                        (long long)episode);
+    for (int i = 0; i < A; i++) actions[row * A + i] = NAN; /* no action leaves the last row */
+    w->rows = row + 1;
+    return CGS_OK;
+}
+
+/* ---- all of them ---------------------------------------------------------------- */
+
+static void note_failure(job *j, cgs_status rc) {
+    if (rc == CGS_OK) return;
+#pragma omp critical(cgs_collect_failure)
+    if (j->code == CGS_OK) {
+        j->code = rc;
+        snprintf(j->sentence, sizeof j->sentence, "%s", cgs_last_error());
+    }
+}
+
+static bool failed(job *j) {
+    bool yes;
+#pragma omp critical(cgs_collect_failure)
+    yes = j->code != CGS_OK;
+    return yes;
+}
+
+static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
+    const void *data[MAX_COLUMNS];
+    if (episode != j->next) return CGS_OK; /* an earlier one is missing: a stop is under way */
+    for (int i = 0; i < j->column_count; i++) data[i] = w->data[i];
+    CGS_TRY(cgs_writer_add(j->writer, w->rows, data));
+    j->next++;
+    j->result->episodes++;
+    j->result->frames += w->rows;
+    if (j->o->progress) j->o->progress(j->o->user, j->next, j->result->frames);
+    return CGS_OK;
+}
+
+static void run_all(job *j) {
+    int64_t first = j->next;
+#pragma omp parallel
+    {
+        worker w;
+        note_failure(j, worker_make(j, &w));
+#pragma omp for ordered schedule(dynamic, 1)
+        for (int64_t e = first; e < j->o->episodes; e++) {
+            bool made = false;
+            if (j->o->stop && j->o->stop(j->o->user))
+                note_failure(j, cgs_fail(CGS_ESTOPPED, "stopped"));
+            if (!failed(j)) {
+                cgs_status rc = run_episode(j, &w, e);
+                made = rc == CGS_OK;
+                note_failure(j, rc);
+            }
+#pragma omp ordered
+            if (made) note_failure(j, write_episode(j, &w, e));
+        }
+        worker_free(j, &w);
+    }
+}
+
+static cgs_status begin_file(job *j) {
+    const cgs_collect_options *o = j->o;
+    CGS_TRY(cgs_writer_create(&j->writer, o->out, j->columns, j->column_count));
+    CGS_TRY(cgs_writer_text(j->writer, "env", j->env->id));
+    CGS_TRY(cgs_writer_integer(j->writer, "env_version", (uint64_t)j->env->version));
+    CGS_TRY(cgs_writer_text(j->writer, "policy", j->policy->name));
+    CGS_TRY(cgs_writer_integer(j->writer, "seed", o->seed));
+    return cgs_writer_begin(j->writer, &j->next);
+}
+
+cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
+    job j = {.o = o, .result = r};
+    memset(r, 0, sizeof *r);
+    CGS_TRY(cgs_env_find(o->env, &j.env));
+    CGS_TRY(cgs_policy_find(j.env->id, o->policy, &j.policy));
+    r->policy = j.policy->name;
+    r->seeks_goal = j.policy->seeks_goal;
+    if (o->episodes < 1)
+        return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
+    if (o->side < 8 || o->side > CGS_ENV_MAX_SIDE)
+        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
+                        CGS_ENV_MAX_SIDE, o->side);
+
+    double start = cgs_now();
+    declare_columns(&j);
+    cgs_status rc = begin_file(&j);
+    if (rc == CGS_OK) {
+        r->resumed = j.next;
+        if (j.next > o->episodes)
+            rc = cgs_fail(CGS_EARG, "%s: the recording has %lld episodes already, more than %lld",
+                          o->out, (long long)j.next, (long long)o->episodes);
+    }
+    if (rc == CGS_OK) {
+        if (o->progress) o->progress(o->user, j.next, 0);
+        run_all(&j);
+        if (j.code != CGS_OK) rc = cgs_fail(j.code, "%s", j.sentence);
+    }
+    if (rc == CGS_OK) rc = cgs_writer_finish(j.writer);
+    cgs_writer_destroy(j.writer);
+    r->seconds = cgs_now() - start;
+    return rc;
+}

@@ -1,0 +1,38 @@
+/* collect.h - offline data: a behaviour policy drives an environment, the episodes are
+ * written as a dataset.
+ *
+ * Episodes are made in parallel and written in order.  Episode e depends on (seed, e)
+ * alone, so the file is the same for any number of threads, and whether or not the
+ * recording was interrupted and continued. */
+#ifndef CGS_EVAL_COLLECT_H
+#define CGS_EVAL_COLLECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+typedef struct cgs_collect_options {
+    const char *env, *policy; /* ids; policy NULL: the environment's first */
+    const char *out;          /* HDF5 file, must not exist */
+    int64_t episodes;
+    int side; /* of the pictures */
+    uint64_t seed;
+    /* Called after every written episode, one thread at a time; both may be NULL. */
+    void (*progress)(void *user, int64_t episodes, int64_t frames);
+    bool (*stop)(void *user); /* true: finish what is begun, keep it, return CGS_ESTOPPED */
+    void *user;
+} cgs_collect_options;
+
+typedef struct cgs_collect_result {
+    const char *policy;
+    bool seeks_goal;          /* its episodes end at a target, see policy.h */
+    int64_t resumed;          /* episodes that were already there */
+    int64_t episodes, frames; /* made by this call */
+    double seconds;
+} cgs_collect_result;
+
+/* Uses cgs_threads() threads.  After CGS_ESTOPPED or a crash the same call continues. */
+cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r);
+
+#endif /* CGS_EVAL_COLLECT_H */

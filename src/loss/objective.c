@@ -1,0 +1,41 @@
+/* objective.c - prediction, SIGReg, TS and CGS on one tape. */
+#include "loss/objective.h"
+
+const char *const cgs_term_names[CGS_TERMS] = {"pred", "sigreg", "ts", "cgs"};
+
+#define DIM(...) ((const int[]){__VA_ARGS__})
+
+cgs_status cgs_objective_build(cgs_objective *o, cgs_tape *t, cgs_lewm *m, int B,
+                               int reference_width, int projections, bool per_window,
+                               uint64_t sigreg_key, bool training) {
+    const cgs_lewm_config *c = &m->config;
+    int N = c->history, T = N + 1, D = c->width, S = c->image_size;
+    if (N < 2)
+        return cgs_fail(CGS_EARG, "model.history: %d, training needs at least 2 to compare "
+                                  "transitions", N);
+    o->frames = cgs_input(t, "frames", CGS_U8, 4, DIM(B * T, S, S, 3));
+    o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, T, cgs_lewm_block(c)));
+    o->reference = cgs_input(t, "reference", CGS_F32, 3, DIM(B, N, reference_width));
+    o->mask = cgs_input(t, "mask", CGS_F32, 2, DIM(B, N));
+    o->weights = cgs_input(t, "weights", CGS_F32, 1, DIM(CGS_TERMS));
+
+    o->z = cgs_keep(cgs_lewm_encode(t, m, o->frames, training));
+    cgs_tensor *z = cgs_reshape(t, o->z, 3, DIM(B, T, D));
+    cgs_conditioning condition = cgs_lewm_condition(t, m, cgs_take(t, o->actions, 0, N), NULL);
+    o->zhat = cgs_keep(cgs_lewm_predict(t, m, cgs_take(t, z, 0, N), &condition, 0, false, training));
+
+    /* no stop-gradient: the target branch learns too */
+    o->term[CGS_TERM_PRED] = cgs_mse(t, o->zhat, cgs_take(t, z, 1, N));
+    o->term[CGS_TERM_SIGREG] = cgs_sigreg(t, z, cgs_directions(t, projections, D, sigreg_key));
+    o->term[CGS_TERM_TS] = cgs_straighten(t, z);
+    o->term[CGS_TERM_CGS] = cgs_match_geometry(t, z, o->reference, o->mask, per_window);
+    for (int i = 0; i < CGS_TERMS; i++) cgs_keep(o->term[i]);
+    o->total = cgs_keep(cgs_weighted_sum(t, o->weights, o->term, CGS_TERMS));
+    return cgs_tape_finish(t, training ? o->total : NULL);
+}
+
+float cgs_ramp(float weight, float ramp, uint64_t update, uint64_t total) {
+    double full = (double)ramp * (double)total;
+    if (full <= 0 || (double)update >= full) return weight;
+    return (float)(weight * ((double)update / full));
+}

@@ -1,0 +1,225 @@
+/* backend.c - the fast CPU backend: its table, memory, and what records need beforehand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "ops/cpu/gemm.h"
+
+/* ---- instruction sets ---------------------------------------------------------------- */
+
+static const cgs_cpu_table *const tables[] = {&cgs_cpu_table_v4, &cgs_cpu_table_v3,
+                                              &cgs_cpu_table_base};
+
+static bool supported(const cgs_cpu_table *t) {
+    if (t == &cgs_cpu_table_v4)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+    if (t == &cgs_cpu_table_v3)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    return true;
+}
+
+cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
+    cgs_cpu *c = cgs_cpu_of(d);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (strcmp(tables[i]->isa, isa)) continue;
+        if (!supported(tables[i]))
+            return cgs_fail(CGS_EDEVICE, "this processor cannot run \"%s\"", isa);
+        cgs_gemm_cache_destroy(c->gemms);
+        c->gemms = NULL;
+        c->table = tables[i];
+        return cgs_gemm_cache_create(&c->gemms, products);
+    }
+    return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
+}
+
+const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->table->isa; }
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
+    (void)d;
+    size_t size = cgs_align_up(bytes ? bytes : 1);
+    *p = size >= bytes ? aligned_alloc(CGS_ALIGN, size) : NULL;
+    if (!*p) return cgs_fail(CGS_ENOMEM, "no memory for %zu bytes", bytes);
+    memset(*p, 0, size);
+    return CGS_OK;
+}
+
+static void release(cgs_device *d, void *p) {
+    (void)d;
+    free(p);
+}
+
+static cgs_status copy(cgs_device *d, void *dst, const void *src, size_t bytes) {
+    (void)d;
+    if (bytes) memcpy(dst, src, bytes);
+    return CGS_OK;
+}
+
+static cgs_status sync_cpu(cgs_device *d) {
+    (void)d;
+    return CGS_OK;
+}
+
+/* Scratch is only used inside one operation, so growing may drop what it holds. */
+static cgs_status grow(cgs_device *d, unsigned char **p, size_t *have, size_t need, size_t copies) {
+    need = cgs_align_up(need);
+    if (need <= *have) return CGS_OK;
+    void *fresh;
+    CGS_TRY(alloc(d, &fresh, need * copies));
+    free(*p);
+    *p = fresh;
+    *have = need;
+    return CGS_OK;
+}
+
+static cgs_status need_thread(cgs_device *d, size_t bytes) {
+    cgs_cpu *c = cgs_cpu_of(d);
+    return grow(d, &c->thread, &c->thread_bytes, bytes, (size_t)d->threads);
+}
+static cgs_status need_shared(cgs_device *d, size_t bytes) {
+    cgs_cpu *c = cgs_cpu_of(d);
+    return grow(d, &c->shared, &c->shared_bytes, bytes, 1);
+}
+
+static void close_cpu(cgs_device *d) {
+    cgs_cpu *c = cgs_cpu_of(d);
+    if (!c) return;
+    cgs_gemm_cache_destroy(c->gemms);
+    free(c->thread);
+    free(c->shared);
+    free(c);
+    d->impl = NULL;
+}
+
+static cgs_status open_cpu(cgs_device *d) {
+    cgs_cpu *c = d->impl = calloc(1, sizeof *c);
+    if (!c) return cgs_fail(CGS_ENOMEM, "no memory for the cpu device");
+    size_t best = 0;
+    while (!supported(tables[best])) best++;
+    c->table = tables[best];
+    cgs_status rc = cgs_gemm_cache_create(&c->gemms, true);
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (tables[i]->product_scratch() > most) most = tables[i]->product_scratch();
+    if (rc == CGS_OK) rc = need_thread(d, most);
+    if (rc != CGS_OK) close_cpu(d);
+    return rc;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
+    cgs_cpu_linear *l = r->impl = calloc(1, sizeof *l);
+    if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
+    /* copies of x, W and the result in another type, or partial sums of the bias */
+    size_t result = n > CGS_CPU_ROW_BLOCKS ? n * m : CGS_CPU_ROW_BLOCKS * m;
+    CGS_TRY(need_shared(d, (result + n * k + 2 * k * m) * sizeof(float)));
+    cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
+    cgs_product p = {
+        .M = n, .N = m, .K = k, .in = x->dtype, .out = out, .b_transposed = true, .bias = r->in[2]};
+    CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
+    cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        cgs_product dx = {
+            .M = n, .N = k, .K = m, .in = type, .out = type, .accumulate = accumulate};
+        cgs_product dW = {.M = m,
+                          .N = k,
+                          .K = n,
+                          .in = type,
+                          .out = CGS_F32,
+                          .a_transposed = true,
+                          .accumulate = accumulate};
+        if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->dx[accumulate]));
+        if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->dW[accumulate]));
+    }
+    return CGS_OK;
+}
+
+static cgs_status prepare_sigreg(cgs_device *d, cgs_record *r) {
+    const cgs_tensor *z = r->in[0], *A = r->in[1];
+    size_t n = cgs_rows(z), P = cgs_rows(A), D = (size_t)cgs_cols(z);
+    cgs_cpu_sigreg *s = r->impl = calloc(1, sizeof *s);
+    if (!s) return cgs_fail(CGS_ENOMEM, "no memory for SIGReg");
+    CGS_TRY(need_shared(d, (n * P + n * D + P * D) * sizeof(float)));
+    cgs_product y = {.M = n, .N = P, .K = D, .b_transposed = true};
+    cgs_product dz = {.M = n, .N = D, .K = P};
+    CGS_TRY(cgs_gemm_prepare(d, &y, &s->forward));
+    return cgs_gemm_prepare(d, &dz, &s->dz);
+}
+
+static cgs_status prepare(cgs_device *d, cgs_record *r) {
+    const cgs_tensor *out = r->out, *x = r->in[0] ? r->in[0] : out;
+    r->impl = NULL;
+    /* operations that work by rows: a few rows of the widest tensor */
+    size_t widest = (size_t)cgs_cols(out);
+    for (int i = 0; i < CGS_MAX_IN; i++)
+        if (r->in[i] && (size_t)cgs_cols(r->in[i]) > widest) widest = (size_t)cgs_cols(r->in[i]);
+    CGS_TRY(need_thread(d, 4 * widest * sizeof(float)));
+    switch (r->op) {
+    case CGS_OP_linear: return prepare_linear(d, r);
+    case CGS_OP_sigreg: return prepare_sigreg(d, r);
+    case CGS_OP_layernorm:
+        return need_shared(d, (2 * CGS_CPU_ROW_BLOCKS + 1) * widest * sizeof(float));
+    case CGS_OP_attention: return need_thread(d, cgs_cpu_of(d)->table->attention_scratch(r));
+    case CGS_OP_straighten:
+    case CGS_OP_cgs: {
+        size_t T = (size_t)x->dim[1];
+        CGS_TRY(need_shared(d, 2 * (size_t)x->dim[0] * sizeof(double)));
+        return need_thread(d, 4 * T * widest * sizeof(float) + (3 * T + 1) * T * sizeof(double));
+    }
+    default: return CGS_OK;
+    }
+}
+
+static void unprepare(cgs_device *d, cgs_record *r) {
+    (void)d;
+    free(r->impl);
+    r->impl = NULL;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static void forward(cgs_device *d, const cgs_record *r) {
+    cgs_cpu_of(d)->table->forward[r->op](d, r);
+}
+static void backward(cgs_device *d, const cgs_record *r) {
+    cgs_cpu_of(d)->table->backward[r->op](d, r);
+}
+static double sum_squares(cgs_device *d, const float *x, size_t n) {
+    return cgs_cpu_of(d)->table->sum_squares(d, x, n);
+}
+static void adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
+                  uint16_t *bf16, size_t n) {
+    cgs_cpu_of(d)->table->adamw(d, a, p, g, m, v, bf16, n);
+}
+static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n) {
+    cgs_cpu_of(d)->table->round_bf16(d, to, from, n);
+}
+
+const cgs_backend cgs_backend_cpu = {
+    .name = "cpu",
+    .open = open_cpu,
+    .close = close_cpu,
+    .alloc = alloc,
+    .release = release,
+    .upload = copy,
+    .download = copy,
+    .sync = sync_cpu,
+    .prepare = prepare,
+    .unprepare = unprepare,
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = forward,
+    .forward = {CGS_OPS(X)},
+#undef X
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = backward,
+    .backward = {CGS_OPS(X)},
+#undef X
+    .sum_squares = sum_squares,
+    .adamw = adamw,
+    .round_bf16 = round_bf16,
+};

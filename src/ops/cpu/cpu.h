@@ -1,0 +1,84 @@
+/* cpu.h - what the files of the fast CPU backend share.
+ *
+ * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
+ * FMA ("v3") and AVX-512 ("v4").  Each copy ends in one table of functions, and open()
+ * picks the best table that the processor can run.  gemm.c gives matrix products to
+ * oneDNN where it has a fast one and otherwise to the table's own.
+ *
+ * Threads: loops are cut into pieces that depend on the shapes alone, and partial sums
+ * are added in a fixed order, so results do not depend on which thread did what.
+ * Matrix products by oneDNN may depend on the number of threads. */
+#ifndef CGS_OPS_CPU_CPU_H
+#define CGS_OPS_CPU_CPU_H
+
+#include "ops/ops.h"
+
+/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way
+ * round.  in: element type of A and B. */
+typedef struct cgs_product {
+    size_t M, N, K;
+    cgs_dtype in, out;
+    bool a_transposed, b_transposed;
+    bool bias;       /* + bias[j], f32          */
+    bool accumulate; /* C += instead of C =     */
+} cgs_product;
+
+/* What one instruction set offers. */
+typedef struct cgs_cpu_table {
+    const char *isa;
+    cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+    double (*sum_squares)(cgs_device *d, const float *x, size_t n);
+    void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
+                  uint16_t *bf16, size_t n);
+    void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+    void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
+                    const float *bias);
+    size_t (*product_scratch)(void);                             /* bytes a thread */
+    size_t (*attention_scratch)(const cgs_record *r);            /* bytes a thread */
+    void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
+} cgs_cpu_table;
+
+extern const cgs_cpu_table cgs_cpu_table_base, cgs_cpu_table_v3, cgs_cpu_table_v4;
+
+enum { CGS_MATH_EXP, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
+
+typedef struct cgs_gemm_cache cgs_gemm_cache;
+typedef struct cgs_gemm cgs_gemm;
+
+/* d->impl */
+typedef struct cgs_cpu {
+    const cgs_cpu_table *table;
+    cgs_gemm_cache *gemms;
+    unsigned char *thread; /* (threads, thread_bytes): each thread's own */
+    size_t thread_bytes;
+    unsigned char *shared; /* one for all threads */
+    size_t shared_bytes;
+    uint64_t version; /* counts changes of parameters */
+} cgs_cpu;
+
+static inline cgs_cpu *cgs_cpu_of(const cgs_device *d) { return d->impl; }
+static inline void *cgs_cpu_thread(const cgs_device *d, int thread) {
+    cgs_cpu *c = cgs_cpu_of(d);
+    return c->thread + (size_t)thread * c->thread_bytes;
+}
+
+/* Restricts a device to an instruction set: "base", "v3" or "v4"; for tests, before any
+ * record is prepared.  CGS_EARG when there is no such set, CGS_EDEVICE when the processor
+ * lacks it.  products: whether oneDNN may be used. */
+cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products);
+const char *cgs_cpu_isa(const cgs_device *d);
+
+/* Sums over rows are made of at most this many partial sums over equal runs of rows. */
+#define CGS_CPU_ROW_BLOCKS 64
+
+/* prepare() leaves this in the record of a linear map */
+typedef struct cgs_cpu_linear {
+    cgs_gemm *forward, *dx[2], *dW[2]; /* [accumulate] */
+} cgs_cpu_linear;
+
+/* ... and this in that of SIGReg */
+typedef struct cgs_cpu_sigreg {
+    cgs_gemm *forward, *dz;
+} cgs_cpu_sigreg;
+
+#endif /* CGS_OPS_CPU_CPU_H */

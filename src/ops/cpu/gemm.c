@@ -1,0 +1,262 @@
+/* gemm.c - matrix products through oneDNN, with the table's own product as the other way.
+ *
+ * What measurements on the shapes of the models decided (docs/performance.md):
+ * - oneDNN's matmul is as fast as its square products when the right factor comes in the
+ *   layout that it chooses for itself, and loses up to half of that on plain weights.
+ *   So weights are reordered, which costs their size, before each product.
+ * - Products that sum over rows (dW = dy^T x) read both factors as they are. */
+#include "ops/cpu/gemm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/threads.h"
+#ifdef CGS_WITH_ONEDNN
+#include <dnnl.h>
+#endif
+
+struct cgs_gemm {
+    cgs_product p;
+    struct cgs_gemm *next;
+#ifdef CGS_WITH_ONEDNN
+    dnnl_primitive_t multiply, reorder; /* reorder: NULL when B is read as it is */
+    dnnl_memory_t C, A, B, bias, packed, scratch;
+    void *packed_data;
+#endif
+};
+
+struct cgs_gemm_cache {
+    cgs_gemm *first;
+    bool onednn;
+#ifdef CGS_WITH_ONEDNN
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    void *scratch;
+    size_t scratch_bytes;
+#endif
+};
+
+#ifdef CGS_WITH_ONEDNN
+
+/* bf16 without instructions for it is slower than f32, so only the real thing counts */
+static bool multiplies_bf16(void) { return __builtin_cpu_supports("avx512bf16"); }
+
+static bool describe(dnnl_memory_desc_t *md, size_t rows, size_t cols, cgs_dtype type,
+                     dnnl_format_tag_t tag) {
+    dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
+    dnnl_data_type_t t = type == CGS_F32 ? dnnl_f32 : dnnl_bf16;
+    return dnnl_memory_desc_init_by_tag(md, 2, dims, t, tag) == dnnl_success;
+}
+
+static void *aligned(size_t bytes) {
+    return aligned_alloc(CGS_ALIGN, cgs_align_up(bytes ? bytes : 1));
+}
+
+static bool grow_scratch(cgs_gemm_cache *c, size_t bytes) {
+    if (bytes <= c->scratch_bytes) return true;
+    void *p = aligned(bytes);
+    if (!p) return false;
+    free(c->scratch);
+    c->scratch = p;
+    c->scratch_bytes = bytes;
+    return true;
+}
+
+static bool create_multiply(cgs_gemm_cache *c, const cgs_product *p, bool packed,
+                            dnnl_primitive_desc_t *pd) {
+    dnnl_memory_desc_t a, b, bias, y;
+    dnnl_matmul_desc_t desc;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t post = NULL;
+    dnnl_format_tag_t b_tag = packed ? dnnl_format_tag_any : p->b_transposed ? dnnl_ba : dnnl_ab;
+    const char *name = "";
+    bool ok =
+        describe(&a, p->M, p->K, p->in, p->a_transposed ? dnnl_ba : dnnl_ab) &&
+        describe(&b, p->K, p->N, p->in, b_tag) && describe(&y, p->M, p->N, p->out, dnnl_ab) &&
+        describe(&bias, 1, p->N, CGS_F32, dnnl_ab) &&
+        dnnl_matmul_desc_init(&desc, &a, &b, p->bias ? &bias : NULL, &y) == dnnl_success &&
+        dnnl_primitive_attr_create(&attr) == dnnl_success &&
+        dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success;
+    if (ok && p->accumulate)
+        ok = dnnl_post_ops_create(&post) == dnnl_success &&
+             dnnl_post_ops_append_sum(post, 1.0f) == dnnl_success &&
+             dnnl_primitive_attr_set_post_ops(attr, post) == dnnl_success;
+    ok = ok && dnnl_primitive_desc_create(pd, &desc, attr, c->engine, NULL) == dnnl_success;
+    if (post) dnnl_post_ops_destroy(post);
+    if (attr) dnnl_primitive_attr_destroy(attr);
+    if (!ok) return false;
+    /* its reference code is slower than ours */
+    if (dnnl_primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+        strncmp(name, "ref", 3) != 0)
+        return true;
+    dnnl_primitive_desc_destroy(*pd);
+    return false;
+}
+
+/* the reorder of B into the layout that the product chose */
+static bool create_reorder(cgs_gemm_cache *c, cgs_gemm *g, const dnnl_memory_desc_t *plain,
+                           const dnnl_memory_desc_t *chosen) {
+    dnnl_primitive_desc_t pd;
+    g->packed_data = aligned(dnnl_memory_desc_get_size(chosen));
+    if (!g->packed_data ||
+        dnnl_memory_create(&g->packed, chosen, c->engine, g->packed_data) != dnnl_success ||
+        dnnl_reorder_primitive_desc_create(&pd, plain, c->engine, chosen, c->engine, NULL) !=
+            dnnl_success)
+        return false;
+    bool ok = dnnl_primitive_create(&g->reorder, pd) == dnnl_success;
+    dnnl_primitive_desc_destroy(pd);
+    return ok;
+}
+
+static bool create_onednn(cgs_gemm_cache *c, cgs_gemm *g) {
+    const cgs_product *p = &g->p;
+    dnnl_primitive_desc_t pd;
+    dnnl_memory_desc_t a, b, y, bias;
+    bool weights = !p->a_transposed;
+    if (!c->onednn || p->M * p->N * p->K == 0) return false;
+    if (p->in == CGS_BF16 && !multiplies_bf16()) return false;
+    if (p->in == CGS_F32 && p->out == CGS_BF16) return false;
+    if (!create_multiply(c, p, weights, &pd)) return false;
+
+    const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    bool ok = describe(&a, p->M, p->K, p->in, p->a_transposed ? dnnl_ba : dnnl_ab) &&
+              describe(&b, p->K, p->N, p->in, p->b_transposed ? dnnl_ba : dnnl_ab) &&
+              describe(&y, p->M, p->N, p->out, dnnl_ab) &&
+              describe(&bias, 1, p->N, CGS_F32, dnnl_ab) &&
+              dnnl_primitive_create(&g->multiply, pd) == dnnl_success &&
+              dnnl_memory_create(&g->A, &a, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
+              dnnl_memory_create(&g->B, &b, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
+              dnnl_memory_create(&g->C, &y, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
+              dnnl_memory_create(&g->bias, &bias, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
+              dnnl_memory_create(&g->scratch, pad, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
+              grow_scratch(c, dnnl_memory_desc_get_size(pad));
+    if (ok && !dnnl_memory_desc_equal(&b, chosen)) ok = create_reorder(c, g, &b, chosen);
+    dnnl_primitive_desc_destroy(pd);
+    return ok;
+}
+
+static void destroy_onednn(cgs_gemm *g) {
+    dnnl_memory_t memory[] = {g->C, g->A, g->B, g->bias, g->packed, g->scratch};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        if (memory[i]) dnnl_memory_destroy(memory[i]);
+    if (g->multiply) dnnl_primitive_destroy(g->multiply);
+    if (g->reorder) dnnl_primitive_destroy(g->reorder);
+    free(g->packed_data);
+    g->multiply = NULL;
+}
+
+static void run_onednn(cgs_gemm_cache *c, cgs_gemm *g, void *C, const void *A, const void *B,
+                       const float *bias) {
+    dnnl_memory_set_data_handle(g->A, (void *)(uintptr_t)A);
+    dnnl_memory_set_data_handle(g->B, (void *)(uintptr_t)B);
+    dnnl_memory_set_data_handle(g->C, C);
+    dnnl_memory_set_data_handle(g->scratch, c->scratch);
+    if (g->reorder) {
+        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, g->B}, {DNNL_ARG_TO, g->packed}};
+        dnnl_primitive_execute(g->reorder, c->stream, 2, args);
+    }
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, g->A},
+                              {DNNL_ARG_WEIGHTS, g->reorder ? g->packed : g->B},
+                              {DNNL_ARG_DST, g->C},
+                              {DNNL_ARG_SCRATCHPAD, g->scratch},
+                              {DNNL_ARG_BIAS, g->bias}};
+    if (bias) dnnl_memory_set_data_handle(g->bias, (void *)(uintptr_t)bias);
+    dnnl_primitive_execute(g->multiply, c->stream, bias ? 5 : 4, args);
+}
+
+#endif /* CGS_WITH_ONEDNN */
+
+cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn) {
+    cgs_gemm_cache *c = *out = calloc(1, sizeof *c);
+    if (!c) return cgs_fail(CGS_ENOMEM, "no memory for matrix products");
+#ifdef CGS_WITH_ONEDNN
+    c->onednn = onednn;
+    if (dnnl_engine_create(&c->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags) != dnnl_success) {
+        cgs_gemm_cache_destroy(c);
+        *out = NULL;
+        return cgs_fail(CGS_EDEVICE, "oneDNN has no CPU engine");
+    }
+#else
+    (void)onednn;
+#endif
+    return CGS_OK;
+}
+
+void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
+    if (!c) return;
+    while (c->first) {
+        cgs_gemm *g = c->first;
+        c->first = g->next;
+#ifdef CGS_WITH_ONEDNN
+        destroy_onednn(g);
+#endif
+        free(g);
+    }
+#ifdef CGS_WITH_ONEDNN
+    if (c->stream) dnnl_stream_destroy(c->stream);
+    if (c->engine) dnnl_engine_destroy(c->engine);
+    free(c->scratch);
+#endif
+    free(c);
+}
+
+static bool same(const cgs_product *a, const cgs_product *b) {
+    return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
+           a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
+           a->bias == b->bias && a->accumulate == b->accumulate;
+}
+
+cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {
+    cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
+    for (cgs_gemm *g = c->first; g; g = g->next)
+        if (same(&g->p, p)) {
+            *out = g;
+            return CGS_OK;
+        }
+    cgs_gemm *g = *out = calloc(1, sizeof *g);
+    if (!g)
+        return cgs_fail(CGS_ENOMEM, "no memory for a %zu x %zu x %zu product", p->M, p->N, p->K);
+    g->p = *p;
+    g->next = c->first;
+    c->first = g;
+#ifdef CGS_WITH_ONEDNN
+    if (!create_onednn(c, g)) destroy_onednn(g);
+#endif
+    return CGS_OK;
+}
+
+void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
+                  const float *bias) {
+    cgs_cpu *cpu = cgs_cpu_of(d);
+    if (g->p.M * g->p.N == 0) return;
+#ifdef CGS_WITH_ONEDNN
+    if (g->multiply) {
+        run_onednn(cpu->gemms, g, C, A, B, bias);
+        return;
+    }
+#endif
+    cpu->table->product(d, &g->p, C, A, B, bias);
+}
+
+cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops) {
+    const cgs_product p = {.M = 2048, .N = 2048, .K = 2048, .in = type, .out = type};
+    size_t bytes = p.M * p.N * cgs_dtype_size(type);
+    void *m[3] = {NULL, NULL, NULL};
+    cgs_gemm *g;
+    cgs_status rc = cgs_gemm_prepare(d, &p, &g);
+    for (int i = 0; i < 3 && rc == CGS_OK; i++) rc = d->ops->alloc(d, &m[i], bytes);
+    *flops = 0;
+    double start = cgs_now();
+    for (int run = 0; rc == CGS_OK && (run < 4 || cgs_now() - start < 0.5); run++) {
+        double t = cgs_now();
+        cgs_gemm_run(d, g, m[0], m[1], m[2], NULL);
+        double rate = 2.0 * 2048 * 2048 * 2048 / (cgs_now() - t);
+        if (rate > *flops) *flops = rate;
+    }
+    for (int i = 0; i < 3; i++)
+        if (m[i]) d->ops->release(d, m[i]);
+    return rc;
+}

@@ -1,0 +1,296 @@
+/* attention.c - softmax(q k^T / sqrt(width)) v for all heads, forward and backward.
+ *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
+ *   out (B,T,heads*width);  saved: lse (B,heads,T), the log of each row's sum of exp
+ *
+ * One task is one head of one batch element: its q, k and v are copied as f32 into the
+ * thread's scratch, which fits the second-level cache, and the scores exist for a few
+ * query rows at a time only.  Backward computes them again from lse.  Windows of a few
+ * tokens take a path without tiles. */
+#include "ops/cpu/simd/simd.h"
+#include "ops/cpu/simd/tile.h"
+
+enum { SHORT = 16, QUERIES = 4 * TILE_M };
+
+/* One head.  Padded sizes: Tr rows of a left factor, Tc and Wc columns of a right one. */
+typedef struct head {
+    size_t T, W, Tr, Tc, Wc;
+    size_t in, in_row, all; /* first element of q, row length, heads*width */
+    size_t out;             /* first element of the result                 */
+    size_t index;           /* of its row 0 in lse                         */
+    float scale;
+} head;
+
+static head head_of(const cgs_record *r, size_t b, size_t h) {
+    size_t T = (size_t)r->in[0]->dim[1], heads = (size_t)r->arg.attention.heads;
+    size_t W = (size_t)r->arg.attention.width, all = heads * W;
+    return (head){.T = T,
+                  .W = W,
+                  .Tr = round_up(T, TILE_M),
+                  .Tc = round_up(T, TILE_N),
+                  .Wc = round_up(W, TILE_N),
+                  .in = b * T * 3 * all + h * W,
+                  .in_row = 3 * all,
+                  .all = all,
+                  .out = b * T * all + h * W,
+                  .index = (b * heads + h) * T,
+                  .scale = (float)(1 / sqrt((double)W))};
+}
+
+size_t CGS_FN(attention_scratch)(const cgs_record *r) {
+    head h = head_of(r, 0, 0);
+    size_t tall = h.Tr * h.Wc, wide = h.W * h.Tc;
+    size_t block = QUERIES * (2 * h.Tc + h.Wc) + 2 * TILE_M;
+    return (5 * tall + 2 * wide + block + 8 * (h.T + h.W)) * sizeof(float);
+}
+
+/* how many leading tokens token i sees */
+static size_t visible(const cgs_record *r, size_t T, size_t i) {
+    if (!r->arg.attention.causal) return T;
+    size_t block = r->arg.attention.block > 0 ? (size_t)r->arg.attention.block : 1;
+    return min_size(T, (i / block + 1) * block);
+}
+
+/* multiplies the probabilities of row i by their dropout factors */
+static void drop_row(const cgs_record *r, const head *h, size_t i, float *p, size_t n) {
+    float rate = r->arg.attention.dropout, scale = 1.0f / (1.0f - rate);
+    uint64_t key = CGS_DROPOUT_KEY(r->arg.attention.key, *r->step), at = (h->index + i) * h->T;
+#pragma omp simd
+    for (size_t j = 0; j < n; j++) {
+        float keep = cgs_to_f32(cgs_rng_at(key, at + j)) >= rate ? scale : 0.0f;
+        p[j] *= keep;
+    }
+}
+
+static float dot(const float *a, const float *b, size_t n) {
+    float s = 0;
+#pragma omp simd reduction(+ : s)
+    for (size_t i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+static void add_scaled(float *to, float f, const float *x, size_t n) {
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) to[i] += f * x[i];
+}
+
+/* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
+static float softmax_row(float *p, size_t n, size_t end, float *top) {
+    float max = p[0], sum = 0;
+#pragma omp simd reduction(max : max)
+    for (size_t j = 0; j < n; j++) max = p[j] > max ? p[j] : max;
+#pragma omp simd reduction(+ : sum)
+    for (size_t j = 0; j < n; j++) {
+        float e = fast_exp(p[j] - max);
+        p[j] = e;
+        sum += e;
+    }
+    for (size_t j = n; j < end; j++) p[j] = 0;
+    *top = max;
+    return sum;
+}
+
+/* to (rows, ld) = factor times rows of W elements, zeros around them */
+static void load(float *to, size_t ld, size_t rows, const void *p, cgs_dtype type, size_t at,
+                 size_t row, const head *h, float factor) {
+    for (size_t t = 0; t < rows; t++, to += ld) {
+        size_t n = t < h->T ? h->W : 0;
+        const float *from = n ? row_in(p, type, at + t * row, n, to) : to;
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) to[i] = factor * from[i];
+        for (size_t i = n; i < ld; i++) to[i] = 0;
+    }
+}
+
+/* to (W, Tc) = the transpose of T rows of W elements, zeros behind them */
+static void load_transposed(float *to, const void *p, cgs_dtype type, size_t at, size_t row,
+                            const head *h, float *buf) {
+    for (size_t t0 = 0; t0 < h->Tc; t0 += 8) {
+        load(buf, h->W, 8, p, type, at + t0 * row, row,
+             &(head){.T = t0 < h->T ? h->T - t0 : 0, .W = h->W}, 1.0f);
+        for (size_t i = 0; i < h->W; i++)
+            for (size_t t = 0; t < 8; t++) to[i * h->Tc + t0 + t] = buf[t * h->W + i];
+    }
+}
+
+/* ---- long sequences: tiles
+ * ------------------------------------------------------------------------ */
+
+static void long_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    head h = head_of(r, b, hd);
+    float *lse = (float *)r->saved[0]->data + h.index;
+    float *q = thread_scratch(d);  /* (Tr,W) */
+    float *kt = q + h.Tr * h.W;    /* (W,Tc) */
+    float *v = kt + h.W * h.Tc;    /* (T,Wc) */
+    float *s = v + h.T * h.Wc;     /* (QUERIES,Tc) */
+    float *o = s + QUERIES * h.Tc; /* (QUERIES,Wc) */
+    load(q, h.W, h.Tr, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
+    load_transposed(kt, x->data, x->dtype, h.in + h.all, h.in_row, &h, s);
+    load(v, h.Wc, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
+    for (size_t i0 = 0; i0 < h.T; i0 += QUERIES) {
+        size_t n = min_size(QUERIES, h.T - i0), rows = round_up(n, TILE_M);
+        size_t seen = visible(r, h.T, i0 + n - 1);
+        tiles(s, h.Tc, q + i0 * h.W, h.W, 1, kt, h.Tc, rows, round_up(seen, TILE_N), h.W, false);
+        float inverse[QUERIES];
+        for (size_t i = 0; i < n; i++) {
+            float top, *p = s + i * h.Tc;
+            size_t mine = visible(r, h.T, i0 + i);
+            float sum = softmax_row(p, mine, seen, &top);
+            lse[i0 + i] = top + logf(sum);
+            inverse[i] = 1.0f / sum;
+            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, p, mine);
+        }
+        tiles(o, h.Wc, s, h.Tc, 1, v, h.Wc, rows, h.Wc, seen, false);
+        for (size_t i = 0; i < n; i++) {
+            float *row = o + i * h.Wc;
+#pragma omp simd
+            for (size_t k = 0; k < h.W; k++) row[k] *= inverse[i];
+            row_done(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, row);
+        }
+    }
+}
+
+/* With M the dropout factors: dv = (P M)^T dout, dP = M (dout v^T),
+ * dS = P (dP - rowsum(P dP)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width). */
+static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    head h = head_of(r, b, hd);
+    const float *lse = (const float *)r->saved[0]->data + h.index;
+    size_t tall = h.Tr * h.Wc;
+    float *q = thread_scratch(d), *g = q + tall, *k = g + tall; /* (Tr,Wc): q, dout, k */
+    float *dk = k + tall, *dv = dk + tall;                      /* (Tr,Wc) */
+    float *kt = dv + tall, *vt = kt + h.W * h.Tc;               /* (W,Tc)  */
+    float *s = vt + h.W * h.Tc;                                 /* (QUERIES,Tc): scores, P M */
+    float *ds = s + QUERIES * h.Tc + TILE_M;                    /* (QUERIES,Tc): dP, dS */
+    float *dq = ds + QUERIES * h.Tc + TILE_M;                   /* (QUERIES,Wc) */
+    load(q, h.Wc, h.Tr, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
+    load(k, h.Wc, h.Tr, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
+    load(g, h.Wc, h.Tr, y->grad, y->dtype, h.out, h.all, &h, 1.0f);
+    load_transposed(kt, x->data, x->dtype, h.in + h.all, h.in_row, &h, s);
+    load_transposed(vt, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, s);
+    memset(dk, 0, 2 * tall * sizeof *dk);
+    for (size_t i0 = 0; i0 < h.T; i0 += QUERIES) {
+        size_t n = min_size(QUERIES, h.T - i0), rows = round_up(n, TILE_M);
+        size_t seen = visible(r, h.T, i0 + n - 1), cols = round_up(seen, TILE_N);
+        tiles(s, h.Tc, q + i0 * h.Wc, h.Wc, 1, kt, h.Tc, rows, cols, h.W, false);
+        tiles(ds, h.Tc, g + i0 * h.Wc, h.Wc, 1, vt, h.Tc, rows, cols, h.W, false);
+        for (size_t i = 0; i < n; i++) {
+            float *p = s + i * h.Tc, *dp = ds + i * h.Tc, top = lse[i0 + i];
+            size_t mine = visible(r, h.T, i0 + i);
+            float sum = 0;
+            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, dp, mine);
+#pragma omp simd reduction(+ : sum)
+            for (size_t j = 0; j < mine; j++) {
+                p[j] = fast_exp(p[j] - top);
+                sum += p[j] * dp[j];
+            }
+#pragma omp simd
+            for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
+            if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, p, mine);
+            for (size_t j = mine; j < h.Tc; j++) p[j] = dp[j] = 0;
+        }
+        size_t keys = round_up(seen, TILE_M);
+        tiles(dv, h.Wc, s, 1, h.Tc, g + i0 * h.Wc, h.Wc, keys, h.Wc, n, true);
+        tiles(dk, h.Wc, ds, 1, h.Tc, q + i0 * h.Wc, h.Wc, keys, h.Wc, n, true);
+        tiles(dq, h.Wc, ds, h.Tc, 1, k, h.Wc, rows, h.Wc, seen, false);
+        for (size_t i = 0; i < n; i++) {
+            float *row = dq + i * h.Wc;
+#pragma omp simd
+            for (size_t c = 0; c < h.W; c++) row[c] *= h.scale;
+            give_done(r, 0, h.in + (i0 + i) * h.in_row, h.W, row);
+        }
+    }
+    for (size_t t = 0; t < h.T; t++) {
+        give_done(r, 0, h.in + h.all + t * h.in_row, h.W, dk + t * h.Wc);
+        give_done(r, 0, h.in + 2 * h.all + t * h.in_row, h.W, dv + t * h.Wc);
+    }
+}
+
+/* ---- short sequences: dot products
+ * ------------------------------------------------------------------ */
+
+static void short_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    head h = head_of(r, b, hd);
+    float *lse = (float *)r->saved[0]->data + h.index;
+    float *q = thread_scratch(d), *k = q + h.T * h.W, *v = k + h.T * h.W, *o = v + h.T * h.W;
+    load(q, h.W, h.T, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
+    load(k, h.W, h.T, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
+    load(v, h.W, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
+    for (size_t i = 0; i < h.T; i++) {
+        float p[SHORT], top;
+        size_t n = visible(r, h.T, i);
+        for (size_t j = 0; j < n; j++) p[j] = dot(q + i * h.W, k + j * h.W, h.W);
+        float sum = softmax_row(p, n, n, &top);
+        lse[i] = top + logf(sum);
+        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, p, n);
+        memset(o, 0, h.W * sizeof *o);
+        for (size_t j = 0; j < n; j++) add_scaled(o, p[j] / sum, v + j * h.W, h.W);
+        row_done(y->data, y->dtype, h.out + i * h.all, h.W, o);
+    }
+}
+
+static void short_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    head h = head_of(r, b, hd);
+    const float *lse = (const float *)r->saved[0]->data + h.index;
+    size_t n = h.T * h.W;
+    float *q = thread_scratch(d), *k = q + n, *v = k + n; /* (T,W) */
+    float *dk = v + n, *dv = dk + n;                      /* (T,W) */
+    float *g = dv + n, *dq = g + h.W;                     /* (W) */
+    load(q, h.W, h.T, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
+    load(k, h.W, h.T, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
+    load(v, h.W, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
+    memset(dk, 0, 2 * n * sizeof *dk);
+    for (size_t i = 0; i < h.T; i++) {
+        const float *pg = row_in(y->grad, y->dtype, h.out + i * h.all, h.W, g);
+        float p[SHORT], dp[SHORT], sum = 0;
+        size_t mine = visible(r, h.T, i);
+        for (size_t j = 0; j < mine; j++) {
+            p[j] = fast_exp(dot(q + i * h.W, k + j * h.W, h.W) - lse[i]);
+            dp[j] = dot(pg, v + j * h.W, h.W);
+        }
+        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, dp, mine);
+        for (size_t j = 0; j < mine; j++) sum += p[j] * dp[j];
+        for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
+        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, p, mine);
+        memset(dq, 0, h.W * sizeof *dq);
+        for (size_t j = 0; j < mine; j++) {
+            add_scaled(dv + j * h.W, p[j], pg, h.W);
+            add_scaled(dk + j * h.W, dp[j], q + i * h.W, h.W);
+            add_scaled(dq, dp[j] * h.scale, k + j * h.W, h.W);
+        }
+        give_done(r, 0, h.in + i * h.in_row, h.W, dq);
+    }
+    for (size_t t = 0; t < h.T; t++) {
+        give_done(r, 0, h.in + h.all + t * h.in_row, h.W, dk + t * h.W);
+        give_done(r, 0, h.in + 2 * h.all + t * h.in_row, h.W, dv + t * h.W);
+    }
+}
+
+/* ---- all heads
+ * -------------------------------------------------------------------------------------- */
+
+void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
+    size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
+    size_t heads = (size_t)r->arg.attention.heads;
+    PARALLEL(d, cgs_numel(r->out) * T)
+    for (size_t task = 0; task < B * heads; task++) {
+        if (T <= SHORT)
+            short_forward(d, r, task / heads, task % heads);
+        else
+            long_forward(d, r, task / heads, task % heads);
+    }
+}
+
+void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
+    if (!wants(r, 0)) return;
+    size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
+    size_t heads = (size_t)r->arg.attention.heads;
+    PARALLEL(d, cgs_numel(r->out) * T)
+    for (size_t task = 0; task < B * heads; task++) {
+        if (T <= SHORT)
+            short_backward(d, r, task / heads, task % heads);
+        else
+            long_backward(d, r, task / heads, task % heads);
+    }
+}

@@ -1,0 +1,146 @@
+/* elementwise.c - add, activation and dropout: one result an element. */
+#include "ops/cpu/simd/simd.h"
+
+/* ---- add: x + y ---------------------------------------------------------------------- */
+
+void CGS_FN(add_forward)(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *y = r->in[1], *out = r->out;
+    size_t n = cgs_numel(out);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float xb[CHUNK], yb[CHUNK], ob[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        const float *px = data_in(x, at, len, xb), *py = data_in(y, at, len, yb);
+        float *po = row_to(out->data, out->dtype, at, ob);
+#pragma omp simd
+        for (size_t i = 0; i < len; i++) po[i] = px[i] + py[i];
+        row_done(out->data, out->dtype, at, len, po);
+    }
+}
+
+void CGS_FN(add_backward)(cgs_device *d, const cgs_record *r) {
+    size_t n = cgs_numel(r->out);
+    for (int k = 0; k < 2; k++) {
+        /* the tape may let the gradient of a sum be that of its first term */
+        if (!wants(r, k) || r->in[k]->grad == r->out->grad) continue;
+        PARALLEL(d, n)
+        for (size_t at = 0; at < n; at += CHUNK) {
+            float gb[CHUNK];
+            size_t len = min_size(CHUNK, n - at);
+            give_done(r, k, at, len, grad_in(r, at, len, gb));
+        }
+    }
+}
+
+/* ---- activation ------------------------------------------------------------------------ */
+
+static void activate(cgs_activation kind, float *y, const float *x, size_t n) {
+    float unused;
+    switch (kind) {
+    case CGS_GELU:
+#pragma omp simd private(unused)
+        for (size_t i = 0; i < n; i++) y[i] = x[i] * normal_cdf(x[i], &unused);
+        break;
+    case CGS_SILU:
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) y[i] = x[i] * sigmoid(x[i]);
+        break;
+    case CGS_RELU:
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
+        break;
+    }
+}
+
+/* dx = dy y'(x) */
+static void activate_back(cgs_activation kind, float *dx, const float *dy, const float *x,
+                          size_t n) {
+    float density;
+    switch (kind) {
+    case CGS_GELU:
+#pragma omp simd private(density)
+        for (size_t i = 0; i < n; i++) {
+            float cdf = normal_cdf(x[i], &density);
+            dx[i] = dy[i] * (cdf + x[i] * density);
+        }
+        break;
+    case CGS_SILU:
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) {
+            float s = sigmoid(x[i]);
+            dx[i] = dy[i] * s * (1.0f + x[i] * (1.0f - s));
+        }
+        break;
+    case CGS_RELU:
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
+        break;
+    }
+}
+
+void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *out = r->out;
+    size_t n = cgs_numel(out);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float xb[CHUNK], ob[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        float *po = row_to(out->data, out->dtype, at, ob);
+        activate(r->arg.activation.kind, po, data_in(x, at, len, xb), len);
+        row_done(out->data, out->dtype, at, len, po);
+    }
+}
+
+void CGS_FN(activation_backward)(cgs_device *d, const cgs_record *r) {
+    if (!wants(r, 0)) return;
+    size_t n = cgs_numel(r->out);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float xb[CHUNK], gb[CHUNK], ob[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        float *po = give_to(r, 0, at, ob);
+        activate_back(r->arg.activation.kind, po, grad_in(r, at, len, gb),
+                      data_in(r->in[0], at, len, xb), len);
+        give_done(r, 0, at, len, po);
+    }
+}
+
+/* ---- dropout ----------------------------------------------------------------------------- */
+
+/* y = x where the draw for the element keeps it, scaled; both directions are this */
+static void drop(float *y, const float *x, size_t n, uint64_t key, size_t at, float p) {
+    float scale = 1.0f / (1.0f - p);
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        float keep = cgs_to_f32(cgs_rng_at(key, at + i)) >= p ? scale : 0.0f;
+        y[i] = x[i] * keep;
+    }
+}
+
+void CGS_FN(dropout_forward)(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *out = r->out;
+    uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
+    size_t n = cgs_numel(out);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float xb[CHUNK], ob[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        float *po = row_to(out->data, out->dtype, at, ob);
+        drop(po, data_in(x, at, len, xb), len, key, at, r->arg.dropout.p);
+        row_done(out->data, out->dtype, at, len, po);
+    }
+}
+
+void CGS_FN(dropout_backward)(cgs_device *d, const cgs_record *r) {
+    if (!wants(r, 0)) return;
+    uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
+    size_t n = cgs_numel(r->out);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float gb[CHUNK], ob[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        float *po = give_to(r, 0, at, ob);
+        drop(po, grad_in(r, at, len, gb), len, key, at, r->arg.dropout.p);
+        give_done(r, 0, at, len, po);
+    }
+}

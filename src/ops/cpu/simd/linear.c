@@ -1,0 +1,94 @@
+/* linear.c - y = x W^T + b and its three gradients, as matrix products.
+ *
+ * Forward runs in the type of x.  Backward runs in bf16 when both x and y are bf16 and in
+ * f32 otherwise: where y is f32 (latents and losses) its gradient is not rounded. */
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/simd/simd.h"
+
+static void convert(cgs_device *d, void *to, cgs_dtype to_type, const void *from,
+                    cgs_dtype from_type, size_t n) {
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) {
+        float buf[CHUNK];
+        size_t len = min_size(CHUNK, n - at);
+        row_done(to, to_type, at, len, row_in(from, from_type, at, len, buf));
+    }
+}
+
+/* the same elements in another type; a copy in *scratch, which moves on, if need be */
+static const void *as_type(cgs_device *d, cgs_dtype to, const void *from, cgs_dtype from_type,
+                           size_t n, float **scratch) {
+    if (to == from_type) return from;
+    void *copy = *scratch;
+    *scratch += n;
+    convert(d, copy, to, from, from_type, n);
+    return copy;
+}
+
+/* W as forward uses it: rounded when x is bf16 */
+static const void *weights(cgs_device *d, const cgs_record *r, cgs_dtype type, float **scratch) {
+    const cgs_tensor *x = r->in[0], *W = r->in[1];
+    if (x->dtype == CGS_F32) return W->data;
+    const void *rounded =
+        W->bf16 ? W->bf16 : as_type(d, CGS_BF16, W->data, CGS_F32, cgs_numel(W), scratch);
+    return as_type(d, type, rounded, CGS_BF16, cgs_numel(W), scratch);
+}
+
+void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
+    const cgs_cpu_linear *l = r->impl;
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    const float *b = r->in[2] ? r->in[2]->data : NULL;
+    float *scratch = (float *)cgs_cpu_of(d)->shared, *wide = scratch; /* (n,m) */
+    bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
+    if (!direct) scratch += cgs_numel(y);
+    const void *W = weights(d, r, x->dtype, &scratch);
+    cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b);
+    if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
+}
+
+/* db = sum of the rows of dy */
+static void bias_back(cgs_device *d, const cgs_record *r, float *part) {
+    size_t n = cgs_rows(r->out), m = (size_t)cgs_cols(r->out), run = row_block(n);
+    size_t parts = (n + run - 1) / run;
+    PARALLEL(d, n * m)
+    for (size_t p = 0; p < parts; p++) {
+        float *sum = part + p * m, *buf = thread_scratch(d); /* (m) */
+        memset(sum, 0, m * sizeof *sum);
+        for (size_t row = p * run; row < min_size(n, (p + 1) * run); row++) {
+            const float *pg = grad_in(r, row * m, m, buf);
+#pragma omp simd
+            for (size_t i = 0; i < m; i++) sum[i] += pg[i];
+        }
+    }
+    float buf[CHUNK];
+    give_sum(r, 2, part, parts, m, buf);
+}
+
+/* adds or copies an f32 gradient into that of x */
+static void give_all(cgs_device *d, const cgs_record *r, const float *dx) {
+    size_t n = cgs_numel(r->in[0]);
+    PARALLEL(d, n)
+    for (size_t at = 0; at < n; at += CHUNK) give_done(r, 0, at, min_size(CHUNK, n - at), dx + at);
+}
+
+void CGS_FN(linear_backward)(cgs_device *d, const cgs_record *r) {
+    const cgs_cpu_linear *l = r->impl;
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
+    float *scratch = (float *)cgs_cpu_of(d)->shared;
+    if (wants(r, 2)) bias_back(d, r, scratch);
+    const void *dy = as_type(d, type, y->grad, y->dtype, cgs_numel(y), &scratch);
+    if (wants(r, 0)) {
+        const void *Wt = weights(d, r, type, &scratch);
+        if (type == x->dtype) {
+            cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, Wt, NULL);
+        } else {
+            cgs_gemm_run(d, l->dx[0], scratch, dy, Wt, NULL);
+            give_all(d, r, scratch);
+        }
+    }
+    if (wants(r, 1)) {
+        const void *xt = as_type(d, type, x->data, x->dtype, cgs_numel(x), &scratch);
+        cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, xt, NULL);
+    }
+}

@@ -1,0 +1,218 @@
+/* simd.h - the ground of the loops that are compiled once per instruction set.
+ *
+ * Loops are plain C over f32 with `#pragma omp simd`.  Operations whose tensors may be
+ * bf16 work through short runs of elements: row_in() widens a run into a buffer that
+ * stays in the first-level cache (or hands out the memory itself when it is f32),
+ * row_to() and row_done() do the same for results.  So each loop is written once. */
+#ifndef CGS_OPS_CPU_SIMD_SIMD_H
+#define CGS_OPS_CPU_SIMD_SIMD_H
+
+#include <math.h>
+#include <omp.h>
+
+#include "core/rng.h"
+#include "ops/cpu/cpu.h"
+
+#define CGS_JOIN_(a, b) a##_##b
+#define CGS_JOIN(a, b) CGS_JOIN_(a, b)
+#define CGS_TEXT_(a) #a
+#define CGS_TEXT(a) CGS_TEXT_(a)
+/* the name of a function in this copy */
+#define CGS_FN(name) CGS_JOIN(cgs_cpu_##name, CGS_ISA)
+
+#define X(name, reads_in, reads_out)                                                               \
+    void CGS_FN(name##_forward)(cgs_device * d, const cgs_record *r);                              \
+    void CGS_FN(name##_backward)(cgs_device * d, const cgs_record *r);
+CGS_OPS(X)
+#undef X
+
+double CGS_FN(sum_squares)(cgs_device *d, const float *x, size_t n);
+void CGS_FN(adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
+                   uint16_t *bf16, size_t n);
+void CGS_FN(round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
+                     const float *bias);
+size_t CGS_FN(product_scratch)(void);
+size_t CGS_FN(attention_scratch)(const cgs_record *r);
+void CGS_FN(math)(int which, float *y, const float *x, size_t n);
+
+/* ---- threads ------------------------------------------------------------------------ */
+
+/* elements below which waking the other threads costs more than it gains */
+#define SMALL 16384
+
+#define PRAGMA(text) _Pragma(#text)
+/* over the next for loop; `size`: elements it handles */
+#define PARALLEL(d, size)                                                                          \
+    PRAGMA(omp parallel for schedule(static) num_threads((d)->threads) if ((size) > SMALL))
+
+static inline float *thread_scratch(const cgs_device *d) {
+    return cgs_cpu_thread(d, omp_get_thread_num());
+}
+
+static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* rows in each of the runs that sums over rows are made of */
+static inline size_t row_block(size_t n) {
+    size_t run = (n + CGS_CPU_ROW_BLOCKS - 1) / CGS_CPU_ROW_BLOCKS;
+    return run < 16 ? 16 : run;
+}
+
+/* ---- runs of elements ----------------------------------------------------------------- */
+
+#define CHUNK 1024 /* elements a run of an elementwise operation */
+
+static inline void widen(float *to, const uint16_t *from, size_t n) {
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) to[i] = cgs_bf16_to_f32(from[i]);
+}
+static inline void narrow(uint16_t *to, const float *from, size_t n) {
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) to[i] = cgs_f32_to_bf16(from[i]);
+}
+
+/* n elements from `at` on, as f32 */
+static inline const float *row_in(const void *p, cgs_dtype type, size_t at, size_t n, float *buf) {
+    if (type == CGS_F32) return (const float *)p + at;
+    widen(buf, (const uint16_t *)p + at, n);
+    return buf;
+}
+static inline const float *data_in(const cgs_tensor *x, size_t at, size_t n, float *buf) {
+    return row_in(x->data, x->dtype, at, n, buf);
+}
+static inline const float *grad_in(const cgs_record *r, size_t at, size_t n, float *buf) {
+    return row_in(r->out->grad, r->out->dtype, at, n, buf);
+}
+
+/* where to compute n results, and how to hand them over afterwards */
+static inline float *row_to(void *p, cgs_dtype type, size_t at, float *buf) {
+    return type == CGS_F32 ? (float *)p + at : buf;
+}
+static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const float *v) {
+    if (type != CGS_F32)
+        narrow((uint16_t *)p + at, v, n);
+    else if (v != (float *)p + at)
+        memcpy((float *)p + at, v, n * sizeof *v);
+}
+
+static inline bool wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
+
+/* the same for the gradient of input k, adding where the record says so */
+static inline float *give_to(const cgs_record *r, int k, size_t at, float *buf) {
+    return r->accumulate[k] ? buf : row_to(r->in[k]->grad, r->in[k]->dtype, at, buf);
+}
+static inline void add_to(void *p, cgs_dtype type, size_t at, size_t n, const float *v) {
+    if (type == CGS_F32) {
+        float *to = (float *)p + at;
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) to[i] += v[i];
+    } else {
+        uint16_t *to = (uint16_t *)p + at;
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) to[i] = cgs_f32_to_bf16(cgs_bf16_to_f32(to[i]) + v[i]);
+    }
+}
+static inline void give_done(const cgs_record *r, int k, size_t at, size_t n, const float *v) {
+    const cgs_tensor *x = r->in[k];
+    if (r->accumulate[k])
+        add_to(x->grad, x->dtype, at, n, v);
+    else
+        row_done(x->grad, x->dtype, at, n, v);
+}
+/* clears a gradient that is about to be added to in places only */
+static inline void give_zero(const cgs_record *r, int k) {
+    if (wants(r, k) && !r->accumulate[k]) memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
+}
+
+/* Adds up `parts` rows of n sums in order and gives the total to input k, whose
+ * gradient has n elements. */
+static inline void give_sum(const cgs_record *r, int k, const float *part, size_t parts, size_t n,
+                            float *buf) {
+    for (size_t at = 0; at < n; at += CHUNK) {
+        size_t len = min_size(CHUNK, n - at);
+        memset(buf, 0, len * sizeof *buf);
+        for (size_t p = 0; p < parts; p++) {
+            const float *row = part + p * n + at;
+#pragma omp simd
+            for (size_t i = 0; i < len; i++) buf[i] += row[i];
+        }
+        give_done(r, k, at, len, buf);
+    }
+}
+
+/* ---- functions ------------------------------------------------------------------------- */
+/* Straight-line polynomials that compilers turn into vector code when inlined in a loop.
+ * The coefficients are minimax fits of this project; tests bound the errors. */
+
+static inline float from_bits(uint32_t u) {
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+static inline uint32_t to_bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
+/* e^x, to 1e-7 relative for x in [-87, 88]; beyond, the value at the end */
+static inline float fast_exp(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    /* adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits */
+    float t = x * 1.44269504f + 0x1.8p23f, n = t - 0x1.8p23f;
+    float q = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.389381053e-03f;
+    p = p * q + 8.363185385e-03f;
+    p = p * q + 4.166694426e-02f;
+    p = p * q + 1.666657709e-01f;
+    p = p * q + 4.999999941e-01f;
+    p = p * (q * q) + q + 1.0f;
+    return p * from_bits((to_bits(t) << 23) + 0x3f800000u);
+}
+
+/* The normal distribution function and density from one exponential: below zero the
+ * former is the latter times a smooth function of x (its Mills ratio), here a
+ * polynomial in 1 / (1 + 0.3 |x|). */
+static inline float normal_cdf(float x, float *density) {
+    float e = fast_exp(-0.5f * x * x), t = 1.0f / (1.0f + 0.3f * fabsf(x));
+    float p = -2.061282886e-02f;
+    p = p * t + 1.123757741e-01f;
+    p = p * t - 2.280675004e-01f;
+    p = p * t + 1.915816718e-01f;
+    p = p * t - 7.924731657e-02f;
+    p = p * t + 9.605781462e-02f;
+    p = p * t + 7.842558552e-02f;
+    p = p * t + 1.102273225e-01f;
+    p = p * t + 1.195728414e-01f;
+    p = p * t + 1.196866341e-01f;
+    float tail = p * t * e;
+    *density = 0.398942280f * e;
+    return x > 0 ? 1.0f - tail : tail;
+}
+
+static inline float sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+
+/* sine and cosine to 1e-7 for |x| below some thousands */
+static inline void fast_sincos(float x, float *sine, float *cosine) {
+    float t = x * 0.636619772f + 0x1.8p23f, n = t - 0x1.8p23f;
+    uint32_t quadrant = to_bits(t);
+    float q = ((x - n * 1.5703125f) - n * 4.837512970e-04f) - n * 7.549789949e-08f, q2 = q * q;
+    float s = -1.958717504e-04f;
+    s = s * q2 + 8.332744338e-03f;
+    s = s * q2 - 1.666666464e-01f;
+    s = s * q2 * q + q;
+    float c = 2.477905537e-05f;
+    c = c * q2 - 1.388979627e-03f;
+    c = c * q2 + 4.166667802e-02f;
+    c = c * (q2 * q2) - 0.5f * q2 + 1.0f;
+    bool odd = quadrant & 1;
+    float a = odd ? c : s, b = odd ? s : c;
+    *sine = from_bits(to_bits(a) ^ (quadrant & 2) << 30);
+    *cosine = from_bits(to_bits(b) ^ ((quadrant + 1) & 2) << 30);
+}
+
+#endif /* CGS_OPS_CPU_SIMD_SIMD_H */

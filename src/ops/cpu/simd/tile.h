@@ -1,0 +1,62 @@
+/* tile.h - the innermost product, held in registers; for attention and own products.
+ *
+ * A tile is TILE_M rows of TILE_N = 2 vectors of sums.  Its left factor is read by single
+ * elements with any two strides, its right factor by rows.  Sizes are such that sums,
+ * two vectors and one broadcast element fill the registers of the instruction set. */
+#ifndef CGS_OPS_CPU_SIMD_TILE_H
+#define CGS_OPS_CPU_SIMD_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined __AVX512F__
+enum { VECTOR = 16, TILE_M = 12 };
+#elif defined __AVX__
+enum { VECTOR = 8, TILE_M = 6 };
+#else
+enum { VECTOR = 4, TILE_M = 6 };
+#endif
+enum { TILE_N = 2 * VECTOR };
+
+typedef float cgs_vec __attribute__((vector_size(VECTOR * 4)));
+typedef float cgs_vec_loose __attribute__((vector_size(VECTOR * 4), aligned(4)));
+
+/* c (TILE_M, TILE_N) = or += sum over k of a[i*row + k*col] b[k*ldb + j] */
+static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, const float *a,
+                                                       size_t row, size_t col, const float *b,
+                                                       size_t ldb, size_t K, bool add) {
+    cgs_vec s[TILE_M][2];
+#pragma GCC unroll 16
+    for (int i = 0; i < TILE_M; i++) {
+        if (add) {
+            s[i][0] = *(const cgs_vec_loose *)(c + (size_t)i * ldc);
+            s[i][1] = *(const cgs_vec_loose *)(c + (size_t)i * ldc + VECTOR);
+        } else {
+            s[i][0] = s[i][1] = (cgs_vec){0};
+        }
+    }
+    for (size_t k = 0; k < K; k++, a += col, b += ldb) {
+        cgs_vec b0 = *(const cgs_vec_loose *)b, b1 = *(const cgs_vec_loose *)(b + VECTOR);
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE_M; i++) {
+            float x = a[(size_t)i * row];
+            s[i][0] += x * b0;
+            s[i][1] += x * b1;
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < TILE_M; i++) {
+        *(cgs_vec_loose *)(c + (size_t)i * ldc) = s[i][0];
+        *(cgs_vec_loose *)(c + (size_t)i * ldc + VECTOR) = s[i][1];
+    }
+}
+
+/* c (M,N) = or += a b for M a multiple of TILE_M and N of TILE_N */
+static inline void tiles(float *c, size_t ldc, const float *a, size_t row, size_t col,
+                         const float *b, size_t ldb, size_t M, size_t N, size_t K, bool add) {
+    for (size_t j = 0; j < N; j += TILE_N)
+        for (size_t i = 0; i < M; i += TILE_M)
+            tile(c + i * ldc + j, ldc, a + i * row, row, col, b + j, ldb, K, add);
+}
+
+#endif /* CGS_OPS_CPU_SIMD_TILE_H */

@@ -1,0 +1,163 @@
+/* planner.h - action sequences of low cost, for a batch of independent episodes.
+ *
+ * A planner owns no model.  It is given a function that scores candidate plans (and,
+ * for gradient descent, one that also differentiates the score) and searches over
+ * (H, A): H blocks of A standardised action values.  No value is ever clipped.
+ *
+ *   cgs_planner_create    all memory, from one arena
+ *   cgs_planner_solve     as often as wanted; allocates nothing
+ *   cgs_planner_reset     before another run of episodes
+ *   cgs_planner_destroy
+ *
+ * cem, mppi   Gaussian proposal around a mean.  An iteration scores K candidates, the
+ *             first of which is the mean itself.  cem refits mean and spread to the best
+ *             quarter; mppi moves the mean to the candidates' average with weights
+ *             exp(-cost / tau) and keeps the spread.  Both return the final mean.
+ * pg-cem,     the same; the caller passes the mean of a prior as the start.
+ * pg-mppi
+ * gd          Adam along the gradient of the cost, one trajectory an episode, cosine
+ *             schedule to zero; returns the final iterate.
+ * zero        the start itself, random: the start plus noise; neither asks for a cost.
+ *
+ * Noise is a pure function of (seed, episode id, solve, iteration, candidate,
+ * coordinate), see refine.h, so a plan depends neither on the other episodes of a
+ * batch nor on the number of threads. */
+#ifndef CGS_PLAN_PLANNER_H
+#define CGS_PLAN_PLANNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/config.h"
+#include "core/status.h"
+
+/* name in settings, identifier */
+#define CGS_PLANNERS(X)                                                                            \
+    X("cem", CEM)                                                                                  \
+    X("mppi", MPPI)                                                                                \
+    X("pg-cem", PG_CEM)                                                                            \
+    X("pg-mppi", PG_MPPI)                                                                          \
+    X("gd", GD)                                                                                    \
+    X("zero", ZERO)                                                                                \
+    X("random", RANDOM)
+
+typedef enum cgs_plan_kind {
+#define X(name, id) CGS_PLAN_##id,
+    CGS_PLANNERS(X)
+#undef X
+        CGS_PLAN_KINDS
+} cgs_plan_kind;
+
+/* clang-format off */
+#define CGS_PLAN_CONFIG(X)                                                                         \
+    X(text,  kind,           "mppi", 0,     0,       "plan.planner",                               \
+      "cem, mppi, pg-cem, pg-mppi, gd, zero or random")                                            \
+    X(int,   K,              128,    1,     1 << 24, "plan.samples",                               \
+      "candidates scored in an iteration, the mean included")                                      \
+    X(int,   iters,          30,     1,     1 << 20, "plan.iters",                                 \
+      "iterations of the sampling planners")                                                       \
+    X(int,   gd_steps,       100,    1,     1 << 20, "plan.gd.steps",                              \
+      "Adam steps of gradient descent")                                                            \
+    X(int,   H,              5,      1,     4096,    "plan.horizon",                               \
+      "action blocks in a plan")                                                                   \
+    X(int,   A,              10,     1,     4096,    "plan.action_size",                           \
+      "values in an action block; taken from the model")                                           \
+    X(int,   elites,         0,      0,     1 << 24, "plan.elites",                                \
+      "candidates cem refits to; 0: the fraction below")                                           \
+    X(float, elite_fraction, 0.25f,  1e-6,  1,       "plan.elite_fraction",                        \
+      "share of candidates cem refits to, rounded down, at least one candidate")                   \
+    X(float, tau,            4.0f,   1e-30, 1e30,    "plan.tau",                                   \
+      "temperature of mppi, on the scale of the cost")                                             \
+    X(float, sigma,          1.0f,   1e-30, 1e30,    "plan.sigma",                                 \
+      "standard deviation of the first proposal")                                                  \
+    X(float, lr,             0.1f,   1e-30, 1e30,    "plan.gd.lr",                                 \
+      "first learning rate of gradient descent")                                                   \
+    X(u64,   seed,           0,      0,     0,       "plan.seed",                                  \
+      "seed of the candidates")                                                                    \
+    X(float, deadline,       0.0f,   0,     1e9,     "plan.deadline",                              \
+      "seconds a solve may take; 0: no limit")
+/* clang-format on */
+
+typedef struct cgs_plan_config {
+    CGS_CONFIG_STRUCT(CGS_PLAN_CONFIG)
+} cgs_plan_config;
+
+/* The settings as a section of a configuration; `c` holds the values. */
+cgs_section cgs_plan_section(cgs_plan_config *c);
+cgs_plan_config cgs_plan_defaults(void);
+
+/* The planner of a name, and the reverse. */
+cgs_status cgs_plan_kind_parse(cgs_plan_kind *kind, const char *name);
+const char *cgs_plan_kind_name(cgs_plan_kind kind);
+/* Whether the planner expects the mean of a prior as its start. */
+bool cgs_plan_wants_prior(cgs_plan_kind kind);
+/* Whether the planner needs a gradient function instead of a cost function. */
+bool cgs_plan_wants_gradient(cgs_plan_kind kind);
+
+/* Refuses impossible settings by name; cgs_planner_create calls it. */
+cgs_status cgs_plan_check(const cgs_plan_config *c);
+/* Candidates cem refits to: `elites`, or max(1, floor(K * elite_fraction)). */
+int cgs_plan_elites(const cgs_plan_config *c);
+/* Iterations a solve makes: iters, gd_steps, 1 where K = 1 makes more useless, or 0. */
+int cgs_plan_iterations(const cgs_plan_config *c);
+
+/* Scores K candidates of each of E episodes.
+ * plans: (E*K, H, A), the candidates of episode e are rows e*K .. e*K+K-1.  cost: (E*K). */
+typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int K, float *cost);
+
+/* Scores one plan of each of E episodes and differentiates the score.
+ * plans: (E, H, A).  cost: (E).  grad: (E, H, A), of each episode's own cost. */
+typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E, float *cost,
+                                           float *grad);
+
+/* What to solve.  Everything is borrowed for the length of the call. */
+typedef struct cgs_plan_problem {
+    int E;                   /* episodes, at most those the planner was created for */
+    const uint64_t *episode; /* (E) ids that name the episodes' noise; NULL: 0 .. E-1 */
+    const uint64_t *solve;   /* (E) each episode's number of solves so far, below 2^32;
+                              * NULL: the planner's own count since reset */
+    const float *start;      /* (E, H, A) initial means; NULL: zeros */
+    cgs_plan_cost_fn cost;
+    cgs_plan_gradient_fn gradient;
+    void *ctx; /* handed to both functions */
+} cgs_plan_problem;
+
+/* Where the time of a solve went, in seconds. */
+typedef struct cgs_plan_times {
+    double sample, cost, update, total;
+} cgs_plan_times;
+
+/* What came out.  The arrays belong to the planner and live until its next solve. */
+typedef struct cgs_plan_result {
+    const float *plan;      /* (E, H, A) final mean; where cut, the best plan scored so far */
+    const float *spread;    /* (E, H, A) standard deviation of the last proposal */
+    const float *best;      /* (iterations, E) lowest cost of each iteration */
+    const float *mean;      /* (iterations, E) mean cost of each iteration */
+    const float *best_plan; /* (E, H, A) the plan of lowest cost among all scored */
+    int iterations;         /* complete ones */
+    bool cut;               /* the deadline came before the last iteration */
+    cgs_plan_times times;
+} cgs_plan_result;
+
+typedef struct cgs_planner cgs_planner;
+
+/* A planner for batches of at most max_E episodes.  Settings are copied. */
+cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int max_E);
+void cgs_planner_destroy(cgs_planner *p);
+
+/* Starts counting solves from zero again. */
+void cgs_planner_reset(cgs_planner *p);
+
+/* Plans for all episodes of the problem.  With a deadline no iteration is begun that
+ * would end after it, judged by the slowest so far; the first is always made.
+ * A cost or gradient that is not finite is CGS_ENUMERIC and names its place. */
+cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *problem,
+                             cgs_plan_result *result);
+
+/* The start of the next solve after `executed` of H blocks were carried out: the rest
+ * of the plan moves to the front, `fill` (A) (NULL: zeros) repeats behind it.
+ * plan, next: (E, H, A), which may be the same array. */
+void cgs_plan_shift(float *next, const float *plan, int E, int H, int A, int executed,
+                    const float *fill);
+
+#endif /* CGS_PLAN_PLANNER_H */

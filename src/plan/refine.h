@@ -1,0 +1,47 @@
+/* refine.h - the arithmetic of the planners on plain arrays: candidates, the updates of
+ * a Gaussian proposal, and an Adam step.
+ *
+ * n = H * A throughout.  Every output value is computed by one thread in a fixed order,
+ * so results do not depend on the number of threads.
+ *
+ * Noise.  The value of coordinate j of candidate k in iteration i of solve s of episode e:
+ *
+ *     episode   = cgs_rng_stream(seed, CGS_STREAM_PLAN, e).key
+ *     iteration = cgs_rng_at(episode, s * 2^32 + i)
+ *     noise     = cgs_rng_normal_at(iteration, k * 2^32 + j)
+ *
+ * It depends on none of the sizes E, K, I, n: a larger budget extends a smaller one. */
+#ifndef CGS_PLAN_REFINE_H
+#define CGS_PLAN_REFINE_H
+
+#include <stdint.h>
+
+/* Key of one iteration's noise. */
+uint64_t cgs_plan_key(uint64_t seed, uint64_t episode, uint64_t solve, uint64_t iteration);
+
+/* Candidate 0 is the mean, the others are mean + spread * noise.
+ * key: (E).  mean, spread: (E, n).  plans: (E, K, n). */
+void cgs_plan_sample(const uint64_t *key, const float *mean, const float *spread, int E, int K,
+                     int n, float *plans);
+
+/* mean + spread * noise of candidate 1.  plans: (E, n), may be `mean`. */
+void cgs_plan_perturb(const uint64_t *key, const float *mean, const float *spread, int E, int n,
+                      float *plans);
+
+/* Moves mean and spread to the average and the sample standard deviation of the M
+ * candidates of lowest cost; equal costs go by index.  M = 1 keeps the spread.
+ * plans: (E, K, n).  cost: (E, K).  order: (E, K) scratch.  mean, spread: (E, n). */
+void cgs_plan_refit(const float *plans, const float *cost, int E, int K, int n, int M, int *order,
+                    float *mean, float *spread);
+
+/* Moves the mean to the average of all candidates with weights exp(-(cost - lowest) / tau).
+ * weight: (E, K) scratch. */
+void cgs_plan_reweight(const float *plans, const float *cost, int E, int K, int n, float tau,
+                       double *weight, float *mean);
+
+/* One Adam step (0.9, 0.999, 1e-8, no decay) with rate lr; step counts from 1.
+ * grad, m, v, x: (count). */
+void cgs_plan_adam(const float *grad, int64_t count, int step, double lr, float *m, float *v,
+                   float *x);
+
+#endif /* CGS_PLAN_REFINE_H */

@@ -1,0 +1,168 @@
+/* checkpoint.c - saving and loading the state of a training run. */
+#include "train/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "core/build.h"
+#include "io/safetensors.h"
+#include "io/weights.h"
+
+enum { BUFFERS = 4 };
+static const char *const buffer_names[BUFFERS] = {"values", "moment1", "moment2", "statistics"};
+
+typedef struct host_copy {
+    float *data[BUFFERS];
+    size_t count[BUFFERS];
+} host_copy;
+
+static void device_buffers(const cgs_params *p, float *at[BUFFERS], size_t count[BUFFERS]) {
+    float *all[BUFFERS] = {p->values, p->moment1, p->moment2, p->statistics};
+    for (int i = 0; i < BUFFERS; i++) {
+        at[i] = all[i];
+        count[i] = i < 3 ? p->trainable : p->stats;
+    }
+}
+
+static void host_free(host_copy *h) {
+    for (int i = 0; i < BUFFERS; i++) free(h->data[i]);
+}
+
+static cgs_status host_alloc(host_copy *h, const cgs_params *p) {
+    float *at[BUFFERS];
+    *h = (host_copy){{0}, {0}};
+    device_buffers(p, at, h->count);
+    for (int i = 0; i < BUFFERS; i++) {
+        h->data[i] = malloc(h->count[i] * sizeof(float) + 1);
+        if (!h->data[i]) {
+            host_free(h);
+            return cgs_fail(CGS_ENOMEM, "checkpoint: no memory for %zu numbers", h->count[i]);
+        }
+    }
+    return CGS_OK;
+}
+
+static uint32_t checksum(const host_copy *h) {
+    uLong crc = crc32(0, NULL, 0);
+    for (int i = 0; i < BUFFERS; i++) {
+        const unsigned char *p = (const unsigned char *)h->data[i];
+        size_t left = h->count[i] * sizeof(float);
+        for (; left > 0;) {
+            uInt n = left > (1u << 30) ? 1u << 30 : (uInt)left;
+            crc = crc32(crc, p, n);
+            p += n;
+            left -= n;
+        }
+    }
+    return (uint32_t)crc;
+}
+
+cgs_status cgs_checkpoint_save(const char *path, const cgs_lewm *m, const cgs_checkpoint *c) {
+    const cgs_params *p = &m->params;
+    host_copy h;
+    CGS_TRY(host_alloc(&h, p));
+    float *at[BUFFERS];
+    device_buffers(p, at, h.count);
+    cgs_status rc = p->device->ops->sync(p->device);
+    for (int i = 0; i < BUFFERS && rc == CGS_OK; i++)
+        rc = p->device->ops->download(p->device, h.data[i], at[i], h.count[i] * sizeof(float));
+    if (rc == CGS_OK) {
+        char step[24], crc[16], tracked[24];
+        snprintf(step, sizeof step, "%llu", (unsigned long long)c->step);
+        snprintf(crc, sizeof crc, "%08x", checksum(&h));
+        snprintf(tracked, sizeof tracked, "%llu", (unsigned long long)m->batches_tracked);
+        cgs_save tensors[BUFFERS];
+        for (int i = 0; i < BUFFERS; i++)
+            tensors[i] = (cgs_save){.name = buffer_names[i], .type = CGS_W_F32, .rank = 1,
+                                    .dim = {(int64_t)h.count[i]}, .data = h.data[i]};
+        const cgs_meta meta[] = {{"format", "cgs checkpoint 1"}, {"step", step}, {"crc32", crc},
+                                 {"batches_tracked", tracked},   {"config", c->config},
+                                 {"dataset", c->identity},       {"code_version", cgs_version()},
+                                 {"code_commit", cgs_commit()}};
+        rc = cgs_safetensors_write(path, tensors, BUFFERS, meta, sizeof meta / sizeof meta[0]);
+    }
+    host_free(&h);
+    return rc;
+}
+
+void cgs_checkpoint_free(cgs_checkpoint *c) {
+    free(c->config);
+    free(c->identity);
+    *c = (cgs_checkpoint){0};
+}
+
+static cgs_status number(const cgs_weights *w, const char *key, int base, uint64_t *out) {
+    const char *text = cgs_weights_meta(w, key);
+    char *end;
+    if (!text) return cgs_fail(CGS_EFORMAT, "%s: a checkpoint needs \"%s\"", w->path, key);
+    *out = strtoull(text, &end, base);
+    if (end == text || *end)
+        return cgs_fail(CGS_EFORMAT, "%s: \"%s\" is \"%.40s\", not a number", w->path, key, text);
+    return CGS_OK;
+}
+
+static cgs_status read_meta(const cgs_weights *w, cgs_checkpoint *c) {
+    const char *format = cgs_weights_meta(w, "format");
+    if (!format || strcmp(format, "cgs checkpoint 1") != 0)
+        return cgs_fail(CGS_EFORMAT, "%s: not a checkpoint of this program", w->path);
+    CGS_TRY(number(w, "step", 10, &c->step));
+    const char *config = cgs_weights_meta(w, "config"), *identity = cgs_weights_meta(w, "dataset");
+    if (!config || !identity)
+        return cgs_fail(CGS_EFORMAT, "%s: a checkpoint needs its settings and dataset", w->path);
+    c->config = strdup(config);
+    c->identity = strdup(identity);
+    return c->config && c->identity ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory", w->path);
+}
+
+cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c) {
+    *c = (cgs_checkpoint){0};
+    cgs_weights *w;
+    CGS_TRY(cgs_weights_open(&w, path));
+    cgs_status rc = read_meta(w, c);
+    cgs_weights_close(w);
+    if (rc != CGS_OK) cgs_checkpoint_free(c);
+    return rc;
+}
+
+static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {
+    for (int i = 0; i < BUFFERS; i++) {
+        const cgs_weight *e = cgs_weights_find(w, buffer_names[i]);
+        if (!e || e->type != CGS_W_F32 || e->count != h->count[i])
+            return cgs_fail(CGS_EFORMAT, "%s: \"%s\" should hold %zu f32 numbers, has %zu", w->path,
+                            buffer_names[i], h->count[i], e ? e->count : 0);
+        CGS_TRY(cgs_weights_read(e, h->data[i]));
+    }
+    uint64_t want = 0;
+    CGS_TRY(number(w, "crc32", 16, &want));
+    uint32_t got = checksum(h);
+    if (got != want)
+        return cgs_fail(CGS_EFORMAT, "%s: damaged, its checksum is %08x instead of %08x", w->path,
+                        got, (unsigned)want);
+    return CGS_OK;
+}
+
+cgs_status cgs_checkpoint_load(const char *path, cgs_lewm *m, cgs_checkpoint *c) {
+    *c = (cgs_checkpoint){0};
+    cgs_params *p = &m->params;
+    cgs_weights *w;
+    host_copy h;
+    CGS_TRY(cgs_weights_open(&w, path));
+    cgs_status rc = host_alloc(&h, p);
+    if (rc == CGS_OK) {
+        float *at[BUFFERS];
+        size_t count[BUFFERS];
+        device_buffers(p, at, count);
+        rc = read_meta(w, c);
+        if (rc == CGS_OK) rc = number(w, "batches_tracked", 10, &m->batches_tracked);
+        if (rc == CGS_OK) rc = read_buffers(w, &h);
+        for (int i = 0; i < BUFFERS && rc == CGS_OK; i++)
+            rc = p->device->ops->upload(p->device, at[i], h.data[i], count[i] * sizeof(float));
+        if (rc == CGS_OK) cgs_params_round(p);
+        host_free(&h);
+    }
+    cgs_weights_close(w);
+    if (rc != CGS_OK) cgs_checkpoint_free(c);
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* train.h - training a world model: data, objective, optimiser, checkpoints, metrics.
+ *
+ *   cgs_trainer_create   opens the data, builds model and tapes, resumes if asked
+ *   cgs_trainer_step     one update
+ *   cgs_trainer_validate held-out losses and mean consecutive cosine
+ *   cgs_trainer_save     checkpoint (atomic), and the model directory files
+ *   cgs_trainer_destroy
+ *
+ * or cgs_trainer_run, which does all of it with a progress callback.
+ *
+ * A run directory holds config.txt (resolved settings), checkpoint.safetensors (all that a
+ * bit-exact continuation needs), metrics.jsonl (the truth), metrics.csv and event files
+ * (derived), and the model directory files config.json + model.safetensors. */
+#ifndef CGS_TRAIN_TRAIN_H
+#define CGS_TRAIN_TRAIN_H
+
+#include "core/config.h"
+#include "loss/objective.h"
+#include "model/lewm.h"
+
+#define CGS_TRAIN_CONFIG(X)                                                                        \
+    X(int, batch, 128, 2, 65536, "train.batch", "windows an update")                               \
+    X(int, epochs, 10, 1, 100000, "train.schedule_epochs", "epochs the learning rate decays over") \
+    X(int, stop_epoch, 0, 0, 100000, "train.stop_epoch", "stop after this epoch; 0: the last")     \
+    X(int, updates, 0, 0, 100000000, "train.updates",                                              \
+      "updates instead of epochs; 0: by epochs")                                                   \
+    X(u64, seed, 3072, 0, 0, "train.seed", "seed of weights, order, dropout and directions")       \
+    X(int, checkpoint_every, 500, 1, 100000000, "train.checkpoint_every",                          \
+      "updates between checkpoints")                                                               \
+    X(int, validate_every, 500, 1, 100000000, "train.validate_every",                              \
+      "updates between validations")                                                               \
+    X(int, validate_batches, 8, 1, 100000, "train.validate_batches", "batches of a validation")    \
+    X(int, workers, 1, 1, 64, "data.workers", "threads that prepare batches")                      \
+    X(flag, cache, true, 0, 1, "data.cache",                                                       \
+      "read frames from a packed copy of the dataset, made once beside it")                        \
+    X(text, split, "episode", 0, 0, "data.split",                                                  \
+      "hold out whole episodes, or windows as upstream does: episode or window")                   \
+    X(float, train_fraction, 0.9, 0.01, 1, "data.train_fraction", "share of data trained on")      \
+    X(float, lr, 5e-5, 0, 10, "optim.lr", "peak learning rate")                                    \
+    X(float, warmup, 0.01, 0, 1, "optim.warmup", "share of updates with a rising rate")            \
+    X(float, weight_decay, 1e-3, 0, 10, "optim.weight_decay", "decoupled, on every parameter")     \
+    X(float, beta1, 0.9, 0, 1, "optim.beta1", "Adam's first decay")                                \
+    X(float, beta2, 0.999, 0, 1, "optim.beta2", "Adam's second decay")                             \
+    X(float, eps, 1e-8, 0, 1, "optim.eps", "Adam's epsilon")                                       \
+    X(float, clip, 1.0, 1e-6, 1e9, "optim.clip", "largest norm of all gradients together")         \
+    X(float, sigreg_weight, 0.09, 0, 1000, "loss.sigreg.weight", "lambda of SIGReg")               \
+    X(int, projections, 1024, 1, 65536, "loss.sigreg.projections", "random directions an update")  \
+    X(float, ts_weight, 0, 0, 1000, "loss.ts.weight", "lambda of temporal straightening")          \
+    X(float, cgs_weight, 0, 0, 1000, "loss.cgs.weight", "lambda of CGS")                           \
+    X(float, cgs_ramp, 0.05, 0, 1, "loss.cgs.ramp", "share of updates over which lambda rises")    \
+    X(text, reference, "action", 0, 0, "loss.cgs.reference",                                       \
+      "action, full, xyz-grasp, xyz or transition")                                                \
+    X(text, grasp, "all", 0, 0, "loss.cgs.grasp",                                                  \
+      "when a block counts as grasping: all, any or mean of its gripper commands above 0")         \
+    X(text, average, "pooled", 0, 0, "loss.cgs.average",                                           \
+      "mean over all valid pairs (pooled) or of window means (window)")                            \
+    X(text, method, "lewm", 0, 0, "train.method", "name of the method, for the record")            \
+    X(text, precision, "bf16", 0, 0, "train.precision", "storage between products: f32 or bf16")
+
+typedef struct cgs_train_config {
+    CGS_CONFIG_STRUCT(CGS_TRAIN_CONFIG)
+} cgs_train_config;
+
+/* All settings of a run. */
+typedef struct cgs_run_config {
+    cgs_lewm_config model;
+    cgs_train_config train;
+} cgs_run_config;
+
+/* The two tables over one run; sections must have room for 2. */
+void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]);
+
+/* size: "paper" or "small", with the number of projections that belongs to it. */
+cgs_status cgs_run_preset(cgs_run_config *c, const char *size);
+/* method: lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full; with
+ * the paper's weights for the environment (its id, or "" for the defaults). */
+cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env);
+
+typedef struct cgs_step_info {
+    uint64_t step, total; /* updates done, and of the whole run */
+    uint64_t epoch;
+    double lr, grad_norm, cgs_weight;
+    double loss, term[CGS_TERMS];
+    double frames_per_s, waited; /* share of the time spent waiting for data */
+} cgs_step_info;
+
+typedef struct cgs_validation {
+    double term[CGS_TERMS], cosine; /* mean consecutive-displacement cosine */
+    int windows;
+} cgs_validation;
+
+typedef struct cgs_trainer cgs_trainer;
+
+/* resume: continue from the checkpoint in dir; without one, or without resume, start anew.
+ * Starting anew in a directory that has a checkpoint is refused. */
+cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const char *data,
+                              const char *dir, cgs_device *d, bool resume);
+void cgs_trainer_destroy(cgs_trainer *t);
+
+bool cgs_trainer_done(const cgs_trainer *t);
+cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info);
+cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v);
+cgs_status cgs_trainer_save(cgs_trainer *t);
+
+cgs_lewm *cgs_trainer_model(cgs_trainer *t);
+size_t cgs_trainer_memory(const cgs_trainer *t); /* bytes planned for tapes and parameters */
+uint64_t cgs_trainer_updates(const cgs_trainer *t); /* of the whole run */
+
+/* Called after each update; returning false saves a checkpoint and stops (CGS_ESTOPPED).
+ * validation is not NULL after an update that was followed by one. */
+typedef bool (*cgs_train_watch)(void *user, const cgs_step_info *info,
+                                const cgs_validation *validation);
+cgs_status cgs_trainer_run(cgs_trainer *t, cgs_train_watch watch, void *user);
+
+#endif /* CGS_TRAIN_TRAIN_H */

@@ -1,0 +1,509 @@
+/* trainer.c - one training run: data, tapes, updates, checkpoints.
+ *
+ * Everything random is a function of the seed and the update number, and the loader's order
+ * of the seed and the epoch; so the state of a run is the buffers of its parameters and one
+ * number, and a run that was killed continues bit for bit from its last checkpoint. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/build.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/rng.h"
+#include "core/threads.h"
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "data/packed.h"
+#include "data/stats.h"
+#include "data/windows.h"
+#include "loss/reference.h"
+#include "model/store.h"
+#include "optim/schedule.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/train.h"
+
+struct cgs_trainer {
+    cgs_run_config config;
+    char dir[4096], checkpoint[4096];
+    cgs_device *device;
+
+    cgs_dataset *dataset;
+    cgs_packed *packed;
+    const cgs_source *source;
+    cgs_windows windows;
+    cgs_split split;
+    double action_mean[CGS_CARD_ACTIONS], action_std[CGS_CARD_ACTIONS];
+    int64_t stats_rows;
+    char identity[512]; /* of the dataset, to refuse resuming on another one */
+
+    cgs_reference reference;
+    float *reference_values; /* (B, N, R) */
+    float *mask;             /* (B, N)    */
+
+    cgs_lewm *model;
+    cgs_tape *train_tape, *valid_tape;
+    cgs_objective train, valid;
+    cgs_loader *loader;
+    cgs_metrics *metrics;
+
+    uint64_t step, total, per_epoch;
+    double started; /* of the current update, for the rate */
+};
+
+/* ---- data --------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static cgs_status open_data(cgs_trainer *t, const char *path) {
+    const cgs_lewm_config *m = &t->config.model;
+    CGS_TRY(cgs_dataset_open(&t->dataset, path));
+    t->source = cgs_dataset_source(t->dataset);
+    if (t->source->action_dim != m->action_dim)
+        return cgs_fail(CGS_EARG, "%s: actions have %d numbers, model.action_dim is %d", path,
+                        t->source->action_dim, m->action_dim);
+    if (t->source->height != m->image_size || t->source->width != m->image_size)
+        return cgs_fail(CGS_EARG, "%s: frames are %dx%d, model.image_size is %d", path,
+                        t->source->width, t->source->height, m->image_size);
+    if (m->action_dim > CGS_CARD_ACTIONS)
+        return cgs_fail(CGS_EARG, "%s: more than %d action channels", path, CGS_CARD_ACTIONS);
+
+    struct stat st;
+    long long bytes = stat(path, &st) == 0 ? (long long)st.st_size : 0;
+    snprintf(t->identity, sizeof t->identity, "%.300s %lld bytes %d episodes %lld rows",
+             base_name(path), bytes, t->source->episodes, (long long)t->source->rows);
+
+    cgs_stats stats;
+    CGS_TRY(cgs_stats_compute(&stats, t->source, "action"));
+    t->stats_rows = stats.rows;
+    for (int i = 0; i < m->action_dim; i++) {
+        t->action_mean[i] = stats.mean[i];
+        t->action_std[i] = stats.std_population[i];
+    }
+    if (t->config.train.cache) {
+        char cache[4096];
+        if (snprintf(cache, sizeof cache, "%s.frames", path) >= (int)sizeof cache)
+            return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
+        CGS_TRY(cgs_packed_ensure(&t->packed, cache, path, m->image_size, NULL, NULL));
+        t->source = cgs_packed_source(t->packed);
+    }
+
+    CGS_TRY(cgs_windows_build(&t->windows, t->source, m->history + 1, m->frameskip));
+    if (t->windows.skipped)
+        cgs_log(CGS_INFO, "%s: %d episodes are shorter than a window of %d rows and left out", path,
+                t->windows.skipped, t->windows.span);
+    const cgs_train_config *c = &t->config.train;
+    if (!strcmp(c->split.s, "episode"))
+        return cgs_split_by_episode(&t->split, &t->windows, t->source->episodes, c->train_fraction,
+                                    c->seed);
+    if (!strcmp(c->split.s, "window"))
+        return cgs_split_by_window(&t->split, t->windows.count, c->train_fraction,
+                                   (uint32_t)c->seed);
+    return cgs_fail(CGS_EARG, "data.split: \"%.40s\" is not episode or window", c->split.s);
+}
+
+/* scale of joint displacements, over all pairs of frames one model step apart */
+static cgs_status measure_joints(cgs_trainer *t) {
+    const char *column = cgs_reference_column(&t->reference);
+    if (!column) return CGS_OK;
+    int at = cgs_source_find(t->source, column), skip = t->config.model.frameskip;
+    if (at < 0 || t->source->columns[at].values != 2)
+        return cgs_fail(CGS_EARG, "%s: the transition reference needs a column \"%s\" of 2 numbers",
+                        t->source->path, column);
+    size_t rows = (size_t)t->source->rows;
+    float *q = malloc(rows * 2 * sizeof *q), *before = malloc(rows * 2 * sizeof *q),
+          *after = malloc(rows * 2 * sizeof *q);
+    cgs_status rc = q && before && after ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for joints");
+    long pairs = 0;
+    for (int e = 0; rc == CGS_OK && e < t->source->episodes; e++) {
+        int n = t->source->ep_len[e];
+        rc = t->source->read_rows(t->source->self, at, t->source->ep_offset[e], n, 1, q);
+        for (int i = 0; rc == CGS_OK && i + skip < n && (size_t)pairs < rows; i++, pairs++) {
+            memcpy(before + 2 * pairs, q + 2 * i, 2 * sizeof *q);
+            memcpy(after + 2 * pairs, q + 2 * (i + skip), 2 * sizeof *q);
+        }
+    }
+    if (rc == CGS_OK) cgs_reference_joint_scale(&t->reference, before, after, pairs);
+    free(q);
+    free(before);
+    free(after);
+    return rc;
+}
+
+static cgs_status make_reference(cgs_trainer *t) {
+    const cgs_lewm_config *m = &t->config.model;
+    t->reference = (cgs_reference){.frameskip = m->frameskip, .action_dim = m->action_dim};
+    CGS_TRY(cgs_reference_kind_of(t->config.train.reference.s, &t->reference.kind));
+    CGS_TRY(cgs_grasp_rule_of(t->config.train.grasp.s, &t->reference.grasp));
+    bool cube = t->reference.kind == CGS_REF_XYZ || t->reference.kind == CGS_REF_XYZ_GRASP;
+    if (cube && m->action_dim != 5)
+        return cgs_fail(CGS_EARG, "loss.cgs.reference: %s needs actions (dx, dy, dz, dyaw, gripper), "
+                                  "these have %d numbers", t->config.train.reference.s,
+                        m->action_dim);
+    CGS_TRY(measure_joints(t));
+    size_t rows = (size_t)t->config.train.batch * (size_t)m->history;
+    t->reference_values = malloc(rows * (size_t)cgs_reference_width(&t->reference) * sizeof(float));
+    t->mask = malloc(rows * sizeof(float));
+    return t->reference_values && t->mask ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for references");
+}
+
+static cgs_status make_loader(const cgs_trainer *t, cgs_loader **out, bool training, uint64_t epoch,
+                              int64_t batch) {
+    const cgs_train_config *c = &t->config.train;
+    cgs_loader_config l = {
+        .source = t->source,
+        .windows = &t->windows,
+        .ids = training ? t->split.train : t->split.held,
+        .id_count = training ? t->split.train_count : t->split.held_count,
+        .batch = c->batch,
+        .image_size = t->config.model.image_size,
+        .action_mean = t->action_mean,
+        .action_std = t->action_std,
+        .seed = c->seed,
+        .shuffle = true, /* validation windows too: a fixed sample over all held-out episodes */
+        .start_epoch = epoch,
+        .start_batch = batch,
+        .threads = c->workers,
+    };
+    const char *column = cgs_reference_column(&t->reference);
+    if (column) l.extras[l.extra_count++] = column;
+    return cgs_loader_create(out, &l);
+}
+
+/* ---- creation ------------------------------------------------------------------------ */
+
+static cgs_status make_model(cgs_trainer *t) {
+    const cgs_train_config *c = &t->config.train;
+    bool bf16 = !strcmp(c->precision.s, "bf16");
+    if (!bf16 && strcmp(c->precision.s, "f32") != 0)
+        return cgs_fail(CGS_EARG, "train.precision: \"%.20s\" is not f32 or bf16", c->precision.s);
+    bool per_window = !strcmp(c->average.s, "window");
+    if (!per_window && strcmp(c->average.s, "pooled") != 0)
+        return cgs_fail(CGS_EARG, "loss.cgs.average: \"%.20s\" is not pooled or window",
+                        c->average.s);
+
+    CGS_TRY(cgs_lewm_create(&t->model, &t->config.model, t->device, true));
+    t->model->dropout_seed = c->seed;
+    CGS_TRY(cgs_params_init(&t->model->params, c->seed));
+
+    cgs_dtype act = bf16 ? CGS_BF16 : CGS_F32;
+    int width = cgs_reference_width(&t->reference);
+    uint64_t key = cgs_rng_stream(c->seed, CGS_STREAM_SIGREG, 0).key;
+    CGS_TRY(cgs_tape_create(&t->train_tape, t->device, act));
+    CGS_TRY(cgs_objective_build(&t->train, t->train_tape, t->model, c->batch, width, c->projections,
+                                per_window, key, true));
+    if (t->split.held_count < c->batch) {
+        cgs_log(CGS_WARN, "only %lld held-out windows: no validation (a batch has %d)",
+                (long long)t->split.held_count, c->batch);
+        return CGS_OK;
+    }
+    CGS_TRY(cgs_tape_create(&t->valid_tape, t->device, act));
+    cgs_tape_freeze_parameters(t->valid_tape);
+    return cgs_objective_build(&t->valid, t->valid_tape, t->model, c->batch, width, c->projections,
+                               per_window, key, false);
+}
+
+static char *config_text(const cgs_run_config *c) {
+    cgs_run_config copy = *c;
+    cgs_section sections[2];
+    cgs_run_sections(&copy, sections);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    cgs_config_dump(sections, 2, f, false);
+    fclose(f);
+    return text;
+}
+
+/* a continued run must be the same run: every setting and the data */
+static cgs_status same_run(const cgs_trainer *t, const cgs_checkpoint *c) {
+    char *mine = config_text(&t->config);
+    if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
+    cgs_status rc = CGS_OK;
+    const char *a = mine, *b = c->config;
+    while (rc == CGS_OK && *a && *b) {
+        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
+        if (na != nb || memcmp(a, b, na) != 0)
+            rc = cgs_fail(CGS_EARG, "%s was made with \"%.*s\", this run has \"%.*s\"",
+                          t->checkpoint, (int)nb, b, (int)na, a);
+        a += na + (a[na] == '\n');
+        b += nb + (b[nb] == '\n');
+    }
+    if (rc == CGS_OK && strcmp(c->identity, t->identity) != 0)
+        rc = cgs_fail(CGS_EARG, "%s was made with the data \"%s\", this is \"%s\"", t->checkpoint,
+                      c->identity, t->identity);
+    free(mine);
+    return rc;
+}
+
+static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
+    bool there = cgs_file_exists(t->checkpoint);
+    if (there && !resume)
+        return cgs_fail(CGS_EARG, "%s exists: continue it with --resume or choose another folder",
+                        t->checkpoint);
+    if (there) {
+        cgs_checkpoint c;
+        CGS_TRY(cgs_checkpoint_load(t->checkpoint, t->model, &c));
+        cgs_status rc = same_run(t, &c);
+        t->step = c.step;
+        cgs_checkpoint_free(&c);
+        CGS_TRY(rc);
+        cgs_log(CGS_INFO, "continuing after update %llu", (unsigned long long)t->step);
+    }
+    char path[4096];
+    char *text = config_text(&t->config);
+    if (!text) return cgs_fail(CGS_ENOMEM, "no memory for settings");
+    cgs_status rc = cgs_path_join(path, sizeof path, t->dir, "config.txt");
+    if (rc == CGS_OK) rc = cgs_write_file(path, text, strlen(text));
+    free(text);
+    CGS_TRY(rc);
+    CGS_TRY(cgs_metrics_open(&t->metrics, t->dir, t->step));
+    return make_loader(t, &t->loader, true, t->step / t->per_epoch,
+                       (int64_t)(t->step % t->per_epoch));
+}
+
+static cgs_status plan_updates(cgs_trainer *t) {
+    const cgs_train_config *c = &t->config.train;
+    t->per_epoch = (uint64_t)(t->split.train_count / c->batch);
+    if (t->per_epoch == 0)
+        return cgs_fail(CGS_EARG, "%s: %lld training windows are fewer than train.batch %d",
+                        t->source->path, (long long)t->split.train_count, c->batch);
+    t->total = c->updates ? (uint64_t)c->updates : t->per_epoch * (uint64_t)c->epochs;
+    return CGS_OK;
+}
+
+cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const char *data,
+                              const char *dir, cgs_device *d, bool resume) {
+    *out = NULL;
+    cgs_trainer *t = calloc(1, sizeof *t);
+    if (!t) return cgs_fail(CGS_ENOMEM, "trainer: no memory");
+    t->config = *c;
+    t->device = d;
+    cgs_status rc = cgs_make_dirs(dir);
+    if (rc == CGS_OK && snprintf(t->dir, sizeof t->dir, "%s", dir) >= (int)sizeof t->dir)
+        rc = cgs_fail(CGS_EARG, "%.64s...: path is too long", dir);
+    if (rc == CGS_OK)
+        rc = cgs_path_join(t->checkpoint, sizeof t->checkpoint, dir, "checkpoint.safetensors");
+    if (rc == CGS_OK) rc = cgs_lewm_check(&c->model);
+    if (rc == CGS_OK) rc = open_data(t, data);
+    if (rc == CGS_OK) rc = make_reference(t);
+    if (rc == CGS_OK) rc = plan_updates(t);
+    if (rc == CGS_OK) rc = make_model(t);
+    if (rc == CGS_OK) rc = resume_or_start(t, resume);
+    if (rc == CGS_OK) {
+        t->started = cgs_now();
+        *out = t;
+    } else {
+        cgs_trainer_destroy(t);
+    }
+    return rc;
+}
+
+void cgs_trainer_destroy(cgs_trainer *t) {
+    if (!t) return;
+    cgs_loader_destroy(t->loader);
+    cgs_status rc = cgs_metrics_close(t->metrics);
+    if (rc != CGS_OK) cgs_log(CGS_WARN, "%s", cgs_last_error());
+    cgs_tape_destroy(t->train_tape);
+    cgs_tape_destroy(t->valid_tape);
+    cgs_lewm_destroy(t->model);
+    cgs_split_free(&t->split);
+    cgs_windows_free(&t->windows);
+    cgs_packed_close(t->packed);
+    cgs_dataset_close(t->dataset);
+    free(t->reference_values);
+    free(t->mask);
+    free(t);
+}
+
+/* ---- updates ------------------------------------------------------------------------- */
+
+static cgs_status feed(cgs_trainer *t, cgs_tape *tape, cgs_objective *o, const cgs_batch *b,
+                       const float weights[CGS_TERMS]) {
+    const cgs_backend *ops = t->device->ops;
+    int N = t->config.model.history, B = b->count;
+    cgs_reference_fill(&t->reference, B, N + 1, N, b->actions, b->raw_actions,
+                       cgs_reference_column(&t->reference) ? b->extras[0] : NULL,
+                       t->reference_values, t->mask);
+    CGS_TRY(ops->upload(t->device, o->frames->data, b->pixels, cgs_bytes(o->frames)));
+    CGS_TRY(cgs_tensor_write(tape, o->actions, b->actions));
+    CGS_TRY(cgs_tensor_write(tape, o->reference, t->reference_values));
+    CGS_TRY(cgs_tensor_write(tape, o->mask, t->mask));
+    return cgs_tensor_write(tape, o->weights, weights);
+}
+
+static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term[CGS_TERMS]) {
+    for (int k = 0; k < CGS_TERMS; k++) {
+        float v;
+        CGS_TRY(cgs_tensor_read(tape, o->term[k], &v));
+        term[k] = v;
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
+    const cgs_train_config *c = &t->config.train;
+    cgs_params *p = &t->model->params;
+    const cgs_backend *ops = t->device->ops;
+
+    double asked = cgs_now();
+    cgs_batch batch;
+    CGS_TRY(cgs_loader_next(t->loader, &batch));
+    double waited = cgs_now() - asked;
+
+    float cgs_weight = cgs_ramp(c->cgs_weight, c->cgs_ramp, t->step, t->total);
+    const float weights[CGS_TERMS] = {1, c->sigreg_weight, c->ts_weight, cgs_weight};
+    CGS_TRY(feed(t, t->train_tape, &t->train, &batch, weights));
+    cgs_tape_set_step(t->train_tape, t->step);
+    cgs_tape_forward(t->train_tape);
+    cgs_tape_backward(t->train_tape);
+    CGS_TRY(ops->sync(t->device));
+
+    /* nothing that is not finite reaches the weights */
+    float loss;
+    CGS_TRY(cgs_tensor_read(t->train_tape, t->train.total, &loss));
+    CGS_TRY(read_terms(t->train_tape, &t->train, info->term));
+    double norm = sqrt(ops->sum_squares(t->device, p->grads, p->trainable));
+    if (!isfinite(loss) || !isfinite(norm))
+        return cgs_fail(CGS_ENUMERIC,
+                        "update %llu: loss %g (pred %g, sigreg %g, ts %g, cgs %g), gradient norm %g; "
+                        "the last checkpoint in %s is good, a lower optim.lr may help",
+                        (unsigned long long)t->step, (double)loss, info->term[0], info->term[1],
+                        info->term[2], info->term[3], norm, t->dir);
+
+    double lr = cgs_learning_rate(c->lr, c->warmup, t->step, t->total);
+    cgs_adamw a = {.lr = (float)lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
+                   .weight_decay = c->weight_decay,
+                   .clip_scale = (float)cgs_clip_scale(norm, c->clip), .step = t->step + 1};
+    ops->adamw(t->device, &a, p->values, p->grads, p->moment1, p->moment2, p->bf16, p->trainable);
+    CGS_TRY(ops->sync(t->device));
+    t->model->batches_tracked++;
+    t->step++;
+
+    double now = cgs_now();
+    info->step = t->step;
+    info->total = t->total;
+    info->epoch = batch.epoch;
+    info->lr = lr;
+    info->grad_norm = norm;
+    info->cgs_weight = cgs_weight;
+    info->loss = loss;
+    info->frames_per_s = batch.count * (t->config.model.history + 1) / (now - t->started);
+    info->waited = waited / (now - t->started);
+    t->started = now;
+    return cgs_metrics_step(t->metrics, info);
+}
+
+cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v) {
+    *v = (cgs_validation){0};
+    if (!t->valid_tape) return CGS_OK;
+    const cgs_train_config *c = &t->config.train;
+    cgs_loader *loader;
+    CGS_TRY(make_loader(t, &loader, false, 0, 0)); /* the same windows every time */
+    int64_t most = cgs_loader_batches(loader), batches = c->validate_batches;
+    if (batches > most) batches = most;
+    cgs_status rc = CGS_OK;
+    const float weights[CGS_TERMS] = {1, c->sigreg_weight, c->ts_weight, c->cgs_weight};
+    for (int64_t i = 0; i < batches && rc == CGS_OK; i++) {
+        cgs_batch batch;
+        double term[CGS_TERMS];
+        rc = cgs_loader_next(loader, &batch);
+        if (rc == CGS_OK) rc = feed(t, t->valid_tape, &t->valid, &batch, weights);
+        if (rc != CGS_OK) break;
+        cgs_tape_set_step(t->valid_tape, (uint64_t)i); /* the same directions every time */
+        cgs_tape_forward(t->valid_tape);
+        rc = read_terms(t->valid_tape, &t->valid, term);
+        for (int k = 0; k < CGS_TERMS; k++) v->term[k] += term[k] / (double)batches;
+        v->windows += batch.count;
+    }
+    cgs_loader_destroy(loader);
+    CGS_TRY(rc);
+    v->cosine = 1 - v->term[CGS_TERM_TS];
+    t->started = cgs_now(); /* validation does not count as training time */
+    return cgs_metrics_validation(t->metrics, t->step, v);
+}
+
+static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
+    const cgs_train_config *c = &t->config.train;
+    *card = (cgs_model_card){.stats_rows = t->stats_rows,
+                             .sigreg_weight = c->sigreg_weight,
+                             .ts_weight = c->ts_weight,
+                             .cgs_weight = c->cgs_weight,
+                             .seed = c->seed,
+                             .updates = t->step,
+                             .schedule_updates = t->total,
+                             .train_fraction = c->train_fraction,
+                             .std_divisor = "rows"};
+    const char *env = cgs_dataset_attribute(t->dataset, "env");
+    const char *version = cgs_dataset_attribute(t->dataset, "env_version");
+    const char *path = cgs_dataset_source(t->dataset)->path;
+    struct stat st;
+    if (stat(path, &st) == 0) card->dataset_bytes = (int64_t)st.st_size;
+    snprintf(card->method, sizeof card->method, "%.63s", c->method.s);
+    snprintf(card->env, sizeof card->env, "%.63s", env ? env : "");
+    snprintf(card->env_version, sizeof card->env_version, "%.63s", version ? version : "");
+    snprintf(card->dataset, sizeof card->dataset, "%.255s", base_name(path));
+    snprintf(card->precision, sizeof card->precision, "%.7s", c->precision.s);
+    snprintf(card->reference, sizeof card->reference, "%.31s", c->reference.s);
+    snprintf(card->split, sizeof card->split, "%.15s", c->split.s);
+    snprintf(card->code_version, sizeof card->code_version, "%s", cgs_version());
+    snprintf(card->code_commit, sizeof card->code_commit, "%s", cgs_commit());
+    memcpy(card->action_mean, t->action_mean, sizeof card->action_mean);
+    memcpy(card->action_std, t->action_std, sizeof card->action_std);
+}
+
+cgs_status cgs_trainer_save(cgs_trainer *t) {
+    cgs_checkpoint c = {.step = t->step, .config = config_text(&t->config),
+                        .identity = t->identity};
+    if (!c.config) return cgs_fail(CGS_ENOMEM, "no memory for settings");
+    cgs_status rc = cgs_checkpoint_save(t->checkpoint, t->model, &c);
+    free(c.config);
+    CGS_TRY(rc);
+    cgs_model_card card;
+    fill_card(t, &card);
+    return cgs_model_save(t->dir, t->model, &card);
+}
+
+cgs_lewm *cgs_trainer_model(cgs_trainer *t) { return t->model; }
+uint64_t cgs_trainer_updates(const cgs_trainer *t) { return t->total; }
+
+size_t cgs_trainer_memory(const cgs_trainer *t) {
+    size_t bytes = cgs_tape_memory(t->train_tape) + t->model->params.trainable * 18;
+    return bytes + (t->valid_tape ? cgs_tape_memory(t->valid_tape) : 0);
+}
+
+static uint64_t stop_at(const cgs_trainer *t) {
+    uint64_t stop = t->config.train.stop_epoch
+                        ? (uint64_t)t->config.train.stop_epoch * t->per_epoch
+                        : t->total;
+    return stop < t->total ? stop : t->total;
+}
+
+bool cgs_trainer_done(const cgs_trainer *t) { return t->step >= stop_at(t); }
+
+cgs_status cgs_trainer_run(cgs_trainer *t, cgs_train_watch watch, void *user) {
+    const cgs_train_config *c = &t->config.train;
+    while (!cgs_trainer_done(t)) {
+        cgs_step_info info;
+        cgs_validation v;
+        CGS_TRY(cgs_trainer_step(t, &info));
+        bool last = cgs_trainer_done(t);
+        bool validated = t->step % (uint64_t)c->validate_every == 0 || last;
+        if (validated) CGS_TRY(cgs_trainer_validate(t, &v));
+        if (t->step % (uint64_t)c->checkpoint_every == 0 || last) CGS_TRY(cgs_trainer_save(t));
+        bool go_on = !watch || watch(user, &info, validated ? &v : NULL);
+        if (!go_on && !last) {
+            CGS_TRY(cgs_trainer_save(t));
+            return cgs_fail(CGS_ESTOPPED, "stopped after update %llu; continue with --resume",
+                            (unsigned long long)t->step);
+        }
+    }
+    return CGS_OK;
+}

@@ -1,0 +1,14 @@
+/* golden.h - the deterministic fill that the golden vectors were computed with:
+ * every value is a hash of a tensor's name and a flat index, in double, rounded to f32. */
+#ifndef CGS_TESTS_GOLDEN_H
+#define CGS_TESTS_GOLDEN_H
+
+#include "model/params.h"
+
+uint32_t golden_bits(const char *name, uint32_t n);
+double golden_unit(const char *name, uint32_t n); /* in [-1, 1) */
+
+/* Fills every stored tensor by the rules of its name and rank. */
+cgs_status golden_fill_params(cgs_params *p);
+
+#endif /* CGS_TESTS_GOLDEN_H */

@@ -1,0 +1,202 @@
+/* test_cpu.c - what the CPU backend promises beyond agreeing with the reference: every
+ * instruction set and its own products give the same answers, the vector functions are
+ * good to rounding, and loops do not depend on the number of threads.
+ *
+ * test_ops.c holds the best instruction set against the reference; here the others are
+ * held against the best, which takes seconds. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "ops/check.h"
+#include "ops/cpu/gemm.h"
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CGS_OK) fail_msg("%s", cgs_last_error());                                    \
+    } while (0)
+
+static const char *const isas[] = {"base", "v3", "v4"};
+static const cgs_cpu_table *const tables[] = {&cgs_cpu_table_base, &cgs_cpu_table_v3,
+                                              &cgs_cpu_table_v4};
+
+/* whether the processor has it; prints what is left out */
+static bool limit(cgs_device *d, const char *isa, bool products) {
+    cgs_status rc = cgs_cpu_limit_isa(d, isa, products);
+    if (rc == CGS_EDEVICE)
+        print_message("left out: %s\n", cgs_last_error());
+    else
+        OK(rc);
+    return rc == CGS_OK;
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    cgs_device d;
+    OK(cgs_device_open(&d, "cpu", 2));
+    print_message("best instruction set: %s\n", cgs_cpu_isa(&d));
+    OK(cgs_cpu_limit_isa(&d, "base", true));
+    assert_string_equal(cgs_cpu_isa(&d), "base");
+    assert_int_equal(cgs_cpu_limit_isa(&d, "v9", true), CGS_EARG);
+    cgs_device_close(&d);
+}
+
+/* ---- every way to compute agrees -------------------------------------------------------- */
+
+static void compare(cgs_device *best, cgs_device *other, const char *how) {
+    int failed = 0;
+    for (int i = 0; i < 2 * cgs_case_count; i++) {
+        const cgs_case *c = &cgs_cases[i / 2];
+        cgs_dtype act = i % 2 ? CGS_BF16 : CGS_F32;
+        double tolerance = i % 2 ? c->tol_bf16 : c->tol_f32;
+        cgs_mismatch m;
+        OK(cgs_check_eval(c, (cgs_setup){best, act}, (cgs_setup){other, act}, true, &m));
+        if (m.error <= tolerance) continue;
+        print_error("%s, %s %s: error %.3g > %.3g at %s[%zu]: %.9g, want %.9g\n", c->name, how,
+                    i % 2 ? "bf16" : "f32", m.error, tolerance, m.where, m.index, m.got, m.want);
+        failed++;
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void test_instruction_sets_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        cgs_device best, other;
+        OK(cgs_device_open(&best, "cpu", 2));
+        OK(cgs_device_open(&other, "cpu", 2));
+        if (limit(&other, isas[i], false)) compare(&best, &other, isas[i]);
+        cgs_device_close(&other);
+        cgs_device_close(&best);
+    }
+}
+
+/* with own products every result is the same bits whatever the number of threads */
+static void test_threads_do_not_matter(void **state) {
+    (void)state;
+    cgs_device one, three;
+    OK(cgs_device_open(&one, "cpu", 1));
+    OK(cgs_device_open(&three, "cpu", 3));
+    OK(cgs_cpu_limit_isa(&one, cgs_cpu_isa(&one), false));
+    OK(cgs_cpu_limit_isa(&three, cgs_cpu_isa(&three), false));
+    for (int i = 0; i < cgs_case_count; i++) {
+        const cgs_case *c = &cgs_cases[i];
+        cgs_mismatch m;
+        OK(cgs_check_eval(c, (cgs_setup){&one, CGS_BF16}, (cgs_setup){&three, CGS_BF16}, true, &m));
+        if (m.error != 0)
+            fail_msg("%s: %.9g with three threads, %.9g with one", c->name, m.got, m.want);
+    }
+    cgs_device_close(&three);
+    cgs_device_close(&one);
+}
+
+/* ---- functions --------------------------------------------------------------------------- */
+
+static double exact(int which, double x) {
+    switch (which) {
+    case CGS_MATH_EXP: return exp(x);
+    case CGS_MATH_NORMAL_CDF: return 0.5 * erfc(-x / sqrt(2));
+    case CGS_MATH_SIN: return sin(x);
+    default: return cos(x);
+    }
+}
+
+static void test_functions(void **state) {
+    (void)state;
+    /* error relative to the larger of the value and floor */
+    static const struct {
+        const char *name;
+        double low, high, floor, tolerance;
+    } wanted[] = {{"exp", -87, 88, 0, 2e-7},
+                  {"normal cdf", -6, 6, 0.01, 6e-7},
+                  {"sin", -300, 300, 1, 1.5e-7},
+                  {"cos", -300, 300, 1, 1.5e-7}};
+    enum { N = 100000 };
+    float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
+    assert_true(x && y);
+    for (int i = 0; i < 3; i++) {
+        cgs_device d;
+        OK(cgs_device_open(&d, "cpu", 1));
+        bool run = limit(&d, isas[i], true);
+        cgs_device_close(&d);
+        for (int f = 0; f < 4 && run; f++) {
+            double worst = 0, at = 0;
+            for (int k = 0; k < N; k++)
+                x[k] = (float)(wanted[f].low + (wanted[f].high - wanted[f].low) * k / (N - 1));
+            tables[i]->math(f, y, x, N);
+            for (int k = 0; k < N; k++) {
+                double want = exact(f, x[k]);
+                double error = fabs(y[k] - want) / fmax(fabs(want), wanted[f].floor);
+                if (!(error <= worst)) worst = error, at = x[k];
+            }
+            print_message("%s %s: %.2g\n", isas[i], wanted[f].name, worst);
+            if (!(worst <= wanted[f].tolerance)) fail_msg("at %.9g", at);
+        }
+    }
+    free(x);
+    free(y);
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+/* both ways on shapes that no tile divides, and on a sum over nothing */
+static void test_products(void **state) {
+    (void)state;
+    const size_t shapes[][3] = {{1, 1, 1}, {97, 193, 5}, {13, 33, 600}, {200, 3, 257}, {5, 7, 0}};
+    for (int onednn = 0; onednn < 2; onednn++)
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+            for (int way = 0; way < 16; way++) {
+                cgs_device d;
+                cgs_gemm *g;
+                OK(cgs_device_open(&d, "cpu", 2));
+                OK(cgs_cpu_limit_isa(&d, cgs_cpu_isa(&d), onednn));
+                size_t M = shapes[s][0], N = shapes[s][1], K = shapes[s][2];
+                cgs_product p = {.M = M,
+                                 .N = N,
+                                 .K = K,
+                                 .a_transposed = way & 1,
+                                 .b_transposed = way & 2,
+                                 .bias = way & 4,
+                                 .accumulate = way & 8};
+                OK(cgs_gemm_prepare(&d, &p, &g));
+                float *A = malloc((M * K + 1) * 4), *B = malloc((K * N + 1) * 4),
+                      *C = malloc(M * N * 4), *bias = malloc(N * 4);
+                assert_true(A && B && C && bias);
+                cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, s);
+                for (size_t i = 0; i < M * K; i++) A[i] = cgs_rng_f32(&r) - 0.5f;
+                for (size_t i = 0; i < K * N; i++) B[i] = cgs_rng_f32(&r) - 0.5f;
+                for (size_t i = 0; i < M * N; i++) C[i] = 3;
+                for (size_t i = 0; i < N; i++) bias[i] = (float)i;
+                cgs_gemm_run(&d, g, C, A, B, p.bias ? bias : NULL);
+                for (size_t i = 0; i < M; i++)
+                    for (size_t j = 0; j < N; j++) {
+                        double want = (p.bias ? (double)j : 0) + (p.accumulate ? 3 : 0);
+                        for (size_t k = 0; k < K; k++)
+                            want += (double)A[p.a_transposed ? k * M + i : i * K + k] *
+                                    B[p.b_transposed ? j * K + k : k * N + j];
+                        if (!(fabs(C[i * N + j] - want) <= 1e-5 * (1 + fabs(want))))
+                            fail_msg("%zu x %zu x %zu, way %d: %.9g, want %.9g", M, N, K, way,
+                                     C[i * N + j], want);
+                    }
+                free(A), free(B), free(C), free(bias);
+                cgs_device_close(&d);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_instruction_sets_agree),
+        cmocka_unit_test(test_threads_do_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

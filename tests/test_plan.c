@@ -1,0 +1,603 @@
+/* test_plan.c - the planners against a slow obvious version, and against misuse;
+ * test_plan_theory.c compares them with theory. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "core/threads.h"
+#include "linear_system.h"
+#include "plan/refine.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+/* ---- allocations, counted (the linker sends the library's calls here) --------------- */
+
+static long allocations;
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+
+void *__wrap_malloc(size_t n) {
+    allocations++;
+    return __real_malloc(n);
+}
+void *__wrap_calloc(size_t n, size_t size) {
+    allocations++;
+    return __real_calloc(n, size);
+}
+void *__wrap_realloc(void *p, size_t n) {
+    allocations++;
+    return __real_realloc(p, n);
+}
+void *__wrap_aligned_alloc(size_t align, size_t n) {
+    allocations++;
+    return __real_aligned_alloc(align, n);
+}
+
+/* ---- the slow obvious version ------------------------------------------------------- */
+
+/* all planners of one episode from the definitions, in double; spread only for cem */
+static void obvious(linear *s, const cgs_plan_config *c, uint64_t episode, uint64_t number,
+                    double *mean, double *spread) {
+    enum { K_MAX = 64 };
+    static double plan[K_MAX][N_MAX], cost[K_MAX];
+    bool cem = strstr(c->kind.s, "cem") != NULL, taken[K_MAX];
+    int n = s->n, M = c->K / 4 > 1 ? c->K / 4 : 1;
+    assert_true(c->K <= K_MAX);
+    for (int j = 0; j < n; j++) spread[j] = c->sigma;
+    for (int i = 0; i < c->iters; i++) {
+        uint64_t key = cgs_rng_stream(c->seed, CGS_STREAM_PLAN, episode).key;
+        key = cgs_rng_at(key, number * UINT64_C(4294967296) + (uint64_t)i);
+        double lowest = INFINITY, total = 0, sum[N_MAX] = {0};
+        for (int k = 0; k < c->K; k++) {
+            float rounded[N_MAX];
+            for (int j = 0; j < n; j++) {
+                uint64_t counter = (uint64_t)k * UINT64_C(4294967296) + (uint64_t)j;
+                double eps = k ? cgs_normal_quantile(cgs_to_f64(cgs_rng_at(key, counter))) : 0;
+                plan[k][j] = mean[j] + spread[j] * eps;
+                rounded[j] = (float)plan[k][j];
+            }
+            cost[k] = half_square(s, rounded);
+            lowest = fmin(lowest, cost[k]);
+            taken[k] = false;
+        }
+        if (!cem) {
+            for (int k = 0; k < c->K; k++) {
+                double w = exp(-(cost[k] - lowest) / c->tau);
+                total += w;
+                for (int j = 0; j < n; j++) sum[j] += w * plan[k][j];
+            }
+            for (int j = 0; j < n; j++) mean[j] = sum[j] / total;
+            continue;
+        }
+        double square[N_MAX] = {0};
+        for (int m = 0; m < M; m++) {
+            int best = -1;
+            for (int k = 0; k < c->K; k++)
+                if (!taken[k] && (best < 0 || cost[k] < cost[best])) best = k;
+            taken[best] = true;
+            for (int j = 0; j < n; j++) sum[j] += plan[best][j] / M;
+        }
+        for (int k = 0; k < c->K; k++)
+            for (int j = 0; j < n && taken[k]; j++)
+                square[j] += (plan[k][j] - sum[j]) * (plan[k][j] - sum[j]);
+        for (int j = 0; j < n; j++) {
+            mean[j] = sum[j];
+            if (M > 1) spread[j] = sqrt(square[j] / (M - 1));
+        }
+    }
+}
+
+static void test_against_obvious(void **state) {
+    (void)state;
+    linear s = random_system(31, 3, 2, 3, 0.6);
+    static const char *const kinds[] = {"cem", "mppi", "pg-cem", "pg-mppi"};
+    static const int budgets[] = {1, 2, 5, 7, 8, 13, 32, 64}; /* M = 1 up to 7 */
+    for (int a = 0; a < COUNT(kinds); a++)
+        for (int b = 0; b < COUNT(budgets); b++) {
+            cgs_plan_config c = linear_settings(kinds[a], &s, budgets[b], 4);
+            c.tau = 0.7f;
+            c.sigma = 0.9f;
+            float start[2 * N_MAX] = {0};
+            for (int j = 0; j < 2 * s.n; j++) start[j] = 0.1f * (float)(j - 3);
+            uint64_t id[] = {5, UINT64_MAX}, number[] = {0, 3};
+            cgs_planner *p = must_create(&c, 2);
+            cgs_plan_problem q = {.E = 2,
+                                  .episode = id,
+                                  .solve = number,
+                                  .start = start,
+                                  .cost = linear_cost,
+                                  .ctx = &s};
+            cgs_plan_result r = must_solve(p, &q);
+            for (int e = 0; e < 2; e++) {
+                double mean[N_MAX], spread[N_MAX];
+                for (int j = 0; j < s.n; j++) mean[j] = start[e * s.n + j];
+                obvious(&s, &c, id[e], number[e], mean, spread);
+                for (int j = 0; j < s.n; j++) {
+                    double off = fabs(r.plan[e * s.n + j] - mean[j]);
+                    double wide = fabs(r.spread[e * s.n + j] - spread[j]);
+                    if (!(off < 2e-5) || !(wide < 2e-5))
+                        fail_msg("%s, K = %d: value %d is off by %g, its spread by %g", kinds[a],
+                                 budgets[b], j, off, wide);
+                }
+            }
+            cgs_planner_destroy(p);
+        }
+}
+
+/* Adam as published, in double, with lr_i = 0.05 (1 + cos(pi i / 100)) */
+static void test_gd_against_obvious(void **state) {
+    (void)state;
+    linear s = random_system(39, 4, 2, 3, 0.7);
+    double x[N_MAX], m[N_MAX] = {0}, v[N_MAX] = {0}, pi = acos(-1);
+    float start[N_MAX];
+    for (int j = 0; j < s.n; j++) x[j] = start[j] = 0.3f * (float)(j - 2);
+    for (int i = 0; i < 100; i++) {
+        double g[N_MAX], rate = 0.05 * (1 + cos(pi * i / 100));
+        for (int j = 0; j < s.n; j++) {
+            g[j] = -s.pull[j];
+            for (int k = 0; k < s.n; k++) g[j] += s.g[j][k] * x[k];
+        }
+        for (int j = 0; j < s.n; j++) {
+            m[j] = 0.9 * m[j] + 0.1 * g[j];
+            v[j] = 0.999 * v[j] + 0.001 * g[j] * g[j];
+            double m_hat = m[j] / (1 - pow(0.9, i + 1)), v_hat = v[j] / (1 - pow(0.999, i + 1));
+            x[j] -= rate * m_hat / (sqrt(v_hat) + 1e-8);
+        }
+    }
+    cgs_plan_config c = linear_settings("gd", &s, 1, 1);
+    cgs_planner *p = must_create(&c, 1);
+    cgs_plan_problem q = {.E = 1, .start = start, .gradient = linear_gradient, .ctx = &s};
+    cgs_plan_result r = must_solve(p, &q);
+    for (int j = 0; j < s.n; j++)
+        if (!(fabs(r.plan[j] - x[j]) < 2e-5))
+            fail_msg("value %d: %g, not %g", j, (double)r.plan[j], x[j]);
+    cgs_planner_destroy(p);
+}
+
+/* ---- behaviour ---------------------------------------------------------------------- */
+
+static cgs_status constant_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    (void)ctx;
+    (void)plans;
+    for (int i = 0; i < E * K; i++) cost[i] = 3;
+    return CGS_OK;
+}
+
+/* equal costs: the elites are the first candidates, the mean among them */
+static void test_ties_by_index(void **state) {
+    (void)state;
+    linear s = random_system(32, 2, 2, 2, 1);
+    cgs_plan_config c = linear_settings("cem", &s, 32, 1);
+    cgs_planner *p = must_create(&c, 1);
+    cgs_plan_problem q = {.E = 1, .cost = constant_cost};
+    cgs_plan_result r = must_solve(p, &q);
+    uint64_t key = cgs_plan_key(c.seed, 0, 0, 0);
+    for (int j = 0; j < s.n; j++) {
+        double sum = 0;
+        for (int k = 1; k < 8; k++)
+            sum += cgs_rng_normal_at(key, ((uint64_t)k << 32) + (uint64_t)j);
+        assert_true(fabs(r.plan[j] - sum / 8) < 1e-6);
+    }
+    assert_true(r.best[0] == 3 && r.mean[0] == 3);
+    cgs_planner_destroy(p);
+}
+
+static void test_one_candidate(void **state) {
+    (void)state;
+    linear s = random_system(33, 3, 2, 3, 1);
+    static const char *const kinds[] = {"cem", "mppi", "pg-cem", "pg-mppi", "zero"};
+    float start[N_MAX], zeros[N_MAX] = {0};
+    for (int j = 0; j < s.n; j++) start[j] = 0.1f + 1.7f * (float)j;
+    for (int k = 0; k < COUNT(kinds); k++) {
+        cgs_plan_config c = linear_settings(kinds[k], &s, 1, 30);
+        cgs_planner *p = must_create(&c, 1);
+        s.rows = 0;
+        cgs_plan_problem q = {.E = 1, .start = start, .cost = linear_cost, .ctx = &s};
+        cgs_plan_result r = must_solve(p, &q);
+        assert_memory_equal(r.plan, start, sizeof(float) * (size_t)s.n);
+        assert_int_equal(s.rows, strcmp(kinds[k], "zero") ? 1 : 0); /* I is irrelevant */
+        q.start = NULL;
+        r = must_solve(p, &q);
+        assert_memory_equal(r.plan, zeros, sizeof(float) * (size_t)s.n);
+        cgs_planner_destroy(p);
+    }
+}
+
+static void test_random(void **state) {
+    (void)state;
+    linear s = random_system(34, 2, 2, 3, 1);
+    cgs_plan_config c = linear_settings("random", &s, 128, 30);
+    c.sigma = 2;
+    enum { E = 4000 };
+    cgs_planner *p = must_create(&c, E);
+    cgs_plan_problem q = {.E = E};
+    cgs_plan_result r = must_solve(p, &q);
+    double sum = 0, square = 0, first = r.plan[0];
+    int count = E * s.n;
+    for (int i = 0; i < count; i++) {
+        sum += r.plan[i];
+        square += (double)r.plan[i] * r.plan[i];
+    }
+    /* five standard errors */
+    assert_true(fabs(sum / count) < 5 * 2 / sqrt(count));
+    assert_true(fabs(square / count - 4) < 5 * 4 * sqrt(2.0 / count));
+    r = must_solve(p, &q); /* another solve is another draw; after a reset it is the first again */
+    assert_true(r.plan[0] != first && r.iterations == 0 && !r.cut);
+    cgs_planner_reset(p);
+    r = must_solve(p, &q);
+    assert_true(r.plan[0] == first);
+    cgs_planner_destroy(p);
+}
+
+/* the same episode alone, in a batch of seven, and on one or two threads: same bits */
+static void test_determinism(void **state) {
+    (void)state;
+    linear s = random_system(35, 3, 2, 4, 0.6);
+    static const char *const kinds[] = {"cem", "mppi", "gd", "random"};
+    enum { E = 7 };
+    float start[E * N_MAX], one[E * N_MAX], history[E * 6];
+    uint64_t id[E] = {3, 1, 4, 15, 9, 2, 6};
+    int before = cgs_threads();
+    for (int k = 0; k < COUNT(kinds); k++) {
+        cgs_plan_config c = linear_settings(kinds[k], &s, 300, 6);
+        c.gd_steps = 6;
+        for (int i = 0; i < E * s.n; i++) start[i] = 0.05f * (float)(i % 11);
+        cgs_planner *batch = must_create(&c, E), *single = must_create(&c, 1);
+        cgs_plan_problem q = {.E = E,
+                              .episode = id,
+                              .start = start,
+                              .cost = linear_cost,
+                              .gradient = linear_gradient,
+                              .ctx = &s};
+        cgs_set_threads(1);
+        cgs_plan_result r = must_solve(batch, &q);
+        size_t bytes = sizeof(float) * (size_t)(E * s.n);
+        size_t costs = sizeof(float) * (size_t)(E * r.iterations);
+        memcpy(one, r.plan, bytes);
+        memcpy(history, r.best, costs);
+        for (int threads = 2; threads <= 3; threads++) {
+            cgs_set_threads(threads);
+            cgs_planner_reset(batch);
+            r = must_solve(batch, &q);
+            assert_memory_equal(r.plan, one, bytes);
+            assert_memory_equal(r.best, history, costs);
+        }
+        for (int e = 0; e < E; e++) {
+            cgs_planner_reset(single);
+            q.E = 1;
+            q.episode = id + e;
+            q.start = start + e * s.n;
+            r = must_solve(single, &q);
+            assert_memory_equal(r.plan, one + e * s.n, sizeof(float) * (size_t)s.n);
+        }
+        /* another seed, id or solve number is another plan */
+        if (strcmp(kinds[k], "gd") != 0) {
+            r = must_solve(single, &q); /* solve 1 of the last episode */
+            assert_memory_not_equal(r.plan, one + (E - 1) * s.n, sizeof(float) * (size_t)s.n);
+            q.episode = NULL;
+            cgs_planner_reset(single);
+            r = must_solve(single, &q);
+            assert_memory_not_equal(r.plan, one + (E - 1) * s.n, sizeof(float) * (size_t)s.n);
+        }
+        cgs_planner_destroy(batch);
+        cgs_planner_destroy(single);
+    }
+    cgs_set_threads(before);
+}
+
+/* a larger budget extends a smaller one: the first candidates are the same */
+static void test_prefix_budget(void **state) {
+    (void)state;
+    enum { n = 5 };
+    float mean[n] = {0}, spread[n] = {1, 1, 1, 1, 1}, small[8 * n], large[20 * n];
+    uint64_t key = cgs_plan_key(1, 2, 3, 4);
+    cgs_plan_sample(&key, mean, spread, 1, 8, n, small);
+    cgs_plan_sample(&key, mean, spread, 1, 20, n, large);
+    assert_memory_equal(small, large, sizeof small);
+    /* and the mean it was drawn around, spread over 20 candidates, does not repeat */
+    for (int a = 1; a < 20; a++)
+        for (int b = 0; b < a; b++) assert_true(large[a * n] != large[b * n]);
+}
+
+static void test_no_allocation(void **state) {
+    (void)state;
+    linear s = random_system(36, 3, 2, 4, 0.6);
+    for (int kind = 0; kind < CGS_PLAN_KINDS; kind++) {
+        cgs_plan_config c = linear_settings(cgs_plan_kind_name((cgs_plan_kind)kind), &s, 300, 5);
+        long at_create = allocations;
+        cgs_planner *p = must_create(&c, 4);
+        assert_true(allocations > at_create); /* the counter counts */
+        cgs_plan_problem q = {.E = 4, .cost = linear_cost, .gradient = linear_gradient, .ctx = &s};
+        long before = allocations;
+        for (int i = 0; i < 3; i++) must_solve(p, &q);
+        cgs_planner_reset(p);
+        assert_int_equal(allocations - before, 0);
+        cgs_planner_destroy(p);
+    }
+    cgs_planner_destroy(NULL);
+}
+
+/* a cost function that takes ten milliseconds and remembers its lowest candidate */
+typedef struct slow {
+    linear *system;
+    int calls;
+    float best[2], plan[2][N_MAX];
+} slow;
+
+static cgs_status slow_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    slow *s = ctx;
+    struct timespec wait = {0, 10000000};
+    nanosleep(&wait, NULL);
+    if (s->calls++ == 0) s->best[0] = s->best[1] = INFINITY;
+    for (int i = 0; i < E * K; i++) {
+        const float *plan = plans + i * s->system->n;
+        cost[i] = (float)half_square(s->system, plan);
+        if (cost[i] < s->best[i / K]) {
+            s->best[i / K] = cost[i];
+            memcpy(s->plan[i / K], plan, sizeof(float) * (size_t)s->system->n);
+        }
+    }
+    return CGS_OK;
+}
+
+static cgs_status slow_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
+    slow *s = ctx;
+    CGS_TRY(linear_gradient(s->system, plans, E, cost, grad));
+    return slow_cost(ctx, plans, E, 1, cost);
+}
+
+static void test_deadline(void **state) {
+    (void)state;
+    linear s = random_system(37, 3, 2, 3, 0.6);
+    static const char *const kinds[] = {"cem", "mppi", "gd"};
+    for (int k = 0; k < COUNT(kinds); k++) {
+        cgs_plan_config c = linear_settings(kinds[k], &s, 16, 50);
+        c.deadline = 0.045f;
+        slow ctx = {.system = &s};
+        cgs_planner *p = must_create(&c, 2);
+        cgs_plan_problem q = {.E = 2, .cost = slow_cost, .gradient = slow_gradient, .ctx = &ctx};
+        cgs_plan_result r = must_solve(p, &q);
+        /* a loaded machine may stretch a wait, but never shorten it: at most four fit */
+        assert_true(r.cut && r.iterations >= 1 && r.iterations <= 4);
+        assert_int_equal(r.iterations, ctx.calls);
+        assert_true(r.times.total >= 0.01 * r.iterations);
+        for (int e = 0; e < 2; e++) {
+            assert_memory_equal(r.plan + e * s.n, ctx.plan[e], sizeof(float) * (size_t)s.n);
+            float lowest = r.best[e];
+            for (int i = 1; i < r.iterations; i++) lowest = fminf(lowest, r.best[2 * i + e]);
+            assert_true(lowest == ctx.best[e]);
+        }
+        cgs_planner_destroy(p);
+
+        /* far shorter than an iteration: the first is still made */
+        c.deadline = 1e-6f;
+        p = must_create(&c, 2);
+        ctx.calls = 0;
+        r = must_solve(p, &q);
+        assert_true(r.cut && r.iterations == 1);
+        cgs_planner_destroy(p);
+
+        /* long enough: nothing is cut and the mean comes back as without a deadline */
+        c.deadline = 1000;
+        c.iters = c.gd_steps = 2;
+        p = must_create(&c, 2);
+        r = must_solve(p, &q);
+        assert_true(!r.cut && r.iterations == 2);
+        /* timers: two waits of ten milliseconds were spent on costs */
+        assert_true(r.times.cost >= 0.02 && r.times.sample >= 0 && r.times.update > 0);
+        assert_true(r.times.total >= r.times.sample + r.times.cost + r.times.update);
+        cgs_planner_destroy(p);
+    }
+}
+
+/* cem and mppi improve on their start; the history tells so */
+static void test_history(void **state) {
+    (void)state;
+    linear s = random_system(38, 3, 2, 3, 0.8);
+    static const char *const kinds[] = {"cem", "mppi"};
+    for (int k = 0; k < COUNT(kinds); k++) {
+        cgs_plan_config c = linear_settings(kinds[k], &s, 128, 30);
+        c.tau = 0.05f;
+        cgs_planner *p = must_create(&c, 3);
+        cgs_plan_problem q = {.E = 2, .cost = linear_cost, .ctx = &s};
+        cgs_plan_result r = must_solve(p, &q);
+        assert_int_equal(r.iterations, 30);
+        for (int e = 0; e < 2; e++) {
+            /* mppi keeps its spread: its candidates stay costly, only their mean improves */
+            if (k == 0) assert_true(r.mean[29 * 2 + e] < 0.1 * r.mean[e]);
+            assert_true(half_square(&s, r.plan + e * s.n) < 0.1 * r.mean[e]);
+            for (int i = 0; i < 30; i++) assert_true(r.best[2 * i + e] <= r.mean[2 * i + e]);
+        }
+        cgs_planner_destroy(p);
+    }
+}
+
+static void test_shift(void **state) {
+    (void)state;
+    float plan[] = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6}, next[12], fill[] = {8, 9};
+    static const float one[] = {3, 4, 5, 6, 0, 0, -3, -4, -5, -6, 0, 0};
+    static const float filled[] = {5, 6, 8, 9, 8, 9, -5, -6, 8, 9, 8, 9};
+    static const float zeros[12] = {0};
+    cgs_plan_shift(next, plan, 2, 3, 2, 1, NULL);
+    assert_memory_equal(next, one, sizeof one);
+    cgs_plan_shift(next, plan, 2, 3, 2, 0, NULL);
+    assert_memory_equal(next, plan, sizeof plan);
+    cgs_plan_shift(next, plan, 2, 3, 2, 3, NULL); /* all executed: nothing to reuse */
+    assert_memory_equal(next, zeros, sizeof zeros);
+    cgs_plan_shift(plan, plan, 2, 3, 2, 2, fill); /* in place */
+    assert_memory_equal(plan, filled, sizeof filled);
+}
+
+/* ---- bad input ---------------------------------------------------------------------- */
+
+static void expect(cgs_status rc, cgs_status code, const char *words) {
+    if (rc != code || !strstr(cgs_last_error(), words))
+        fail_msg("status %s, \"%s\": expected %s and \"%s\"", cgs_status_name(rc), cgs_last_error(),
+                 cgs_status_name(code), words);
+}
+
+static void test_settings(void **state) {
+    (void)state;
+    cgs_plan_config c = cgs_plan_defaults();
+    assert_string_equal(c.kind.s, "mppi");
+    assert_true(c.K == 128 && c.iters == 30 && c.H == 5 && c.gd_steps == 100 && c.elites == 0);
+    assert_true(c.elite_fraction == 0.25f && c.sigma == 1 && c.lr == 0.1f && c.deadline == 0);
+    assert_int_equal(cgs_plan_elites(&c), 32);
+    for (int K = 1; K < 300; K++) {
+        c.K = K;
+        assert_int_equal(cgs_plan_elites(&c), K / 4 > 1 ? K / 4 : 1);
+    }
+    c.K = 10;
+    c.elite_fraction = 0.7f;
+    assert_int_equal(cgs_plan_elites(&c), 7);
+    c.elites = 3;
+    assert_int_equal(cgs_plan_elites(&c), 3);
+
+    cgs_section s = cgs_plan_section(&c);
+    assert_int_equal(cgs_config_assign(&s, 1, "plan.tau=64"), CGS_OK);
+    assert_true(c.tau == 64);
+    expect(cgs_config_assign(&s, 1, "plan.samples=0"), CGS_EARG, "plan.samples");
+    expect(cgs_config_assign(&s, 1, "plan.tau=0"), CGS_EARG, "plan.tau");
+    for (int k = 0; k < CGS_PLAN_KINDS; k++) {
+        cgs_plan_kind kind;
+        assert_int_equal(cgs_plan_kind_parse(&kind, cgs_plan_kind_name((cgs_plan_kind)k)), CGS_OK);
+        assert_int_equal(kind, k);
+    }
+}
+
+static void test_bad_settings(void **state) {
+    (void)state;
+    linear s = random_system(40, 2, 2, 2, 1);
+    cgs_planner *p;
+    cgs_plan_config good = linear_settings("cem", &s, 16, 2), c;
+#define REFUSED(change, words)                                                                     \
+    c = good;                                                                                      \
+    change;                                                                                        \
+    expect(cgs_planner_create(&p, &c, 1), CGS_EARG, words);                                        \
+    assert_null(p)
+    REFUSED(c.K = 0, "plan.samples: 0");
+    REFUSED(c.K = -5, "plan.samples: -5");
+    REFUSED(c.iters = 0, "plan.iters: 0");
+    REFUSED(c.gd_steps = 0, "plan.gd.steps: 0");
+    REFUSED(c.H = 0, "plan.horizon: 0");
+    REFUSED(c.A = -1, "plan.action_size: -1");
+    REFUSED(c.elites = 17, "plan.elites: 17 is more than the 16");
+    REFUSED(c.elites = -1, "plan.elites: -1");
+    REFUSED(c.elite_fraction = 0, "plan.elite_fraction");
+    REFUSED(c.elite_fraction = 1.5f, "plan.elite_fraction");
+    REFUSED(c.tau = 0, "plan.tau: 0");
+    REFUSED(c.tau = -1, "plan.tau: -1");
+    REFUSED(c.tau = NAN, "plan.tau: nan");
+    REFUSED(c.sigma = 0, "plan.sigma: 0");
+    REFUSED(c.sigma = INFINITY, "plan.sigma: inf");
+    REFUSED(c.lr = 0, "plan.gd.lr: 0");
+    REFUSED(c.deadline = -1, "plan.deadline: -1");
+    REFUSED(strcpy(c.kind.s, "cme"), "plan.planner: \"cme\"");
+    REFUSED((c.K = 1 << 24, c.H = 4096, c.A = 4096), "too many");
+#undef REFUSED
+    expect(cgs_planner_create(&p, &good, 0), CGS_EARG, "0 episodes");
+}
+
+/* a cost that is bad at one place: iteration, episode, candidate */
+typedef struct spoiled {
+    linear *system;
+    int calls, iteration, row;
+    float value;
+} spoiled;
+
+static cgs_status spoiled_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_cost(b->system, plans, E, K, cost));
+    if (b->calls++ == b->iteration) cost[b->row] = b->value;
+    return CGS_OK;
+}
+
+static cgs_status spoiled_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_gradient(b->system, plans, E, cost, grad));
+    if (b->calls++ == b->iteration) grad[b->row] = b->value;
+    return CGS_OK;
+}
+
+static cgs_status failing_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    (void)ctx;
+    (void)plans;
+    (void)cost;
+    return cgs_fail(CGS_EDEVICE, "no device for %d x %d", E, K);
+}
+
+static void test_bad_problem(void **state) {
+    (void)state;
+    linear s = random_system(41, 2, 2, 2, 1);
+    cgs_plan_result r;
+    uint64_t id[] = {70, 71, 72}, number[] = {0, UINT64_C(1) << 32, 0};
+    float start[3 * N_MAX] = {0};
+    static const char *const kinds[] = {"cem", "mppi"};
+    for (int k = 0; k < COUNT(kinds); k++) {
+        cgs_plan_config c = linear_settings(kinds[k], &s, 16, 5);
+        cgs_planner *p = must_create(&c, 3);
+        spoiled ctx = {&s, 0, 3, 2 * 16 + 9, NAN};
+        cgs_plan_problem q = {
+            .E = 3, .episode = id, .start = start, .cost = spoiled_cost, .ctx = &ctx};
+        expect(cgs_planner_solve(p, &q, &r), CGS_ENUMERIC,
+               "episode 72, candidate 9, iteration 3 is");
+        ctx = (spoiled){&s, 0, 0, 0, -INFINITY};
+        expect(cgs_planner_solve(p, &q, &r), CGS_ENUMERIC,
+               "episode 70, candidate 0, iteration 0 is -inf");
+        start[s.n + 1] = NAN;
+        expect(cgs_planner_solve(p, &q, &r), CGS_ENUMERIC, "value 1 of the start of episode 71");
+        start[s.n + 1] = 0;
+        q.solve = number;
+        expect(cgs_planner_solve(p, &q, &r), CGS_EARG, "solve number 4294967296 of episode 71");
+        q.solve = NULL;
+        q.cost = failing_cost;
+        expect(cgs_planner_solve(p, &q, &r), CGS_EDEVICE, "no device for 3 x 16");
+        q.cost = NULL;
+        expect(cgs_planner_solve(p, &q, &r), CGS_EARG, "no cost function");
+        q.E = 4;
+        expect(cgs_planner_solve(p, &q, &r), CGS_EARG, "4 episodes");
+        q.E = 0;
+        expect(cgs_planner_solve(p, &q, &r), CGS_EARG, "0 episodes");
+        /* the planner is still usable */
+        q = (cgs_plan_problem){.E = 3, .cost = linear_cost, .ctx = &s};
+        assert_int_equal(cgs_planner_solve(p, &q, &r), CGS_OK);
+        cgs_planner_destroy(p);
+    }
+    cgs_plan_config c = linear_settings("gd", &s, 1, 1);
+    cgs_planner *p = must_create(&c, 3);
+    spoiled ctx = {&s, 0, 7, s.n + 2, INFINITY};
+    cgs_plan_problem q = {.E = 3, .episode = id, .gradient = spoiled_gradient, .ctx = &ctx};
+    expect(cgs_planner_solve(p, &q, &r), CGS_ENUMERIC,
+           "value 2 of the gradient of episode 71, iteration 7 is inf");
+    q.gradient = NULL;
+    expect(cgs_planner_solve(p, &q, &r), CGS_EARG, "no gradient function");
+    cgs_planner_destroy(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_obvious), cmocka_unit_test(test_gd_against_obvious),
+        cmocka_unit_test(test_ties_by_index),   cmocka_unit_test(test_one_candidate),
+        cmocka_unit_test(test_random),          cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_prefix_budget),   cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_deadline),        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_shift),           cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_bad_settings),    cmocka_unit_test(test_bad_problem),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
