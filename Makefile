@@ -145,7 +145,7 @@ install: all
 	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
 
 dist: all
-	scripts/dist.sh $(B)/cgs $(B)/cgs-$(VERSION)-$(shell uname -m)
+	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/cgs
 
 clean:
 	rm -rf $(B)

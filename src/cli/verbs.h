@@ -12,6 +12,7 @@
     X(train)         \
     X(import)        \
     X(export)        \
+    X(bench)         \
     X(info)          \
     X(encode)        \
     X(rollout)
