@@ -144,8 +144,15 @@ install: all
 	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/cgs.pc
 	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
 
-dist: all
-	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/cgs
+# Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
+HDF5_A := $(firstword $(wildcard $(shell pkg-config --variable=libdir hdf5 2>/dev/null)/libhdf5.a))
+$(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(if $(HDF5_A),$(HDF5_A) -lsz) \
+	  $(filter-out $(if $(HDF5_A),-lhdf5),$(LDLIBS)) -ldl
+
+dist: all $(B)/dist/cgs
+	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
 clean:
 	rm -rf $(B)
