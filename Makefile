@@ -145,11 +145,12 @@ install: all
 	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
 
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
-HDF5_A := $(firstword $(wildcard $(shell pkg-config --variable=libdir hdf5 2>/dev/null)/libhdf5.a))
+HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
+            pkg-config --libs-only-L hdf5 2>/dev/null))))
 $(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(if $(HDF5_A),$(HDF5_A) -lsz) \
-	  $(filter-out $(if $(HDF5_A),-lhdf5),$(LDLIBS)) -ldl
+	  $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
 
 dist: all $(B)/dist/cgs
 	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
