@@ -410,8 +410,9 @@ static cgs_status open_all(cgs_dataset *d) {
 /* opening, and the way to every chunk: what a damaged file can spoil without a checksum */
 static void attempt(void *user) {
     cgs_dataset *d = user;
-    if (open_all(d) != CGS_OK) return;
-    for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
+    if (open_all(d) == CGS_OK)
+        for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
+    cgs_dataset_close(d); /* a spoiled heap shows when it is given back */
 }
 
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
