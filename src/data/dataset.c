@@ -112,6 +112,7 @@ static cgs_status open_columns(cgs_dataset *d) {
         int n = d->source.column_count++;
         CGS_TRY(in_file(d, cgs_h5column_open(&d->columns[n], d->file, name, d->file_bytes)));
         d->infos[n] = d->columns[n].info;
+        d->infos[n].together = d->columns[n].filtered ? (int64_t)d->columns[n].chunk[0] : 1;
         d->infos[n].readable = d->infos[n].dtype != CGS_COL_OTHER && !*d->columns[n].problem;
     }
     return CGS_OK;
