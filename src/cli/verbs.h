@@ -10,7 +10,11 @@
     X(collect)       \
     X(data)          \
     X(train)         \
-    X(info)
+    X(import)        \
+    X(export)        \
+    X(info)          \
+    X(encode)        \
+    X(rollout)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;
 CGS_VERBS(DECLARE)
