@@ -5,6 +5,7 @@
 
 #include "cgs/cgs.h"
 #include "cli/verbs.h"
+#include "train/train.h"
 
 static const cgs_verb *const verbs[] = {
 #define ROW(name) &cmd_##name,
@@ -23,7 +24,7 @@ static void print_verbs(FILE *to) {
     fprintf(to, "usage: cgs VERB [options]\n\n");
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(to, "  %-10s %s\n", "help", "this list; cgs help VERB for one verb");
+    fprintf(to, "  %-10s %s\n", "help", "this list; cgs help VERB for one verb, cgs help settings");
 }
 
 static int describe_all(const char *format) {
@@ -44,6 +45,16 @@ static int print_man(void) {
     return describe_all("man");
 }
 
+/* every setting of training with its default and meaning */
+static int print_settings(void) {
+    cgs_run_config c;
+    cgs_section sections[2];
+    cgs_run_sections(&c, sections);
+    cgs_config_defaults(sections, 2);
+    cgs_config_dump(sections, 2, stdout, true);
+    return 0;
+}
+
 static int help(int argc, char **argv) {
     if (argc == 0) {
         print_verbs(stdout);
@@ -51,6 +62,7 @@ static int help(int argc, char **argv) {
     }
     if (!strcmp(argv[0], "--man")) return print_man();
     if (!strcmp(argv[0], "--words")) return describe_all("words");
+    if (!strcmp(argv[0], "settings")) return print_settings();
     const cgs_verb *v = find_verb(argv[0]);
     if (!v) {
         fprintf(stderr, "cgs help: no verb is called \"%.80s\"; cgs help lists them\n", argv[0]);

@@ -8,6 +8,7 @@
     X(envs)          \
     X(replay)        \
     X(collect)       \
+    X(train)         \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;

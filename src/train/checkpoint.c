@@ -134,7 +134,7 @@ static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {
                             buffer_names[i], h->count[i], e ? e->count : 0);
         CGS_TRY(cgs_weights_read(e, h->data[i]));
     }
-    uint64_t want;
+    uint64_t want = 0;
     CGS_TRY(number(w, "crc32", 16, &want));
     uint32_t got = checksum(h);
     if (got != want)

@@ -1,0 +1,114 @@
+/* cmd_train.c - cgs train: a world model from a dataset. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "core/log.h"
+#include "data/dataset.h"
+#include "train/train.h"
+
+typedef struct watching {
+    cgs_progress bar;
+    bool json;
+} watching;
+
+static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
+    watching *w = user;
+    char note[160];
+    snprintf(note, sizeof note, "%llu/%llu  loss %.4f  pred %.4f  sigreg %.3f  cgs %.3f  %.0f frames/s",
+             (unsigned long long)i->step, (unsigned long long)i->total, i->loss, i->term[0], i->term[1],
+             i->term[3], i->frames_per_s);
+    cgs_progress_update(&w->bar, (double)i->step, note);
+    if (w->json && v)
+        printf("{\"step\":%llu,\"loss\":%.6g,\"valid_pred\":%.6g,\"valid_sigreg\":%.6g,"
+               "\"valid_ts\":%.6g,\"valid_cgs\":%.6g,\"cosine\":%.6g,\"frames_per_s\":%.4g}\n",
+               (unsigned long long)i->step, i->loss, v->term[0], v->term[1], v->term[2], v->term[3],
+               v->cosine, i->frames_per_s);
+    return !cgs_interrupted();
+}
+
+/* what the data decides: the size of actions, and which of the paper's weights apply */
+static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *method) {
+    cgs_dataset *d;
+    CGS_TRY(cgs_dataset_open(&d, data));
+    const char *env = cgs_dataset_attribute(d, "env");
+    c->model.action_dim = cgs_dataset_source(d)->action_dim;
+    cgs_status rc = cgs_run_method(c, method, env ? env : "");
+    cgs_dataset_close(d);
+    return rc;
+}
+
+static void print_settings(cgs_run_config *c, cgs_trainer *t) {
+    cgs_section sections[2];
+    cgs_run_sections(c, sections);
+    cgs_config_dump(sections, 2, stderr, false);
+    fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu\n",
+            cgs_params_learnable(&cgs_trainer_model(t)->params),
+            (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t));
+}
+
+static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
+                        bool resume, bool quiet, bool json) {
+    cgs_trainer *t;
+    CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
+    if (!quiet) print_settings(c, t);
+    watching w = {.json = json};
+    cgs_catch_interrupt();
+    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || json);
+    cgs_status rc = cgs_trainer_run(t, watch, &w);
+    cgs_progress_end(&w.bar);
+    if (rc == CGS_ESTOPPED && !quiet) fprintf(stderr, "%s\n", cgs_last_error());
+    if (rc == CGS_OK && !quiet) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
+    cgs_trainer_destroy(t);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
+               *device = "cpu", *precision = NULL;
+    bool resume = false, quiet = false, json = false;
+    int threads = 0;
+    const cgs_opt opts[] = {
+        {"data", "F.h5", "dataset", OPT_STR, &data, true},
+        {"out", "DIR", "run directory, becomes a model directory", OPT_STR, &out, true},
+        {"config", "FILE", "settings, `key = value` lines", OPT_STR, &config, false},
+        {"size", "NAME", "size preset: paper or small", OPT_STR, &size, false},
+        {"method", "NAME", "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full", OPT_STR,
+         &method, false},
+        {"resume", NULL, "continue from the checkpoint in DIR", OPT_FLAG, &resume, false},
+        {"device", "NAME", "cpu or ref", OPT_STR, &device, false},
+        {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
+        {"threads", "N", "threads, 0: one a core", OPT_INT, &threads, false},
+        {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
+        {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},
+    };
+    cgs_words words;
+    cgs_run_config c;
+    cgs_section sections[2];
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK) rc = cgs_run_preset(&c, size);
+    if (rc == CGS_OK) rc = fit_to_data(&c, data, method);
+    cgs_run_sections(&c, sections);
+    if (rc == CGS_OK && config) rc = cgs_config_read(sections, 2, config);
+    for (int i = 0; rc == CGS_OK && i < words.count; i++)
+        rc = cgs_config_assign(sections, 2, words.word[i]);
+    if (rc == CGS_OK && precision) rc = cgs_config_set(sections, 2, "train.precision", precision);
+    if (rc == CGS_OK) {
+        cgs_device d;
+        rc = cgs_device_open(&d, device, threads);
+        if (rc == CGS_OK) {
+            rc = train(&c, data, out, &d, resume, quiet, json);
+            cgs_device_close(&d);
+        }
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_train = {
+    "train", "--data F.h5 --out DIR [key=value ...]",
+    "trains a world model; DIR ends up with config.json, model.safetensors and metrics.jsonl",
+    "Settings are dotted keys (cgs help settings lists them); later ones win:\n"
+    "  cgs train --data tworooms.h5 --out runs/cgs --size small --method lewm-cgs\n"
+    "      train.updates=1000 optim.lr=1e-3",
+    run};
