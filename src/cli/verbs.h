@@ -9,6 +9,7 @@
     X(replay)        \
     X(collect)       \
     X(train)         \
+    X(eval)          \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;
