@@ -101,6 +101,10 @@ $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 
 # the commit is stored in results and datasets; only this object depends on it
 $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
+$(B)/src/core/build.o: $(B)/commit
+$(B)/commit: always
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
