@@ -174,7 +174,7 @@ static void test_products(void **state) {
                 for (size_t i = 0; i < K * N; i++) B[i] = cgs_rng_f32(&r) - 0.5f;
                 for (size_t i = 0; i < M * N; i++) C[i] = 3;
                 for (size_t i = 0; i < N; i++) bias[i] = (float)i;
-                cgs_gemm_run(&d, g, C, A, B, p.bias ? bias : NULL);
+                cgs_gemm_run(&d, g, C, A, B, p.bias ? bias : NULL, NULL);
                 for (size_t i = 0; i < M; i++)
                     for (size_t j = 0; j < N; j++) {
                         double want = (p.bias ? (double)j : 0) + (p.accumulate ? 3 : 0);
@@ -190,6 +190,58 @@ static void test_products(void **state) {
             }
 }
 
+/* a tape that does not train keeps its weights reordered; changes must reach it */
+static void test_changed_weights_are_seen(void **state) {
+    (void)state;
+    enum { N = 40, K = 32, M = 48 };
+    const int dim[2] = {N, K};
+    float x[N * K], w[M * K], y[N * M];
+    cgs_device d;
+    cgs_tape *t;
+    OK(cgs_device_open(&d, "cpu", 2));
+    cgs_tensor W = {.rank = 2, .dim = {M, K}, .outside = true};
+    cgs_adamw adam = {.lr = 0.5f, .beta1 = 0.9f, .beta2 = 0.9f, .clip_scale = 1, .step = 1};
+    float *g, *m, *v;
+    OK(d.ops->alloc(&d, &W.data, sizeof w));
+    OK(d.ops->alloc(&d, (void **)&g, sizeof w));
+    OK(d.ops->alloc(&d, (void **)&m, sizeof w));
+    OK(d.ops->alloc(&d, (void **)&v, sizeof w));
+    OK(d.ops->alloc(&d, (void **)&W.bf16, sizeof w / 2));
+    for (int type = 0; type < 2; type++) {
+        cgs_dtype act = type ? CGS_BF16 : CGS_F32;
+        OK(cgs_tape_create(&t, &d, act));
+        cgs_tensor *in = cgs_input(t, "x", act, 2, dim);
+        cgs_tensor *out = cgs_keep(cgs_linear_f32(t, in, &W, NULL));
+        OK(cgs_tape_finish(t, NULL));
+        for (int i = 0; i < N * K; i++) x[i] = 1;
+        OK(cgs_tensor_write(t, in, x));
+        for (int round = 0; round < 3; round++) {
+            /* sums of K equal weights: 0.25 K, 0.5 K, then one step of 0.5 down */
+            for (int i = 0; i < M * K; i++) w[i] = 0.25f * (float)(round + 1);
+            if (round < 2) {
+                OK(d.ops->upload(&d, W.data, w, sizeof w));
+                d.ops->round_bf16(&d, W.bf16, W.data, M * K);
+            } else {
+                for (int i = 0; i < M * K; i++) w[i] = 1;
+                OK(d.ops->upload(&d, g, w, sizeof w));
+                d.ops->adamw(&d, &adam, W.data, g, m, v, W.bf16, M * K);
+            }
+            cgs_tape_forward(t);
+            OK(cgs_tensor_read(t, out, y));
+            float want = round == 2 ? 0.0f : 0.25f * (float)(round + 1) * K;
+            for (int i = 0; i < N * M; i++)
+                if (fabsf(y[i] - want) > 1e-4f)
+                    fail_msg("round %d: %g, want %g", round, y[i], want);
+        }
+        cgs_tape_destroy(t);
+        memset(m, 0, sizeof w);
+        memset(v, 0, sizeof w);
+    }
+    void *all[] = {W.data, W.bf16, g, m, v};
+    for (int i = 0; i < 5; i++) d.ops->release(&d, all[i]);
+    cgs_device_close(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
@@ -197,6 +249,7 @@ int main(void) {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_changed_weights_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

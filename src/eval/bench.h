@@ -3,6 +3,7 @@
 #define CGS_EVAL_BENCH_H
 
 #include "core/status.h"
+#include "ops/ops.h"
 
 /* Gets one result: what was measured, the median of five runs, its unit. */
 typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
@@ -11,5 +12,15 @@ typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const c
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,
  * removed afterwards; NULL skips it. */
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user);
+
+/* Large square matrix products in f32 and bf16: what the device can do. */
+cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
+/* Operations at the sizes of the published model: time, and rate of arithmetic or memory.
+ * seconds: least time of one measurement. */
+cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
+/* A training update of a preset ("paper", "small"): frames a second, share of the rate of
+ * matrix products, and where the time goes. */
+cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
+                            cgs_bench_fn fn, void *user);
 
 #endif /* CGS_EVAL_BENCH_H */

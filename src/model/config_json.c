@@ -158,6 +158,16 @@ static bool write_upstream(cJSON *root, const cgs_lewm_config *c) {
     return ok;
 }
 
+/* Names of files need not be UTF-8, JSON must be. */
+static bool write_text(cJSON *to, const char *key, const char *text) {
+    char plain[256];
+    snprintf(plain, sizeof plain, "%s", text);
+    if (!cgs_is_utf8(plain, strlen(plain)))
+        for (char *p = plain; *p; p++)
+            if ((unsigned char)*p >= 0x80) *p = '?';
+    return cJSON_AddStringToObject(to, key, plain);
+}
+
 static bool write_card(cJSON *to, const cgs_model_card *card, int action_dim) {
     bool ok = true;
     for (int i = 0; ok && i < CARD_COUNT; i++) {
@@ -165,7 +175,7 @@ static bool write_card(cJSON *to, const cgs_model_card *card, int action_dim) {
         const void *at = (const char *)card + CARD_FIELDS[i].offset;
         char digits[24];
         switch (CARD_FIELDS[i].kind) {
-        case CARD_TEXT: ok = cJSON_AddStringToObject(to, key, at); break;
+        case CARD_TEXT: ok = write_text(to, key, at); break;
         case CARD_REAL: ok = cJSON_AddNumberToObject(to, key, *(const double *)at); break;
         case CARD_WHOLE: ok = cJSON_AddNumberToObject(to, key, (double)*(const int64_t *)at); break;
         case CARD_SEED: /* as text: not every 64-bit seed survives a JSON number */
@@ -231,7 +241,7 @@ static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJ
         {"intermediate_size", "model.encoder.mlp", ENCODERS[hit].mlp},
     };
     for (int i = 0; i < 4; i++)
-        if (!cJSON_HasObjectItem(encoder, meant[i].key))
+        if (!cJSON_GetObjectItemCaseSensitive(encoder, meant[i].key))
             CGS_TRY(cgs_sizes_claim(s, meant[i].size, meant[i].value, what));
     return CGS_OK;
 }
@@ -339,7 +349,7 @@ static cgs_status read_ours(cgs_sizes *s, cgs_model_card *card, const cJSON *our
     }
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(ours, "card");
     if (!cJSON_IsObject(from)) return cgs_fail(CGS_EFORMAT, "%s: cgs.card is missing", file);
-    return card ? read_card(card, from, file) : CGS_OK;
+    return read_card(card, from, file);
 }
 
 cgs_status cgs_config_json_read(cgs_sizes *s, cgs_model_card *card, const char *text, size_t bytes,

@@ -19,8 +19,6 @@
 #include "model/spelling.h"
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
-#define WEIGHTS_FILE "model.safetensors"
-#define CONFIG_FILE "config.json"
 /* metadata of our safetensors files */
 #define META_CHECKSUM "cgs.crc32" /* of all bytes after the header, eight hex digits */
 #define META_CONFIG "cgs.config"  /* a config.json */
@@ -261,16 +259,16 @@ cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path)
 
 /* ---- models ------------------------------------------------------------------------ */
 
-/* The shapes, then whatever text describes the model, then guesses. */
-static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import_notes *notes,
-                              const cgs_weights *w, const cgs_catalogue *c, const char *config) {
+/* The shapes, then whatever describes the model, then guesses. */
+static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *how,
+                              const cgs_weights *w, const cgs_catalogue *c) {
     CGS_TRY(cgs_sizes_from_tensors(s, c, w->path));
     const char *inside = cgs_weights_meta(w, META_CONFIG);
-    if (config) {
+    if (how->config) {
         char *text;
         size_t bytes;
-        CGS_TRY(cgs_read_file(config, CONFIG_LIMIT, &text, &bytes));
-        cgs_status rc = cgs_config_json_read(s, card, text, bytes, config);
+        CGS_TRY(cgs_read_file(how->config, CONFIG_LIMIT, &text, &bytes));
+        cgs_status rc = cgs_config_json_read(s, card, text, bytes, how->config);
         free(text);
         CGS_TRY(rc);
     } else if (inside) {
@@ -278,33 +276,33 @@ static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import_not
         snprintf(what, sizeof what, "%s: " META_CONFIG, w->path);
         CGS_TRY(cgs_config_json_read(s, card, inside, strlen(inside), what));
     }
-    cgs_status rc = cgs_sizes_settle(s, notes->guessed, sizeof notes->guessed);
+    cgs_status rc = CGS_OK;
+    if (how->action_dim)
+        rc = cgs_sizes_claim(s, "model.action_dim", how->action_dim, "the action given");
+    if (rc == CGS_OK) rc = cgs_sizes_settle(s, how->guessed, sizeof how->guessed);
     if (rc == CGS_OK) rc = cgs_card_check(card, s->config.action_dim);
-    return rc == CGS_OK ? rc : cgs_fail_in(rc, config ? config : w->path);
+    return rc == CGS_OK ? rc : cgs_fail_in(rc, how->config ? how->config : w->path);
 }
 
-cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import_notes *notes,
-                            const char *weights, const char *config, cgs_device *d, bool training) {
+cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *how,
+                            const char *weights, cgs_device *d, bool training) {
     cgs_weights *w;
     cgs_catalogue c = {0};
     cgs_sizes s = {0};
-    cgs_model_card own;
-    cgs_import_notes own_notes;
-    if (!card) card = &own;
-    if (!notes) notes = &own_notes;
+    cgs_model_card seen = {0};
     *out = NULL;
-    *card = cgs_card_default();
-    *notes = (cgs_import_notes){0};
     CGS_TRY(cgs_weights_open(&w, weights));
     cgs_status rc = cgs_catalogue_make(&c, w);
-    if (rc == CGS_OK) rc = learn_sizes(&s, card, notes, w, &c, config);
+    if (rc == CGS_OK) rc = learn_sizes(&s, &seen, how, w, &c);
     if (rc == CGS_OK) rc = cgs_lewm_create(out, &s.config, d, training);
     if (rc == CGS_OK) rc = load(*out, w, &c);
     if (rc != CGS_OK) {
         cgs_lewm_destroy(*out);
         *out = NULL;
     }
-    notes->ignored = c.ignored;
+    how->ignored = c.ignored;
+    how->has_card = seen.method[0] != '\0';
+    if (card) *card = how->has_card ? seen : cgs_card_default();
     cgs_catalogue_free(&c);
     cgs_weights_close(w);
     return rc;
@@ -314,18 +312,19 @@ cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir,
                           bool training) {
     char weights[4096], config[4096];
     *out = NULL;
-    CGS_TRY(cgs_path_join(weights, sizeof weights, dir, WEIGHTS_FILE));
-    CGS_TRY(cgs_path_join(config, sizeof config, dir, CONFIG_FILE));
-    return cgs_model_import(out, card, NULL, weights, config, d, training);
+    CGS_TRY(cgs_path_join(weights, sizeof weights, dir, CGS_WEIGHTS_FILE));
+    CGS_TRY(cgs_path_join(config, sizeof config, dir, CGS_CONFIG_FILE));
+    cgs_import how = {.config = config};
+    return cgs_model_import(out, card, &how, weights, d, training);
 }
 
 cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card) {
     char path[4096], *text = NULL;
     CGS_TRY(cgs_make_dirs(dir));
     CGS_TRY(cgs_config_json_write(&text, &m->config, card));
-    cgs_status rc = cgs_path_join(path, sizeof path, dir, WEIGHTS_FILE);
+    cgs_status rc = cgs_path_join(path, sizeof path, dir, CGS_WEIGHTS_FILE);
     if (rc == CGS_OK) rc = cgs_lewm_save_weights(m, path, NULL);
-    if (rc == CGS_OK) rc = cgs_path_join(path, sizeof path, dir, CONFIG_FILE);
+    if (rc == CGS_OK) rc = cgs_path_join(path, sizeof path, dir, CGS_CONFIG_FILE);
     if (rc == CGS_OK) rc = cgs_write_file(path, text, strlen(text));
     free(text);
     return rc;

@@ -7,7 +7,6 @@
 #ifndef CGS_MODEL_STORE_H
 #define CGS_MODEL_STORE_H
 
-#include "io/weights.h"
 #include "model/lewm.h"
 
 #define CGS_CARD_ACTIONS 64
@@ -41,21 +40,28 @@ cgs_status cgs_card_check(const cgs_model_card *card, int action_dim);
 /* Writes both files, each atomically, weights first; creates the directory. */
 cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card);
 
+/* The two files of a directory. */
+#define CGS_WEIGHTS_FILE "model.safetensors"
+#define CGS_CONFIG_FILE "config.json"
+
 /* Creates the model on a device and loads it.  card may be NULL.  A tensor that is missing,
  * has another shape, or is not a finite number is named. */
 cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir, cgs_device *d,
                           bool training);
 
-/* What reading a foreign file left open. */
-typedef struct cgs_import_notes {
-    int ignored;       /* tensors that are no part of a model           */
-    char guessed[160]; /* sizes that neither shapes nor a file told, "" */
-} cgs_import_notes;
+/* Reading a weight file of another origin. */
+typedef struct cgs_import {
+    const char *config; /* in: path of a config.json, or NULL               */
+    int action_dim;     /* in: numbers of one action where known, else 0    */
+    int ignored;        /* out: tensors that are no part of a model         */
+    bool has_card;      /* out: the file or its config.json carries a card  */
+    char guessed[160];  /* out: sizes that nothing told, by key; "" if none */
+} cgs_import;
 
-/* The same for a single weight file, ours or upstream's.  config: path of a config.json,
- * or NULL; what it does not say is inferred from shapes.  card and notes may be NULL. */
-cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import_notes *notes,
-                            const char *weights, const char *config, cgs_device *d, bool training);
+/* The same for a single weight file, ours or upstream's.  What neither `how` nor the file
+ * says about sizes is inferred from shapes.  card may be NULL. */
+cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *how,
+                            const char *weights, cgs_device *d, bool training);
 
 /* Writes the weights alone.  With a card the file carries its config.json inside. */
 cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_model_card *card);
@@ -69,12 +75,13 @@ cgs_status cgs_lewm_load_weights(cgs_lewm *m, const char *path, int *ignored);
  * (heads, frameskip) is guessed. */
 cgs_status cgs_lewm_infer_config(cgs_lewm_config *c, const char *weights_path);
 
-/* What is in a file that nobody vouches for; reads every byte and runs nothing. */
+/* Whether the bytes of a file are those that were written. */
 typedef enum cgs_checksum_state {
     CGS_CHECKSUM_NONE, /* the file has none            */
     CGS_CHECKSUM_GOOD,
     CGS_CHECKSUM_WRONG
 } cgs_checksum_state;
-cgs_status cgs_weights_checksum(cgs_checksum_state *state, const cgs_weights *w);
+struct cgs_weights; /* io/weights.h */
+cgs_status cgs_weights_checksum(cgs_checksum_state *state, const struct cgs_weights *w);
 
 #endif /* CGS_MODEL_STORE_H */

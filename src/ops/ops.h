@@ -121,6 +121,7 @@ typedef struct cgs_backend {
 
     cgs_status (*alloc)(cgs_device *d, void **p, size_t bytes); /* zeroed, CGS_ALIGN-aligned */
     void (*release)(cgs_device *d, void *p);
+    /* Parameters change through upload, adamw and round_bf16 only: a device may keep copies. */
     cgs_status (*upload)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*download)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*sync)(cgs_device *d); /* waits, and reports what failed since the last call */

@@ -53,7 +53,13 @@ static void release(cgs_device *d, void *p) {
     free(p);
 }
 
-static cgs_status copy(cgs_device *d, void *dst, const void *src, size_t bytes) {
+static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes) {
+    if (bytes) memcpy(dst, src, bytes);
+    cgs_gemm_changed(d, dst, bytes);
+    return CGS_OK;
+}
+
+static cgs_status download(cgs_device *d, void *dst, const void *src, size_t bytes) {
     (void)d;
     if (bytes) memcpy(dst, src, bytes);
     return CGS_OK;
@@ -138,6 +144,12 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
         if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->dx[accumulate]));
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->dW[accumulate]));
     }
+    /* weights that this tape does not train are the same in every run of it */
+    const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
+    if (!used || (W->wants_grad && y->grad)) return CGS_OK;
+    CGS_TRY(cgs_gemm_keep(d, l->forward, used, &l->W_forward));
+    if (x->wants_grad && type == x->dtype)
+        CGS_TRY(cgs_gemm_keep(d, l->dx[r->accumulate[0]], used, &l->W_dx));
     return CGS_OK;
 }
 
@@ -178,7 +190,11 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
 }
 
 static void unprepare(cgs_device *d, cgs_record *r) {
-    (void)d;
+    if (r->op == CGS_OP_linear && r->impl) {
+        cgs_cpu_linear *l = r->impl;
+        cgs_gemm_drop(d, l->W_forward);
+        cgs_gemm_drop(d, l->W_dx);
+    }
     free(r->impl);
     r->impl = NULL;
 }
@@ -197,9 +213,12 @@ static double sum_squares(cgs_device *d, const float *x, size_t n) {
 static void adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n) {
     cgs_cpu_of(d)->table->adamw(d, a, p, g, m, v, bf16, n);
+    cgs_gemm_changed(d, p, n * sizeof *p);
+    if (bf16) cgs_gemm_changed(d, bf16, n * sizeof *bf16);
 }
 static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n) {
     cgs_cpu_of(d)->table->round_bf16(d, to, from, n);
+    cgs_gemm_changed(d, to, n * sizeof *to);
 }
 
 const cgs_backend cgs_backend_cpu = {
@@ -208,8 +227,8 @@ const cgs_backend cgs_backend_cpu = {
     .close = close_cpu,
     .alloc = alloc,
     .release = release,
-    .upload = copy,
-    .download = copy,
+    .upload = upload,
+    .download = download,
     .sync = sync_cpu,
     .prepare = prepare,
     .unprepare = unprepare,

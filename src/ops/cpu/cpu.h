@@ -44,6 +44,7 @@ enum { CGS_MATH_EXP, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
 typedef struct cgs_gemm cgs_gemm;
+typedef struct cgs_kept cgs_kept;
 
 /* d->impl */
 typedef struct cgs_cpu {
@@ -53,7 +54,6 @@ typedef struct cgs_cpu {
     size_t thread_bytes;
     unsigned char *shared; /* one for all threads */
     size_t shared_bytes;
-    uint64_t version; /* counts changes of parameters */
 } cgs_cpu;
 
 static inline cgs_cpu *cgs_cpu_of(const cgs_device *d) { return d->impl; }
@@ -74,6 +74,7 @@ const char *cgs_cpu_isa(const cgs_device *d);
 /* prepare() leaves this in the record of a linear map */
 typedef struct cgs_cpu_linear {
     cgs_gemm *forward, *dx[2], *dW[2]; /* [accumulate] */
+    cgs_kept *W_forward, *W_dx;        /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 
 /* ... and this in that of SIGReg */

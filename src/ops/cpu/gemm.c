@@ -3,7 +3,8 @@
  * What measurements on the shapes of the models decided (docs/performance.md):
  * - oneDNN's matmul is as fast as its square products when the right factor comes in the
  *   layout that it chooses for itself, and loses up to half of that on plain weights.
- *   So weights are reordered, which costs their size, before each product.
+ *   So weights are reordered, which costs their size, before each product, or once
+ *   if they do not change between runs.
  * - Products that sum over rows (dW = dy^T x) read both factors as they are. */
 #include "ops/cpu/gemm.h"
 
@@ -26,8 +27,22 @@ struct cgs_gemm {
 #endif
 };
 
+struct cgs_kept {
+    const void *from;
+    size_t bytes;
+    int users;
+    bool fresh;
+    struct cgs_kept *next;
+#ifdef CGS_WITH_ONEDNN
+    dnnl_memory_desc_t layout;
+    dnnl_memory_t packed;
+    void *data;
+#endif
+};
+
 struct cgs_gemm_cache {
     cgs_gemm *first;
+    cgs_kept *kept;
     bool onednn;
 #ifdef CGS_WITH_ONEDNN
     dnnl_engine_t engine;
@@ -148,17 +163,19 @@ static void destroy_onednn(cgs_gemm *g) {
 }
 
 static void run_onednn(cgs_gemm_cache *c, cgs_gemm *g, void *C, const void *A, const void *B,
-                       const float *bias) {
+                       const float *bias, cgs_kept *kept) {
+    dnnl_memory_t packed = kept && kept->from == B ? kept->packed : g->packed;
     dnnl_memory_set_data_handle(g->A, (void *)(uintptr_t)A);
     dnnl_memory_set_data_handle(g->B, (void *)(uintptr_t)B);
     dnnl_memory_set_data_handle(g->C, C);
     dnnl_memory_set_data_handle(g->scratch, c->scratch);
-    if (g->reorder) {
-        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, g->B}, {DNNL_ARG_TO, g->packed}};
+    if (g->reorder && !(packed != g->packed && kept->fresh)) {
+        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, g->B}, {DNNL_ARG_TO, packed}};
         dnnl_primitive_execute(g->reorder, c->stream, 2, args);
+        if (packed != g->packed) kept->fresh = true;
     }
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, g->A},
-                              {DNNL_ARG_WEIGHTS, g->reorder ? g->packed : g->B},
+                              {DNNL_ARG_WEIGHTS, g->reorder ? packed : g->B},
                               {DNNL_ARG_DST, g->C},
                               {DNNL_ARG_SCRATCHPAD, g->scratch},
                               {DNNL_ARG_BIAS, g->bias}};
@@ -228,15 +245,75 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
     return CGS_OK;
 }
 
+cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
+    *out = NULL;
+#ifdef CGS_WITH_ONEDNN
+    cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
+    const dnnl_memory_desc_t *layout;
+    if (!g->reorder || dnnl_memory_get_memory_desc(g->packed, &layout) != dnnl_success)
+        return CGS_OK;
+    for (cgs_kept *k = c->kept; k; k = k->next)
+        if (k->from == B && dnnl_memory_desc_equal(&k->layout, layout)) {
+            k->users++;
+            *out = k;
+            return CGS_OK;
+        }
+    cgs_kept *k = calloc(1, sizeof *k);
+    void *data = aligned(dnnl_memory_desc_get_size(layout));
+    if (!k || !data) {
+        free(k);
+        free(data);
+        return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
+    }
+    *k = (cgs_kept){.from = B,
+                    .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
+                    .users = 1,
+                    .next = c->kept,
+                    .layout = *layout,
+                    .data = data};
+    c->kept = k;
+    *out = k;
+    if (dnnl_memory_create(&k->packed, layout, c->engine, data) == dnnl_success) return CGS_OK;
+    cgs_gemm_drop(d, k);
+    *out = NULL;
+    return cgs_fail(CGS_EDEVICE, "oneDNN refused memory for reordered weights");
+#else
+    (void)d, (void)g, (void)B;
+    return CGS_OK;
+#endif
+}
+
+void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
+    if (!k || --k->users > 0) return;
+    cgs_kept **at = &cgs_cpu_of(d)->gemms->kept;
+    while (*at != k) at = &(*at)->next;
+    *at = k->next;
+#ifdef CGS_WITH_ONEDNN
+    if (k->packed) dnnl_memory_destroy(k->packed);
+    free(k->data);
+#endif
+    free(k);
+}
+
+void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
+    uintptr_t first = (uintptr_t)p;
+    for (cgs_kept *k = cgs_cpu_of(d)->gemms->kept; k; k = k->next) {
+        uintptr_t from = (uintptr_t)k->from;
+        if (first < from + k->bytes && from < first + bytes) k->fresh = false;
+    }
+}
+
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias) {
+                  const float *bias, cgs_kept *kept) {
     cgs_cpu *cpu = cgs_cpu_of(d);
     if (g->p.M * g->p.N == 0) return;
 #ifdef CGS_WITH_ONEDNN
     if (g->multiply) {
-        run_onednn(cpu->gemms, g, C, A, B, bias);
+        run_onednn(cpu->gemms, g, C, A, B, bias, kept);
         return;
     }
+#else
+    (void)kept;
 #endif
     cpu->table->product(d, &g->p, C, A, B, bias);
 }
@@ -252,7 +329,7 @@ cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops) {
     double start = cgs_now();
     for (int run = 0; rc == CGS_OK && (run < 4 || cgs_now() - start < 0.5); run++) {
         double t = cgs_now();
-        cgs_gemm_run(d, g, m[0], m[1], m[2], NULL);
+        cgs_gemm_run(d, g, m[0], m[1], m[2], NULL, NULL);
         double rate = 2.0 * 2048 * 2048 * 2048 / (cgs_now() - t);
         if (rate > *flops) *flops = rate;
     }

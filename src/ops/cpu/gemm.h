@@ -13,9 +13,17 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c);
 /* Finds or makes the product.  It belongs to the cache. */
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out);
 
-/* bias is NULL exactly when the product was prepared without one. */
+/* A right factor that stays the same over many runs (weights while planning), kept in the
+ * layout that a product wants.  Users of the same weights share one. */
+/* *out is NULL when the product reads B as it is, so that there is nothing to keep. */
+cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out);
+void cgs_gemm_drop(cgs_device *d, cgs_kept *k);
+/* Says that memory was written: what was kept of it is made again at the next run. */
+void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
+
+/* bias is NULL exactly when the product was prepared without one; kept: of B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias);
+                  const float *bias, cgs_kept *kept);
 
 /* The best rate of a square product of this type on this device, FLOP/s: the yardstick
  * for everything else.  Takes about a second. */

@@ -6,59 +6,17 @@
  * thread's scratch, which fits the second-level cache, and the scores exist for a few
  * query rows at a time only.  Backward computes them again from lse.  Windows of a few
  * tokens take a path without tiles. */
-#include "ops/cpu/simd/simd.h"
-#include "ops/cpu/simd/tile.h"
+#include "ops/cpu/simd/attention.h"
 
-enum { SHORT = 16, QUERIES = 4 * TILE_M };
-
-/* One head.  Padded sizes: Tr rows of a left factor, Tc and Wc columns of a right one. */
-typedef struct head {
-    size_t T, W, Tr, Tc, Wc;
-    size_t in, in_row, all; /* first element of q, row length, heads*width */
-    size_t out;             /* first element of the result                 */
-    size_t index;           /* of its row 0 in lse                         */
-    float scale;
-} head;
-
-static head head_of(const cgs_record *r, size_t b, size_t h) {
-    size_t T = (size_t)r->in[0]->dim[1], heads = (size_t)r->arg.attention.heads;
-    size_t W = (size_t)r->arg.attention.width, all = heads * W;
-    return (head){.T = T,
-                  .W = W,
-                  .Tr = round_up(T, TILE_M),
-                  .Tc = round_up(T, TILE_N),
-                  .Wc = round_up(W, TILE_N),
-                  .in = b * T * 3 * all + h * W,
-                  .in_row = 3 * all,
-                  .all = all,
-                  .out = b * T * all + h * W,
-                  .index = (b * heads + h) * T,
-                  .scale = (float)(1 / sqrt((double)W))};
-}
+enum { SHORT = 16 };
 
 size_t CGS_FN(attention_scratch)(const cgs_record *r) {
     head h = head_of(r, 0, 0);
     size_t tall = h.Tr * h.Wc, wide = h.W * h.Tc;
     size_t block = QUERIES * (2 * h.Tc + h.Wc) + 2 * TILE_M;
-    return (5 * tall + 2 * wide + block + 8 * (h.T + h.W)) * sizeof(float);
-}
-
-/* how many leading tokens token i sees */
-static size_t visible(const cgs_record *r, size_t T, size_t i) {
-    if (!r->arg.attention.causal) return T;
-    size_t block = r->arg.attention.block > 0 ? (size_t)r->arg.attention.block : 1;
-    return min_size(T, (i / block + 1) * block);
-}
-
-/* multiplies the probabilities of row i by their dropout factors */
-static void drop_row(const cgs_record *r, const head *h, size_t i, float *p, size_t n) {
-    float rate = r->arg.attention.dropout, scale = 1.0f / (1.0f - rate);
-    uint64_t key = CGS_DROPOUT_KEY(r->arg.attention.key, *r->step), at = (h->index + i) * h->T;
-#pragma omp simd
-    for (size_t j = 0; j < n; j++) {
-        float keep = cgs_to_f32(cgs_rng_at(key, at + j)) >= rate ? scale : 0.0f;
-        p[j] *= keep;
-    }
+    size_t bytes = (5 * tall + 2 * wide + block + 8 * (h.T + h.W)) * sizeof(float);
+    size_t pairs = CGS_FN(attention_pairs_scratch)(r);
+    return bytes > pairs ? bytes : pairs;
 }
 
 static float dot(const float *a, const float *b, size_t n) {
@@ -74,9 +32,7 @@ static void add_scaled(float *to, float f, const float *x, size_t n) {
 
 /* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
 static float softmax_row(float *p, size_t n, size_t end, float *top) {
-    float max = p[0], sum = 0;
-#pragma omp simd reduction(max : max)
-    for (size_t j = 0; j < n; j++) max = p[j] > max ? p[j] : max;
+    float max = row_max(p, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
         float e = fast_exp(p[j] - max);
@@ -270,13 +226,20 @@ static void short_backward(cgs_device *d, const cgs_record *r, size_t b, size_t 
 /* ---- all heads
  * -------------------------------------------------------------------------------------- */
 
+static bool by_pairs(const cgs_record *r) {
+    return r->in[0]->dtype == CGS_BF16 && CGS_FN(attention_has_pairs)();
+}
+
 void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
+    bool pairs = by_pairs(r);
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
         if (T <= SHORT)
             short_forward(d, r, task / heads, task % heads);
+        else if (pairs)
+            CGS_FN(attention_pairs_forward)(d, r, task / heads, task % heads);
         else
             long_forward(d, r, task / heads, task % heads);
     }
@@ -286,10 +249,13 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
+    bool pairs = by_pairs(r);
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
         if (T <= SHORT)
             short_backward(d, r, task / heads, task % heads);
+        else if (pairs)
+            CGS_FN(attention_pairs_backward)(d, r, task / heads, task % heads);
         else
             long_backward(d, r, task / heads, task % heads);
     }

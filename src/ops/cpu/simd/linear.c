@@ -42,7 +42,7 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
     if (!direct) scratch += cgs_numel(y);
     const void *W = weights(d, r, x->dtype, &scratch);
-    cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b);
+    cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b, l->W_forward);
     if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 
@@ -81,14 +81,14 @@ void CGS_FN(linear_backward)(cgs_device *d, const cgs_record *r) {
     if (wants(r, 0)) {
         const void *Wt = weights(d, r, type, &scratch);
         if (type == x->dtype) {
-            cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, Wt, NULL);
+            cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, Wt, NULL, l->W_dx);
         } else {
-            cgs_gemm_run(d, l->dx[0], scratch, dy, Wt, NULL);
+            cgs_gemm_run(d, l->dx[0], scratch, dy, Wt, NULL, NULL);
             give_all(d, r, scratch);
         }
     }
     if (wants(r, 1)) {
         const void *xt = as_type(d, type, x->data, x->dtype, cgs_numel(x), &scratch);
-        cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, xt, NULL);
+        cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
     }
 }

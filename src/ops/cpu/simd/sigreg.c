@@ -66,7 +66,7 @@ static projections project(cgs_device *d, const cgs_record *r) {
     size_t rows = cgs_rows(z), P = cgs_rows(A);
     float *y = (float *)cgs_cpu_of(d)->shared, *zc = y + rows * P, *Ac = zc + cgs_numel(z);
     projections p = {y, all_f32(A, Ac), zc};
-    cgs_gemm_run(d, s->forward, y, all_f32(z, zc), p.A, NULL);
+    cgs_gemm_run(d, s->forward, y, all_f32(z, zc), p.A, NULL, NULL);
     return p;
 }
 
@@ -168,7 +168,7 @@ void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
             memcpy(row, dy, n * sizeof *row);
         }
     }
-    cgs_gemm_run(d, impl->dz, pr.dz, pr.y, pr.A, NULL);
+    cgs_gemm_run(d, impl->dz, pr.dz, pr.y, pr.A, NULL, NULL);
     for (size_t at = 0; at < n_z; at += CHUNK)
         give_done(r, 0, at, min_size(CHUNK, n_z - at), pr.dz + at);
 }

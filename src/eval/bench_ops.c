@@ -1,0 +1,203 @@
+/* bench_ops.c - how fast operations are at the sizes of the published model, and what a
+ * training update is made of.
+ *
+ * The yardstick is the rate of a large square matrix product on the same device in the
+ * same run (cgs_bench_gemm_peak): shares of it can be compared between machines. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/threads.h"
+#include "eval/bench.h"
+#include "loss/objective.h"
+#include "ops/check.h"
+#include "ops/cpu/gemm.h"
+
+enum { RUNS = 5, PROJECTIONS = 1024 };
+
+static const char *type_name(cgs_dtype t) { return t == CGS_BF16 ? "bf16" : "f32"; }
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user) {
+    for (int i = 0; i < 2; i++) {
+        cgs_dtype type = i ? CGS_BF16 : CGS_F32;
+        double flops;
+        char name[64];
+        CGS_TRY(cgs_bench_gemm_peak(d, type, &flops));
+        snprintf(name, sizeof name, "matrix product 2048^3 %s", type_name(type));
+        fn(user, name, 1e-9 * flops, "GFLOP/s");
+    }
+    return CGS_OK;
+}
+
+/* ---- single operations ------------------------------------------------------------------ */
+
+/* 32 frames of 257 tokens in the encoder, 128 windows of 3 in the predictor.  The sizes
+ * are those that the registry's case of the operation takes. */
+static const struct {
+    cgs_opcode op;
+    int n[CGS_CASE_SIZES];
+} paper[] = {
+    {CGS_OP_patchify, {32, 224, 14}},
+    {CGS_OP_linear, {8192, 588, 192, 1}},
+    {CGS_OP_linear, {8224, 192, 576, 1}},
+    {CGS_OP_linear, {8224, 192, 192, 1}},
+    {CGS_OP_linear, {8224, 192, 768, 1}},
+    {CGS_OP_linear, {8224, 768, 192, 1}},
+    {CGS_OP_linear, {384, 192, 3072, 0}},
+    {CGS_OP_linear, {384, 1024, 192, 1}},
+    {CGS_OP_linear, {384, 192, 2048, 1}},
+    {CGS_OP_linear, {384, 2048, 192, 1}},
+    {CGS_OP_tokens, {32, 256, 192}},
+    {CGS_OP_add, {8224, 192, 1}},
+    {CGS_OP_layernorm, {8224, 192, 1, 1, 12}},
+    {CGS_OP_attention, {32, 257, 3, 64, 0, 1}},
+    {CGS_OP_attention, {128, 3, 16, 64, 1, 1, 10}},
+    {CGS_OP_activation, {8224, 768, CGS_GELU, 4}},
+    {CGS_OP_batchnorm, {512, 2048, 1}},
+    {CGS_OP_directions, {1024, 192}},
+    {CGS_OP_sigreg, {128, 4, 192, 1024}},
+};
+
+static void report(const char *name, const char *pass, const cgs_timing *t, double peak,
+                   cgs_bench_fn fn, void *user) {
+    char text[128];
+    if (t->runs == 0) return;
+    snprintf(text, sizeof text, "%s %s", name, pass);
+    fn(user, text, 1e3 * t->median, "ms");
+    /* a product does many operations a byte; the others wait for memory */
+    if (t->cost.flops > 16 * t->cost.bytes) {
+        fn(user, text, 1e-9 * t->cost.flops / t->median, "GFLOP/s");
+        fn(user, text, 100 * t->cost.flops / t->median / peak, "% of matrix product");
+    } else {
+        fn(user, text, 1e-9 * t->cost.bytes / t->median, "GB/s");
+    }
+}
+
+cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn,
+                         void *user) {
+    double peak;
+    CGS_TRY(cgs_bench_gemm_peak(d, act, &peak));
+    for (size_t i = 0; i < sizeof paper / sizeof paper[0]; i++) {
+        cgs_timing forward, backward;
+        const cgs_case *like = cgs_cases;
+        while (like->op != paper[i].op) like++; /* every operation has a case */
+        cgs_case c = *like;
+        memcpy(c.n, paper[i].n, sizeof c.n);
+        CGS_TRY(cgs_measure(&c, (cgs_setup){d, act}, seconds, &forward, &backward));
+        char name[96];
+        snprintf(name, sizeof name, "%s %dx%dx%d %s", cgs_op_name(c.op), c.n[0], c.n[1], c.n[2],
+                 type_name(act));
+        report(name, "forward", &forward, peak, fn, user);
+        report(name, "backward", &backward, peak, fn, user);
+    }
+    return CGS_OK;
+}
+
+/* ---- a whole update -------------------------------------------------------------------------- */
+
+typedef struct update {
+    cgs_lewm *model;
+    cgs_tape *tape;
+    double forward[CGS_OP_COUNT], backward[CGS_OP_COUNT]; /* seconds, summed over runs */
+    double flops;
+} update;
+
+/* the training objective on `windows` windows of noise */
+static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c, cgs_dtype act,
+                              int windows) {
+    const float weights[CGS_TERMS] = {
+        [CGS_TERM_PRED] = 1, [CGS_TERM_SIGREG] = 0.09f, [CGS_TERM_CGS] = 0.5f};
+    cgs_objective o;
+    CGS_TRY(cgs_lewm_create(&u->model, c, d, true));
+    CGS_TRY(cgs_params_init(&u->model->params, 1));
+    CGS_TRY(cgs_tape_create(&u->tape, d, act));
+    CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_block(c), PROJECTIONS,
+                                false, 1, true));
+    CGS_TRY(cgs_tensor_write(u->tape, o.weights, weights));
+
+    size_t n = cgs_numel(o.frames);
+    uint8_t *noise = malloc(n);
+    if (!noise) return cgs_fail(CGS_ENOMEM, "no memory for %zu bytes of pixels", n);
+    cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < n; i++) noise[i] = (uint8_t)cgs_rng_u64(&r);
+    cgs_status rc = d->ops->upload(d, o.frames->data, noise, n);
+    free(noise);
+    return rc;
+}
+
+/* one update, each record timed; returns its seconds */
+static double update_run(update *u, cgs_device *d, uint64_t step) {
+    const cgs_backend *ops = d->ops;
+    cgs_params *p = &u->model->params;
+    cgs_tape_set_step(u->tape, step);
+    u->flops = 0;
+    double start = cgs_now();
+    for (int i = 0; i < cgs_tape_records(u->tape); i++) {
+        const cgs_record *r = cgs_tape_record(u->tape, i);
+        double begin = cgs_now();
+        ops->forward[r->op](d, r);
+        u->forward[r->op] += cgs_now() - begin;
+        u->flops += cgs_forward_cost(r).flops;
+    }
+    for (int i = cgs_tape_records(u->tape) - 1; i >= 0; i--) {
+        const cgs_record *r = cgs_tape_record(u->tape, i);
+        if (!r->out->grad) continue;
+        double begin = cgs_now();
+        ops->backward[r->op](d, r);
+        u->backward[r->op] += cgs_now() - begin;
+        u->flops += cgs_backward_cost(r).flops;
+    }
+    cgs_adamw adam = {.lr = 5e-5f,
+                      .beta1 = 0.9f,
+                      .beta2 = 0.999f,
+                      .eps = 1e-8f,
+                      .weight_decay = 1e-3f,
+                      .clip_scale = ops->sum_squares(d, p->grads, p->trainable) > 1 ? 0.5f : 1.0f,
+                      .step = step};
+    ops->adamw(d, &adam, p->values, p->grads, p->moment1, p->moment2, p->bf16, p->trainable);
+    return cgs_now() - start;
+}
+
+static cgs_status update_report(update *u, cgs_device *d, const char *preset, cgs_dtype act,
+                                int frames, cgs_bench_fn fn, void *user) {
+    double seconds[RUNS], peak;
+    char name[96];
+    CGS_TRY(cgs_bench_gemm_peak(d, act, &peak));
+    update_run(u, d, 1);
+    memset(u->forward, 0, sizeof u->forward);
+    memset(u->backward, 0, sizeof u->backward);
+    for (int i = 0; i < RUNS; i++) seconds[i] = update_run(u, d, (uint64_t)i + 2);
+    qsort(seconds, RUNS, sizeof *seconds, by_size);
+    double median = seconds[RUNS / 2];
+    snprintf(name, sizeof name, "update %s %s, %d frames", preset, type_name(act), frames);
+    fn(user, name, (double)frames / median, "frames/s");
+    fn(user, name, 1e-9 * u->flops / median, "GFLOP/s");
+    fn(user, name, 100 * u->flops / median / peak, "% of matrix product");
+    for (int op = 0; op < CGS_OP_COUNT; op++)
+        for (int back = 0; back < 2; back++) {
+            double mean = (back ? u->backward : u->forward)[op] / RUNS;
+            if (mean < 1e-3 * median) continue;
+            snprintf(name, sizeof name, "update %s %s: %s %s", preset, type_name(act),
+                     cgs_op_name((cgs_opcode)op), back ? "backward" : "forward");
+            fn(user, name, 1e3 * mean, "ms");
+        }
+    return CGS_OK;
+}
+
+cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
+                            cgs_bench_fn fn, void *user) {
+    cgs_lewm_config c;
+    update u = {0};
+    CGS_TRY(cgs_lewm_preset(&c, preset));
+    cgs_status rc = update_make(&u, d, &c, act, windows);
+    if (rc == CGS_OK) rc = update_report(&u, d, preset, act, windows * (c.history + 1), fn, user);
+    cgs_tape_destroy(u.tape);
+    cgs_lewm_destroy(u.model);
+    return rc;
+}
