@@ -10,6 +10,7 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(prior) \
     X(eval) \
     X(encode) \
     X(rollout) \
