@@ -24,17 +24,17 @@
 
 enum { SIDE = 64, EPISODES = 24, D = 96, A = 10, N = 3, H = 5 };
 
-#define OK(call)                                                           \
-    do {                                                                   \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error()); \
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
     } while (0)
 
 /* the call fails with this code and a sentence that names this */
-#define REFUSED(call, code, word)                                                \
-    do {                                                                         \
-        assert_int_equal((call), (code));                                        \
-        if (!strstr(cgs_last_error(), (word)))                                   \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);  \
+#define REFUSED(call, code, word)                                                                  \
+    do {                                                                                           \
+        assert_int_equal((call), (code));                                                          \
+        if (!strstr(cgs_last_error(), (word)))                                                     \
+            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
     } while (0)
 
 static char folder[64], data_path[128], model_a[128], model_b[128];
@@ -54,7 +54,8 @@ static int setup(void **state) {
     strcpy(data_path, in_folder("data.h5"));
     strcpy(model_a, in_folder("a"));
     strcpy(model_b, in_folder("b"));
-    cgs_collect_options c = {.env = "tworooms", .out = data_path, .episodes = EPISODES, .side = SIDE};
+    cgs_collect_options c = {
+        .env = "tworooms", .out = data_path, .episodes = EPISODES, .side = SIDE};
     cgs_collect_result r;
     if (cgs_collect(&c, &r) != CGS_OK || random_model_dir(model_a, "tworooms", data_path, 1) ||
         random_model_dir(model_b, "tworooms", data_path, 2)) {
@@ -115,20 +116,22 @@ static void rollout_against_definition(const char *backend, int C, int E, int K,
     OK(random_model(&m, &d, 3));
     size_t rows = (size_t)(E * K);
     float *z = malloc(sizeof(float) * (size_t)(E * C * D));
-    float *past = malloc(sizeof(float) * (size_t)(E * N * A)), *goal = malloc(sizeof(float) * (size_t)(E * D));
+    float *past = malloc(sizeof(float) * (size_t)(E * N * A)),
+          *goal = malloc(sizeof(float) * (size_t)(E * D));
     float *plans = malloc(sizeof(float) * rows * H * A), *cost = malloc(sizeof(float) * rows);
     float *frames = malloc(sizeof(float) * rows * H * D);
     fill(z, (size_t)(E * C * D), 1);
     fill(past, (size_t)(E * N * A), 2);
     fill(goal, (size_t)(E * D), 3);
     fill(plans, rows * H * A, 4);
-    cgs_rollout_config c = {.episodes = E, .context = C, .horizon = H, .samples = K, .act = CGS_F32};
+    cgs_rollout_config c = {
+        .episodes = E, .context = C, .horizon = H, .samples = K, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &c));
     OK(cgs_rollout_set(r, E, z, past, goal));
     OK(cgs_rollout_cost(r, plans, E, K, cost));
     OK(cgs_rollout_imagine(r, plans, E, K, frames));
     for (int e = 0; e < E; e++)
-        for (int k = 0; k < K; k += K > 10 ? K / 5 : 1) {
+        for (int k = 0; k<K; k += K> 10 ? K / 5 : 1) {
             float want[H * D];
             size_t row = (size_t)(e * K + k);
             definition(m, C, z + e * C * D, past + e * (C - 1) * A, plans + row * H * A, want);
@@ -138,8 +141,9 @@ static void rollout_against_definition(const char *backend, int C, int E, int K,
             for (int i = 0; i < D; i++)
                 sum += pow((double)want[(H - 1) * D + i] - goal[e * D + i], 2);
             if (!(worst < tolerance) || !(fabs(cost[row] - sum) < tolerance * sum))
-                fail_msg("%s, C %d, episode %d, candidate %d: frames differ by %g, cost %g, want %g",
-                         backend, C, e, k, worst, (double)cost[row], sum);
+                fail_msg(
+                    "%s, C %d, episode %d, candidate %d: frames differ by %g, cost %g, want %g",
+                    backend, C, e, k, worst, (double)cost[row], sum);
         }
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
@@ -166,7 +170,8 @@ static void test_actions_matter(void **state) {
     float z[D], goal[D], plans[2 * H * A], cost[2];
     OK(cgs_device_open(&d, "cpu", 1));
     OK(random_model(&m, &d, 3));
-    cgs_rollout_config c = {.episodes = 1, .context = 1, .horizon = H, .samples = 2, .act = CGS_F32};
+    cgs_rollout_config c = {
+        .episodes = 1, .context = 1, .horizon = H, .samples = 2, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &c));
     fill(z, D, 1);
     fill(goal, D, 2);
@@ -191,11 +196,13 @@ static void test_gradient(void **state) {
         cgs_device d;
         cgs_lewm *m;
         cgs_rollout *r, *g;
-        float z[E * N * D], past[E * N * A], goal[E * D], plans[E * H * A], cost[E], grad[E * H * A];
+        float z[E * N * D], past[E * N * A], goal[E * D], plans[E * H * A], cost[E],
+            grad[E * H * A];
         float probe[E * 2 * H * A], ends[E * 2], way[E * H * A];
         OK(cgs_device_open(&d, "cpu", 1));
         OK(random_model(&m, &d, 5));
-        cgs_rollout_config c = {.episodes = E, .context = C, .horizon = H, .samples = 2, .act = CGS_F32};
+        cgs_rollout_config c = {
+            .episodes = E, .context = C, .horizon = H, .samples = 2, .act = CGS_F32};
         OK(cgs_rollout_create(&r, m, &c));
         c.samples = 1;
         c.gradient = true;
@@ -249,7 +256,8 @@ static void test_own_cost(void **state) {
     int calls = 0;
     OK(cgs_device_open(&d, "cpu", 1));
     OK(random_model(&m, &d, 3));
-    cgs_rollout_config c = {.episodes = E, .context = 1, .horizon = H, .samples = K, .act = CGS_F32};
+    cgs_rollout_config c = {
+        .episodes = E, .context = 1, .horizon = H, .samples = K, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &c));
     fill(z, E * D, 1);
     fill(plans, E * K * H * A, 2);
@@ -259,8 +267,7 @@ static void test_own_cost(void **state) {
     OK(cgs_rollout_cost(r, plans, E, K, cost));
     OK(cgs_rollout_imagine(r, plans, E, K, frames));
     assert_int_equal(calls, E * K);
-    for (int i = 0; i < E * K; i++)
-        assert_true(cost[i] == frames[i * H * D] + (float)(i / K));
+    for (int i = 0; i < E * K; i++) assert_true(cost[i] == frames[i * H * D] + (float)(i / K));
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
     cgs_device_close(&d);
@@ -370,8 +377,8 @@ static void test_recorded_history(void **state) {
         for (int k = 0; k < N; k++) {
             int64_t step = s->step - 5 * (N - 1 - k);
             float z[D];
-            OK(cgs_dataset_read_pixels(b.data, src->ep_offset[s->episode] + (step < 0 ? 0 : step), 1,
-                                       frame));
+            OK(cgs_dataset_read_pixels(b.data, src->ep_offset[s->episode] + (step < 0 ? 0 : step),
+                                       1, frame));
             OK(cgs_encoder_run(b.s.encoder, frame, 1, z));
             for (int j = 0; j < D; j++)
                 assert_true(fabsf(z[j] - b.cases.z[(i * N + k) * D + j]) < 1e-5f);
@@ -381,7 +388,8 @@ static void test_recorded_history(void **state) {
             float raw[2] = {0, 0};
             padded += step < 0;
             if (step >= 0)
-                OK(cgs_dataset_read_rows(b.data, "action", src->ep_offset[s->episode] + step, 1, raw));
+                OK(cgs_dataset_read_rows(b.data, "action", src->ep_offset[s->episode] + step, 1,
+                                         raw));
             for (int j = 0; j < 2; j++) {
                 double want = (raw[j] - b.s.mean[j]) / b.s.std[j];
                 assert_true(fabs(want - b.cases.past[i * (N - 1) * A + k * 2 + j]) < 1e-5);
@@ -389,7 +397,8 @@ static void test_recorded_history(void **state) {
         }
         double goal[2];
         OK(cgs_dataset_read_rows_f64(b.data, "state", s->row + 25, 1, goal));
-        assert_true(goal[0] == b.cases.goal_state[2 * i] && goal[1] == b.cases.goal_state[2 * i + 1]);
+        assert_true(goal[0] == b.cases.goal_state[2 * i] &&
+                    goal[1] == b.cases.goal_state[2 * i + 1]);
     }
     assert_true(padded > 0); /* some start lies before step 10, or the padding was not tested */
     bed_close(&b);
@@ -769,12 +778,12 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rollout),      cmocka_unit_test(test_actions_matter),
-        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_own_cost),
-        cmocka_unit_test(test_determinism),  cmocka_unit_test(test_recorded_history),
-        cmocka_unit_test(test_histories),    cmocka_unit_test(test_receding),
-        cmocka_unit_test(test_resume),       cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rollout),     cmocka_unit_test(test_actions_matter),
+        cmocka_unit_test(test_gradient),    cmocka_unit_test(test_own_cost),
+        cmocka_unit_test(test_determinism), cmocka_unit_test(test_recorded_history),
+        cmocka_unit_test(test_histories),   cmocka_unit_test(test_receding),
+        cmocka_unit_test(test_resume),      cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_starts),      cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

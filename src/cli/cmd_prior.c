@@ -49,9 +49,10 @@ static cgs_status fit(const job *j, cgs_device *d, cgs_dataset *data) {
     } else if (rc == CGS_OK) {
         printf("%s: prior of %d blocks, fitted to %lld pairs; best after %llu updates\n", j->model,
                p->card.horizon, (long long)p->card.pairs, (unsigned long long)p->card.updates);
-        printf("mean squared error: %.4f, validation %.4f on %lld pairs; the mean action has %.4f\n",
-               p->card.loss, p->card.validation_loss, (long long)p->card.validation_pairs,
-               p->card.zero_loss);
+        printf(
+            "mean squared error: %.4f, validation %.4f on %lld pairs; the mean action has %.4f\n",
+            p->card.loss, p->card.validation_loss, (long long)p->card.validation_pairs,
+            p->card.zero_loss);
     }
     cgs_prior_destroy(p);
     cgs_subject_close(&subject);
@@ -80,7 +81,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"data", "F.h5", "dataset to clone", OPT_STR, &j.data, true},
         {"seed", "S", "seed (0)", OPT_U64, &j.config.seed, false},
         {"device", "D", "cpu or ref (cpu)", OPT_STR, &j.device, false},
-        {"precision", "P", "f32 or bf16, of the encoder (as trained)", OPT_STR, &j.precision, false},
+        {"precision", "P", "f32 or bf16, of the encoder (as trained)", OPT_STR, &j.precision,
+         false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
         {"json", NULL, "the result as one JSON object", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},

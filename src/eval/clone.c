@@ -7,7 +7,7 @@
 
 #include "data/windows.h"
 
-#define ROW(kind, name, initial, low, high, key, doc) \
+#define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_clone_config, kind, name, initial, low, high, key, doc)
 static const cgs_field fields[] = {CGS_CLONE_CONFIG(ROW)};
 #undef ROW
@@ -20,11 +20,11 @@ enum { READ = 16 }; /* frames read at a time */
 
 /* everything that is fitted to, on the host */
 typedef struct material {
-    int D, n; /* of a latent, of a plan */
-    int ahead;       /* frames from t to the goal */
-    int64_t frames;  /* kept, all episodes behind each other */
-    float *z;        /* (frames, D) */
-    int64_t *first;  /* (episodes + 1) first frame of each episode */
+    int D, n;       /* of a latent, of a plan */
+    int ahead;      /* frames from t to the goal */
+    int64_t frames; /* kept, all episodes behind each other */
+    float *z;       /* (frames, D) */
+    int64_t *first; /* (episodes + 1) first frame of each episode */
     int64_t pairs[2];
     int64_t *pair[2]; /* frame t of each pair; 0: fitted to, 1: validation */
     float *target[2]; /* (pairs, n) */
@@ -284,8 +284,8 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
     for (int u = 0; u < c->updates && stale < c->patience; u++) {
         int64_t k = u % batches;
         if (k == 0)
-            cgs_epoch_order(cgs_rng_stream(c->seed, CGS_STREAM_PRIOR, 1).key, (uint64_t)(u / batches),
-                            m->pairs[0], order);
+            cgs_epoch_order(cgs_rng_stream(c->seed, CGS_STREAM_PRIOR, 1).key,
+                            (uint64_t)(u / batches), m->pairs[0], order);
         CGS_TRY(step_forward(s, m, 0, order + k * c->batch, &loss));
         CGS_TRY(update(p, s, c, (uint64_t)u + 1));
         mean += loss;
@@ -337,7 +337,11 @@ static cgs_status fit(fitting *f, cgs_prior **out) {
 
 cgs_status cgs_clone_fit(cgs_prior **out, cgs_subject *s, cgs_dataset *data,
                          const cgs_clone_config *c, cgs_clone_watch watch, void *user) {
-    fitting f = {.c = c, .s = s, .data = data, .src = cgs_dataset_source(data), .watch = watch,
+    fitting f = {.c = c,
+                 .s = s,
+                 .data = data,
+                 .src = cgs_dataset_source(data),
+                 .watch = watch,
                  .user = user};
     *out = NULL;
     CGS_TRY(check(&f));
