@@ -11,6 +11,7 @@
     X(data) \
     X(train) \
     X(prior) \
+    X(plan) \
     X(eval) \
     X(encode) \
     X(rollout) \

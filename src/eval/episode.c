@@ -337,13 +337,14 @@ static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int 
         double spent = cgs_now() - before;
         for (int i = 0; i < n; i++) out[l->active[i]].seconds += spent / n;
 
-        for (int block = 0; block < l->execute && step < c->budget; block++) {
-            for (int k = 0; k < f && step < c->budget; k++)
+        for (int block = 0; block < l->execute && step < c->budget && n > 0; block++) {
+            for (int k = 0; k < f && step < c->budget && n > 0; k++) {
                 CGS_TRY(act(l, E, block, k, ++step, out));
+                n = gather_active(l, E);
+            }
             /* frames that the next solve sees: the last one, and those of its history */
             int keep = c->history == CGS_HISTORY_NATIVE ? 1 : l->N;
-            if (block < l->execute - keep || step >= c->budget) continue;
-            if ((n = gather_active(l, E)) == 0) continue;
+            if (block < l->execute - keep || step >= c->budget || n == 0) continue;
             CGS_TRY(observe(l, n, out));
             remember(l, n, block);
         }
