@@ -40,7 +40,7 @@ typedef struct cgs_cpu_table {
 
 extern const cgs_cpu_table cgs_cpu_table_base, cgs_cpu_table_v3, cgs_cpu_table_v4;
 
-enum { CGS_MATH_EXP, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
+enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
 typedef struct cgs_gemm cgs_gemm;

@@ -46,18 +46,37 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 
+/* sum += four rows of bf16, one load and store of the sum for all */
+static void add_rows(float *sum, const uint16_t *g, size_t rows, size_t m) {
+    size_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+        const uint16_t *a = g + row * m, *b = a + m, *c = b + m, *e = c + m;
+#pragma omp simd
+        for (size_t i = 0; i < m; i++)
+            sum[i] += (cgs_bf16_to_f32(a[i]) + cgs_bf16_to_f32(b[i])) +
+                      (cgs_bf16_to_f32(c[i]) + cgs_bf16_to_f32(e[i]));
+    }
+    for (; row < rows; row++)
+        for (size_t i = 0; i < m; i++) sum[i] += cgs_bf16_to_f32(g[row * m + i]);
+}
+
 /* db = sum of the rows of dy */
 static void bias_back(cgs_device *d, const cgs_record *r, float *part) {
     size_t n = cgs_rows(r->out), m = (size_t)cgs_cols(r->out), run = row_block(n);
     size_t parts = (n + run - 1) / run;
     PARALLEL(d, n * m)
     for (size_t p = 0; p < parts; p++) {
-        float *sum = part + p * m, *buf = thread_scratch(d); /* (m) */
+        float *sum = part + p * m;
+        size_t first = p * run, rows = min_size(n, first + run) - first;
         memset(sum, 0, m * sizeof *sum);
-        for (size_t row = p * run; row < min_size(n, (p + 1) * run); row++) {
-            const float *pg = grad_in(r, row * m, m, buf);
+        if (r->out->dtype == CGS_BF16) {
+            add_rows(sum, (const uint16_t *)r->out->grad + first * m, rows, m);
+            continue;
+        }
+        const float *g = (const float *)r->out->grad + first * m;
+        for (size_t row = 0; row < rows; row++) {
 #pragma omp simd
-            for (size_t i = 0; i < m; i++) sum[i] += pg[i];
+            for (size_t i = 0; i < m; i++) sum[i] += g[row * m + i];
         }
     }
     float buf[CHUNK];
