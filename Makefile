@@ -7,7 +7,8 @@
 #   make install    PREFIX=/usr/local
 #   make dist       a relocatable folder with the shared libraries it needs
 #
-# Variables: CC, B (build folder), WERROR=1, ONEDNN=0 (own matrix products), SAN=...
+# Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
+# matrix products)
 
 CC     ?= gcc
 ifeq ($(origin CC),default)
@@ -16,6 +17,9 @@ endif
 B      ?= build
 PREFIX ?= /usr/local
 ONEDNN ?= 1
+
+# one short line a command; V=1 shows them whole
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
 # ---- what is here ------------------------------------------------------------------
 PKGS    := hdf5 libcjson libpng zlib blosc liblz4 libzstd lapacke openblas
@@ -76,31 +80,35 @@ found:
 $(B)/libcgs.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR)ar rcs $@ $^
 
 $(B)/libcgs.so.$(VERSION): $(LIB_OBJ)
-	$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD)$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 
 # the commit is stored in results and datasets; only this object depends on it
 $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
+$(B)/src/core/build.o: $(B)/commit
+$(B)/commit: always
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # test_plan counts what the library allocates
 $(B)/tests/test_plan: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
@@ -140,8 +148,16 @@ install: all
 	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/cgs.pc
 	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
 
-dist: all
-	scripts/dist.sh $(B)/cgs $(B)/cgs-$(VERSION)-$(shell uname -m)
+# Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
+HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
+            pkg-config --libs-only-L hdf5 2>/dev/null))))
+$(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(if $(HDF5_A),$(HDF5_A) -lsz) \
+	  $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
+
+dist: all $(B)/dist/cgs
+	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
 clean:
 	rm -rf $(B)

@@ -210,6 +210,14 @@ static void test_layernorm_by_hand(void **state) {
                y);
         for (int k = 0; k < 10; k++) assert_near(y[k], want[k % 5], 1e-5);
         cgs_tape_destroy(b.t);
+
+        start(&b, list[i]); /* one column is its own mean: only b is left */
+        finish(&b,
+               cgs_layernorm(b.t, given(&b, CGS_F32, x, DIM(5, 1)), given(&b, CGS_F32, w, DIM(1)),
+                             given(&b, CGS_F32, c + 2, DIM(1)), 1e-12f),
+               y);
+        for (int k = 0; k < 5; k++) assert_near(y[k], 5, 0);
+        cgs_tape_destroy(b.t);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
     do {                                                                   \
         if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error()); \
     } while (0)
+
+extern char **environ;
 
 static char folder[64], data[128];
 
@@ -80,45 +83,51 @@ static void finish(cgs_trainer *t, cgs_device *d) {
     cgs_device_close(d);
 }
 
-/* killed with no warning after some updates beyond the last checkpoint */
-static void run_and_die(const cgs_run_config *c, const char *run, int updates) {
-    cgs_device d;
-    cgs_trainer *t = start(c, run, &d, false);
-    cgs_step_info info;
-    for (int i = 0; i < updates; i++) {
-        if (cgs_trainer_step(t, &info) != CGS_OK) _exit(1);
-        if (info.step == 10 && cgs_trainer_save(t) != CGS_OK) _exit(1);
-    }
-    raise(SIGKILL);
+/* Training in a process of its own, because a process that runs OpenMP cannot fork: this
+ * program starts itself as `test_train worker FOLDER RUN PRECISION new|resume|die`. */
+static cgs_run_config resume_config(const char *precision) {
+    cgs_run_config c = tiny();
+    strcpy(c.train.precision.s, precision);
+    c.train.cgs_weight = 0.5f;
+    c.train.cache = !strcmp(precision, "f32"); /* the other one straight from HDF5 */
+    return c;
 }
 
-static void resume_is_exact(cgs_run_config c, const char *whole, const char *broken) {
+static int worker(const char *run, const char *precision, const char *what) {
+    cgs_run_config c = resume_config(precision);
     cgs_device d;
-    pid_t child = fork(); /* before any thread of this process exists */
-    if (child == 0) run_and_die(&c, broken, 13);
-    int status;
+    cgs_trainer *t = start(&c, run, &d, !strcmp(what, "resume"));
+    if (!strcmp(what, "die")) { /* without warning, three updates after a checkpoint */
+        cgs_step_info info;
+        for (int i = 0; i < 13; i++) {
+            if (cgs_trainer_step(t, &info) != CGS_OK) return 1;
+            if (info.step == 10 && cgs_trainer_save(t) != CGS_OK) return 1;
+        }
+        raise(SIGKILL);
+    }
+    cgs_status rc = cgs_trainer_run(t, NULL, NULL);
+    finish(t, &d);
+    return rc == CGS_OK ? 0 : 1;
+}
+
+static int spawn(const char *run, const char *precision, const char *what) {
+    char *argv[] = {"test_train", "worker", folder, (char *)run, (char *)precision, (char *)what,
+                    NULL};
+    pid_t child;
+    int status = -1;
+    assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
     waitpid(child, &status, 0);
+    return status;
+}
+
+static void resume_is_exact(const char *precision) {
+    char whole[32], broken[32];
+    snprintf(whole, sizeof whole, "whole-%s", precision);
+    snprintf(broken, sizeof broken, "broken-%s", precision);
+    int status = spawn(broken, precision, "die");
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-
-    child = fork();
-    if (child == 0) {
-        cgs_trainer *t = start(&c, broken, &d, true);
-        if (cgs_trainer_run(t, NULL, NULL) != CGS_OK) _exit(1);
-        finish(t, &d);
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-
-    child = fork();
-    if (child == 0) {
-        cgs_trainer *t = start(&c, whole, &d, false);
-        if (cgs_trainer_run(t, NULL, NULL) != CGS_OK) _exit(1);
-        finish(t, &d);
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(spawn(broken, precision, "resume"), 0);
+    assert_int_equal(spawn(whole, precision, "new"), 0);
 
     static const char *const files[] = {"checkpoint.safetensors", "model.safetensors"};
     for (int i = 0; i < 2; i++) {
@@ -142,18 +151,12 @@ static void resume_is_exact(cgs_run_config c, const char *whole, const char *bro
 
 static void test_resume_f32(void **state) {
     (void)state;
-    cgs_run_config c = tiny();
-    strcpy(c.train.precision.s, "f32");
-    c.train.cgs_weight = 0.5f;
-    resume_is_exact(c, "whole", "broken");
+    resume_is_exact("f32");
 }
 
 static void test_resume_bf16(void **state) {
     (void)state;
-    cgs_run_config c = tiny();
-    c.train.cgs_weight = 0.5f;
-    c.train.cache = false; /* and straight from HDF5 */
-    resume_is_exact(c, "whole16", "broken16");
+    resume_is_exact("bf16");
 }
 
 /* mean of the last losses of a term, and of the first */
@@ -331,7 +334,12 @@ static int remove_folder(void **state) {
     return system(command);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 6 && !strcmp(argv[1], "worker")) {
+        snprintf(folder, sizeof folder, "%s", argv[2]);
+        snprintf(data, sizeof data, "%s/data.h5", folder);
+        return worker(argv[3], argv[4], argv[5]);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume_f32),         cmocka_unit_test(test_resume_bf16),
         cmocka_unit_test(test_learns),             cmocka_unit_test(test_refusals),

@@ -1,11 +1,155 @@
-/* cmd_info.c - cgs info: what a model directory or weight file is, before trusting it. */
+/* cmd_info.c - cgs info: what a model directory or weight file is, before trusting it.
+ *
+ * Everything is read and checked, nothing is executed, and what the file says of itself is
+ * printed without control characters. */
+#include <cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/plain.h"
 #include "cli/verbs.h"
+#include "core/file.h"
+#include "model/config_json.h"
+#include "model/spelling.h"
+
+static bool is_lewm(const cgs_weights *w) {
+    char name[CGS_PARAM_NAME];
+    for (size_t i = 0; i < w->count; i++)
+        if (cgs_spelling(w->entry[i].name, name) &&
+            (!strncmp(name, "predictor.transformer.", 22) || !strncmp(name, "action_encoder.", 15)))
+            return true;
+    return false;
+}
+
+static const char *checksum_word(cgs_checksum_state s) {
+    return s == CGS_CHECKSUM_GOOD ? "good" : s == CGS_CHECKSUM_WRONG ? "wrong" : "none";
+}
+
+/* What the table of contents says, whatever the file is. */
+static cgs_status describe_file(cJSON *to, const cgs_weights *w) {
+    cgs_checksum_state state;
+    CGS_TRY(cgs_weights_checksum(&state, w));
+    double elements = 0;
+    char types[256] = "";
+    for (size_t i = 0; i < w->count; i++) {
+        const cgs_weight *e = &w->entry[i];
+        elements += (double)e->count;
+        size_t n = strlen(types);
+        if (!strstr(types, e->type_name) && n + strlen(e->type_name) + 3 < sizeof types)
+            snprintf(types + n, sizeof types - n, "%s%s", n ? ", " : "", e->type_name);
+    }
+    bool ok = cJSON_AddStringToObject(to, "file", w->path) &&
+              cJSON_AddStringToObject(to, "format", w->format) &&
+              cJSON_AddNumberToObject(to, "bytes", (double)w->file_bytes) &&
+              cJSON_AddNumberToObject(to, "tensors", (double)w->count) &&
+              cJSON_AddNumberToObject(to, "elements", elements) &&
+              cJSON_AddStringToObject(to, "types", types) &&
+              cJSON_AddStringToObject(to, "checksum", checksum_word(state));
+    if (!ok) return cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", w->path);
+    if (state == CGS_CHECKSUM_WRONG)
+        return cgs_fail(CGS_EFORMAT, "%s: damaged, its checksum is wrong", w->path);
+    return CGS_OK;
+}
+
+/* What the model is: loads it, so every name, shape and number is checked. */
+static cgs_status describe_model(cJSON *to, const char *weights, const char *config) {
+    cgs_import how = {.config = config};
+    cgs_model_card card;
+    cgs_device d;
+    cgs_lewm *m = NULL;
+    char *text = NULL;
+    CGS_TRY(cgs_device_open(&d, "cpu", 1));
+    cgs_status rc = cgs_model_import(&m, &card, &how, weights, &d, false);
+    if (rc == CGS_OK) rc = cgs_config_json_write(&text, &m->config, &card);
+    if (rc == CGS_OK) {
+        cJSON *all = cJSON_Parse(text), *ours = cJSON_GetObjectItemCaseSensitive(all, "cgs");
+        cJSON *sizes = cJSON_DetachItemFromObjectCaseSensitive(ours, "sizes");
+        cJSON *about = cJSON_DetachItemFromObjectCaseSensitive(ours, "card");
+        cJSON_Delete(all);
+        if (!how.has_card) {
+            cJSON_Delete(about);
+            about = cJSON_CreateNull();
+        }
+        size_t learnable = cgs_params_learnable(&m->params);
+        bool ok = sizes && about && cJSON_AddNumberToObject(to, "parameters", (double)learnable) &&
+                  cJSON_AddNumberToObject(to, "ignored", how.ignored) &&
+                  cJSON_AddNumberToObject(to, "history", m->config.history) &&
+                  cJSON_AddNumberToObject(to, "action_block", cgs_lewm_block(&m->config)) &&
+                  cJSON_AddNumberToObject(to, "batches_tracked", (double)m->batches_tracked) &&
+                  cJSON_AddStringToObject(to, "guessed", how.guessed) &&
+                  cJSON_AddItemToObject(to, "sizes", sizes) &&
+                  cJSON_AddItemToObject(to, "card", about);
+        if (!ok) rc = cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", weights);
+    }
+    free(text);
+    cgs_lewm_destroy(m);
+    cgs_device_close(&d);
+    return rc;
+}
+
+static void print_text(const cJSON *object, int indent) {
+    const cJSON *v;
+    cJSON_ArrayForEach(v, object) {
+        printf("%*s", indent, "");
+        cgs_print_plain(v->string, stdout);
+        int pad = 28 - indent - (int)strlen(v->string);
+        if (cJSON_IsObject(v)) {
+            printf("\n");
+            print_text(v, indent + 4);
+            continue;
+        }
+        printf("%*s ", pad > 0 ? pad : 0, "");
+        char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
+        cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
+        printf("\n");
+        cJSON_free(text);
+    }
+}
+
+static cgs_status describe(cJSON *to, const char *path) {
+    char weights[4096], config[4096];
+    struct stat st;
+    bool dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (dir) {
+        CGS_TRY(cgs_path_join(weights, sizeof weights, path, CGS_WEIGHTS_FILE));
+        CGS_TRY(cgs_path_join(config, sizeof config, path, CGS_CONFIG_FILE));
+    }
+    cgs_weights *w;
+    CGS_TRY(cgs_weights_open(&w, dir ? weights : path));
+    bool lewm = is_lewm(w);
+    cgs_status rc = cJSON_AddStringToObject(to, "model", lewm ? "LeWM" : "none that cgs knows")
+                        ? describe_file(to, w)
+                        : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", path);
+    cgs_weights_close(w);
+    if (rc != CGS_OK || !lewm) return rc;
+    return describe_model(to, dir ? weights : path, dir ? config : NULL);
+}
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    bool json = false;
     cgs_words words;
-    cgs_status rc = cgs_options_parse(self, NULL, 0, argc, argv, &words);
-    if (rc == CGS_OK) rc = cgs_fail(CGS_EARG, "needs a model directory or file");
+    const cgs_opt opts[] = {{"json", NULL, "print one JSON object", OPT_FLAG, &json, false}};
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && words.count != 1)
+        rc = cgs_fail(CGS_EARG, "needs one model directory or file, got %d", words.count);
+    if (rc == CGS_OK) {
+        cJSON *to = cJSON_CreateObject();
+        rc = to ? describe(to, words.word[0]) : cgs_fail(CGS_ENOMEM, "no memory");
+        /* a file that does not load is still shown as far as it could be read */
+        char *text = json && rc == CGS_OK ? cJSON_PrintUnformatted(to) : NULL;
+        if (text)
+            printf("%s\n", text);
+        else if (!json)
+            print_text(to, 0);
+        cJSON_free(text);
+        cJSON_Delete(to);
+    }
     return cgs_exit_code(self, rc);
 }
 
-const cgs_verb cmd_info = {"info", "DIR|FILE", "what a model directory or file is", NULL, run};
+const cgs_verb cmd_info = {
+    "info", "DIR|FILE [--json]", "what a model directory or file is, before trusting it",
+    "Reads every number and executes nothing: names, shapes, sizes, parameters, the model card,\n"
+    "and whether the checksum is right.  Exits with 1 when the model would not load.",
+    run};

@@ -1,30 +1,17 @@
 /* cmd_replay.c - cgs replay: sets a state, applies recorded actions, prints what happens. */
-#include <errno.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/plain.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "env/env.h"
 #include "io/png.h"
 
-/* Comma-separated numbers up to the end of the text; what names it in messages. */
 static cgs_status parse_numbers(const char *text, const char *what, int expected, double *out) {
-    int n = 0;
-    for (const char *p = text;;) {
-        char *end;
-        double v = strtod(p, &end);
-        if (end == p) return cgs_fail(CGS_EARG, "%s: \"%.40s\" is not a number", what, p);
-        if (!isfinite(v)) return cgs_fail(CGS_EARG, "%s: number %d is not finite", what, n + 1);
-        if (n < expected) out[n] = v;
-        n++;
-        p = end + strspn(end, " \t\r");
-        if (*p == '\0') break;
-        if (*p++ != ',')
-            return cgs_fail(CGS_EARG, "%s: \"%.40s\" where a comma was expected", what, p - 1);
-    }
+    int n;
+    CGS_TRY(cgs_parse_numbers(text, what, expected, out, &n));
     if (n != expected)
         return cgs_fail(CGS_EARG, "%s: %d numbers are needed, got %d", what, expected, n);
     return CGS_OK;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/plain.h"
+
 void cgs_options_usage(const cgs_verb *verb, const cgs_opt *opts, int count, FILE *to) {
     fprintf(to, "usage: cgs %s%s%s\n\n%s\n", verb->name, *verb->synopsis ? " " : "",
             verb->synopsis, verb->summary);
@@ -140,7 +142,9 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
 
 int cgs_exit_code(const cgs_verb *verb, cgs_status rc) {
     if (rc == CGS_OK || rc == CGS_ESTOPPED) return 0;
-    fprintf(stderr, "cgs %s: %s\n", verb->name, cgs_last_error());
+    fprintf(stderr, "cgs %s: ", verb->name);
+    cgs_print_plain(cgs_last_error(), stderr);
+    fputc('\n', stderr);
     if (rc == CGS_EARG) {
         fprintf(stderr, "try: cgs help %s\n", verb->name);
         return 2;

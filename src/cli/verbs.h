@@ -5,10 +5,17 @@
 #include "cli/options.h"
 
 #define CGS_VERBS(X) \
-    X(envs)          \
-    X(replay)        \
-    X(collect)       \
-    X(train)         \
+    X(envs) \
+    X(replay) \
+    X(collect) \
+    X(data) \
+    X(train) \
+    X(eval) \
+    X(encode) \
+    X(rollout) \
+    X(import) \
+    X(export) \
+    X(bench) \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;

@@ -3,7 +3,8 @@
  * Nothing in the file is believed before it is compared with the rest: episodes must
  * have rows, lie inside the data and not overlap; `episode_idx` must be constant and
  * `step_idx` must count from 0 inside each episode.  Only plain datasets of the root
- * group are columns; links that lead elsewhere are not followed. */
+ * group are columns; links that lead elsewhere are not followed.  A file is first opened
+ * in a child process (cgs_h5_trial), because libhdf5 itself trusts what it reads. */
 #include "data/dataset.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include "data/h5column.h"
 
 #define MAX_ATTRIBUTES 64
+#define TRIAL_SECONDS 5u  /* of computing for a small file; a large one gets more */
 #define INDEX_PIECE 65536 /* rows of an index column looked at together */
 
 struct cgs_dataset {
@@ -41,11 +43,15 @@ static cgs_status in_file(const cgs_dataset *d, cgs_status rc) {
 
 /* ---- the file and its columns ------------------------------------------------------- */
 
-static cgs_status open_file(cgs_dataset *d) {
+static cgs_status look_at_file(cgs_dataset *d) {
     struct stat st;
     if (stat(d->path, &st) != 0) return cgs_fail(CGS_EIO, "%s: %s", d->path, strerror(errno));
     if (!S_ISREG(st.st_mode)) return cgs_fail(CGS_EIO, "%s: not a regular file", d->path);
     d->file_bytes = (uint64_t)st.st_size;
+    return CGS_OK;
+}
+
+static cgs_status open_file(cgs_dataset *d) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     /* reading needs no lock, and many file systems cannot give one */
     H5Pset_file_locking(access, false, true);
@@ -106,6 +112,7 @@ static cgs_status open_columns(cgs_dataset *d) {
         int n = d->source.column_count++;
         CGS_TRY(in_file(d, cgs_h5column_open(&d->columns[n], d->file, name, d->file_bytes)));
         d->infos[n] = d->columns[n].info;
+        d->infos[n].together = d->columns[n].filtered ? (int64_t)d->columns[n].chunk[0] : 1;
         d->infos[n].readable = d->infos[n].dtype != CGS_COL_OTHER && !*d->columns[n].problem;
     }
     return CGS_OK;
@@ -233,8 +240,9 @@ static cgs_status check_episodes(const cgs_dataset *d, const int64_t *offset, co
             rc = cgs_fail(CGS_EFORMAT, "episode %d has %" PRId64 " rows", e, length[e]);
         else if (offset[e] < 0 || offset[e] > rows || length[e] > rows - offset[e])
             rc = cgs_fail(CGS_EFORMAT,
-                          "episode %d lies at rows %" PRId64 " to %" PRId64 ", there are %" PRId64,
-                          e, offset[e], offset[e] + length[e] - 1, rows);
+                          "episode %d has %" PRId64 " rows from row %" PRId64
+                          " on, there are %" PRId64,
+                          e, length[e], offset[e], rows);
         spans[e] = (span){offset[e], length[e], e};
     }
     if (rc == CGS_OK) qsort(spans, (size_t)episodes, sizeof *spans, by_offset);
@@ -388,6 +396,26 @@ static cgs_status source_rows(void *self, int column, int64_t first, int count, 
     return read_column(d, column, first, count, stride, CGS_H5_F32, sizeof(float), out);
 }
 
+/* everything that opening asks of libhdf5 */
+static cgs_status open_all(cgs_dataset *d) {
+    cgs_h5_lock();
+    cgs_status rc = open_file(d);
+    if (rc == CGS_OK) rc = open_columns(d);
+    if (rc == CGS_OK) rc = open_attributes(d);
+    cgs_h5_unlock();
+    if (rc == CGS_OK) rc = in_file(d, open_index(d));
+    if (rc == CGS_OK) rc = in_file(d, open_meaning(d));
+    return rc;
+}
+
+/* opening, and the way to every chunk: what a damaged file can spoil without a checksum */
+static void attempt(void *user) {
+    cgs_dataset *d = user;
+    if (open_all(d) == CGS_OK)
+        for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
+    cgs_dataset_close(d); /* a spoiled heap shows when it is given back */
+}
+
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
     *out = NULL;
     cgs_dataset *d = calloc(1, sizeof *d);
@@ -397,13 +425,15 @@ cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
         free(d);
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
     }
-    cgs_h5_lock();
-    cgs_status rc = open_file(d);
-    if (rc == CGS_OK) rc = open_columns(d);
-    if (rc == CGS_OK) rc = open_attributes(d);
-    cgs_h5_unlock();
-    if (rc == CGS_OK) rc = in_file(d, open_index(d));
-    if (rc == CGS_OK) rc = in_file(d, open_meaning(d));
+    cgs_status rc = look_at_file(d);
+    if (rc == CGS_OK) {
+        unsigned seconds = TRIAL_SECONDS + (unsigned)(d->file_bytes >> 26);
+        int ended = cgs_h5_trial(attempt, d, seconds);
+        if (ended)
+            rc = cgs_fail(CGS_EFORMAT, "%s: damaged: libhdf5 does not survive reading it (%s)",
+                          path, strsignal(ended));
+    }
+    if (rc == CGS_OK) rc = open_all(d);
     if (rc != CGS_OK) {
         cgs_dataset_close(d);
         return rc;

@@ -1,9 +1,16 @@
-/* h5.c - lock, silence and last words of libhdf5. */
+/* h5.c - lock, silence, last words and trials of libhdf5. */
 #include "data/h5.h"
 
+#include <errno.h>
 #include <hdf5.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cgs/cgs.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,4 +33,31 @@ const char *cgs_h5_reason(void) {
     snprintf(text, sizeof text, "unknown cause");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, text);
     return text;
+}
+
+static void drop_line(void *user, int level, const char *line) {
+    (void)user, (void)level, (void)line;
+}
+
+enum { TRIAL_DONE = 0 };
+
+int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds) {
+    cgs_h5_lock(); /* so that no other thread is inside libhdf5 when the child is made */
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rlimit limit = {seconds, seconds}, none = {0, 0};
+        setrlimit(RLIMIT_CPU, &limit);
+        setrlimit(RLIMIT_CORE, &none);
+        cgs_set_log(drop_line, NULL); /* the parent will say the same again */
+        cgs_h5_unlock();
+        attempt(user);
+        _exit(TRIAL_DONE);
+    }
+    cgs_h5_unlock();
+    if (pid < 0) return 0;
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return 0;
+    if (WIFSIGNALED(status)) return WTERMSIG(status);
+    return WEXITSTATUS(status) == TRIAL_DONE ? 0 : SIGABRT; /* a sanitizer ended it */
 }

@@ -12,4 +12,12 @@ void cgs_h5_unlock(void);
 /* Why the last call of libhdf5 failed, in its own words; ask before unlocking. */
 const char *cgs_h5_reason(void);
 
+/* Tries something in a child process first: 0 when it came to an end there, whatever
+ * the outcome, else the signal that ended it.  libhdf5 crashes or never returns on some
+ * damaged files (those of the old object formats, which carry no checksums), and this
+ * turns both into an answer; `seconds` of computing are the limit.  Without the means
+ * for a child the answer is 0.  The child may use libhdf5 and memory, nothing else:
+ * other threads do not exist in it. */
+int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds);
+
 #endif /* CGS_DATA_H5_H */

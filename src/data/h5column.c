@@ -423,3 +423,21 @@ cgs_status cgs_h5column_read(cgs_h5column *c, int64_t first, int64_t count, cgs_
     }
     return rc;
 }
+
+void cgs_h5column_visit(cgs_h5column *c) {
+    if (c->info.dtype == CGS_COL_OTHER || *c->problem || c->info.rows == 0) return;
+    const hsize_t rows = (hsize_t)c->info.rows;
+    if (c->chunk[0]) {
+        hsize_t at[CGS_H5_RANK] = {0}, stored;
+        cgs_h5_lock();
+        do H5Dget_chunk_storage_size(c->set, at, &stored);
+        while (next_chunk(c, at, 0, rows));
+        cgs_h5_unlock();
+    }
+    double *row = malloc(c->info.values * sizeof *row);
+    if (row) {
+        cgs_h5column_read(c, 0, 1, CGS_H5_F64, row);
+        cgs_h5column_read(c, c->info.rows - 1, 1, CGS_H5_F64, row);
+    }
+    free(row);
+}

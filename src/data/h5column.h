@@ -21,7 +21,7 @@ typedef struct cgs_h5column {
     char layout[160];           /* for people                                   */
     int rank;                   /* with the axis of rows                        */
     hsize_t dims[CGS_H5_RANK];  /* (rank)                                       */
-    hsize_t chunk[CGS_H5_RANK]; /* (rank) of filtered columns                   */
+    hsize_t chunk[CGS_H5_RANK]; /* (rank) of chunked columns, else 0            */
     size_t chunk_bytes;         /* decoded                                      */
     uint64_t file_bytes;        /* nothing stored can be longer                 */
     cgs_filter filters[CGS_FILTERS];
@@ -46,5 +46,9 @@ void cgs_h5column_close(cgs_h5column *c); /* with libhdf5 locked */
 /* Rows first .. first+count-1, converted: out (count, values).  Takes the lock itself. */
 cgs_status cgs_h5column_read(cgs_h5column *c, int64_t first, int64_t count, cgs_h5kind kind,
                              void *out);
+
+/* Looks up the place of every chunk and reads a row at both ends, for what it does to
+ * libhdf5; for a trial. */
+void cgs_h5column_visit(cgs_h5column *c);
 
 #endif /* CGS_DATA_H5COLUMN_H */

@@ -34,12 +34,13 @@ typedef enum cgs_column_type {
 
 typedef struct cgs_column {
     char name[CGS_COLUMN_NAME];
-    cgs_column_type dtype;                /* as stored */
+    cgs_column_type dtype;          /* as stored */
     int rank;                       /* of one row: 0 for a scalar, 3 for a picture */
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
     int64_t rows;                   /* of this column; the source's rows unless it is odd */
     bool readable;                  /* numbers, stored in a way that can be decoded */
+    int64_t together;               /* rows that are decoded together; 1: each alone */
 } cgs_column;
 
 typedef struct cgs_source cgs_source;

@@ -108,7 +108,8 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
         if (!strcmp(spec->name, w->columns[i].name))
             return cgs_fail(CGS_EARG, "%s: column \"%s\" is declared twice", w->path, spec->name);
     cgs_column_type t = spec->dtype;
-    if (t != CGS_COL_F32 && t != CGS_COL_F64 && t != CGS_COL_I32 && t != CGS_COL_I64 && t != CGS_COL_U8)
+    if (t != CGS_COL_F32 && t != CGS_COL_F64 && t != CGS_COL_I32 && t != CGS_COL_I64 &&
+        t != CGS_COL_U8)
         return cgs_fail(CGS_EARG, "%s: column \"%s\" cannot be written as %s", w->path, spec->name,
                         cgs_column_type_name(t));
     column *c = &w->columns[w->column_count];
@@ -305,7 +306,8 @@ static cgs_status check_action(const cgs_writer *w, const column *c, int rows, c
     for (int r = 0; r < rows; r++)
         for (size_t j = 0; j < n; j++) {
             size_t k = (size_t)r * n + j;
-            double v = c->dtype == CGS_COL_F32 ? ((const float *)data)[k] : ((const double *)data)[k];
+            double v =
+                c->dtype == CGS_COL_F32 ? ((const float *)data)[k] : ((const double *)data)[k];
             if (r + 1 < rows ? !isfinite(v) : !isnan(v))
                 return cgs_fail(CGS_ENUMERIC,
                                 "%s: action %zu of row %d of %d is %g; the last row alone is NaN",

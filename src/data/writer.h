@@ -16,7 +16,7 @@
 typedef struct cgs_column_spec {
     const char *name;
     cgs_column_type dtype; /* f32, f64, i32, i64 or u8 */
-    int rank;        /* of one row */
+    int rank;              /* of one row */
     int64_t shape[CGS_COLUMN_RANK];
 } cgs_column_spec;
 

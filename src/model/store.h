@@ -2,7 +2,8 @@
  *
  * model.safetensors holds the published tensor names (Transformers 4.x spelling), f32, so
  * upstream code can load it.  config.json holds the sizes in upstream's nested form and,
- * under "cgs", everything a user of the weights needs to know: the model card. */
+ * under "cgs", everything a user of the weights needs to know: the model card.
+ * docs/formats.md has both. */
 #ifndef CGS_MODEL_STORE_H
 #define CGS_MODEL_STORE_H
 
@@ -12,10 +13,10 @@
 
 /* What travels with the weights. */
 typedef struct cgs_model_card {
-    char method[64];      /* "lewm-cgs", or "imported"                       */
-    char env[64];         /* environment id of the training data, or ""      */
+    char method[64]; /* "lewm-cgs", or "imported"                       */
+    char env[64];    /* environment id of the training data, or ""      */
     char env_version[64];
-    char dataset[256];    /* file name of the training data                  */
+    char dataset[256]; /* file name of the training data                  */
     int64_t dataset_bytes, stats_rows;
     double action_mean[CGS_CARD_ACTIONS], action_std[CGS_CARD_ACTIONS]; /* (action_dim) */
     char std_divisor[16]; /* "rows" or "rows-1"                              */
@@ -25,24 +26,62 @@ typedef struct cgs_model_card {
     uint64_t seed, updates, schedule_updates;
     /* which episodes were kept out of training, so that evaluation can use them */
     double train_fraction;
-    char split[16];       /* "episode" or "window"                           */
+    char split[16]; /* "episode" or "window"                           */
     char code_version[32], code_commit[32];
 } cgs_model_card;
 
-/* Writes both files, each atomically, weights first. */
+/* A card that knows nothing yet: imported, f32, written by this build. */
+cgs_model_card cgs_card_default(void);
+/* Whether the action statistics are known; deviations of 0 mean they are not. */
+bool cgs_card_has_statistics(const cgs_model_card *card);
+/* Finite numbers, and either no statistics or a mean and a positive deviation an action. */
+cgs_status cgs_card_check(const cgs_model_card *card, int action_dim);
+
+/* Writes both files, each atomically, weights first; creates the directory. */
 cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card);
+
+/* The two files of a directory. */
+#define CGS_WEIGHTS_FILE "model.safetensors"
+#define CGS_CONFIG_FILE "config.json"
 
 /* Creates the model on a device and loads it.  card may be NULL.  A tensor that is missing,
  * has another shape, or is not a finite number is named. */
 cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir, cgs_device *d,
                           bool training);
 
+/* Reading a weight file of another origin. */
+typedef struct cgs_import {
+    const char *config; /* in: path of a config.json, or NULL               */
+    int action_dim;     /* in: numbers of one action where known, else 0    */
+    int ignored;        /* out: tensors that are no part of a model         */
+    bool has_card;      /* out: the file or its config.json carries a card  */
+    char guessed[160];  /* out: sizes that nothing told, by key; "" if none */
+} cgs_import;
+
+/* The same for a single weight file, ours or upstream's.  What neither `how` nor the file
+ * says about sizes is inferred from shapes.  card may be NULL. */
+cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *how,
+                            const char *weights, cgs_device *d, bool training);
+
+/* Writes the weights alone.  With a card the file carries its config.json inside. */
+cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_model_card *card);
+
 /* Fills an existing model from a weight file; both Transformers spellings and a "model."
- * prefix are accepted, tensors that are no part of LeWM are counted in *ignored. */
+ * prefix are accepted, tensors that are no part of LeWM are counted in *ignored (may be
+ * NULL).  A model that could not be filled holds some of both. */
 cgs_status cgs_lewm_load_weights(cgs_lewm *m, const char *path, int *ignored);
 
-/* Sizes from the shapes of a weight file (and nothing else): what `cgs import` uses when a
- * config.json is missing or silent. */
+/* Sizes from the shapes of a weight file (and nothing else).  What shapes do not show
+ * (heads, frameskip) is guessed. */
 cgs_status cgs_lewm_infer_config(cgs_lewm_config *c, const char *weights_path);
+
+/* Whether the bytes of a file are those that were written. */
+typedef enum cgs_checksum_state {
+    CGS_CHECKSUM_NONE, /* the file has none            */
+    CGS_CHECKSUM_GOOD,
+    CGS_CHECKSUM_WRONG
+} cgs_checksum_state;
+struct cgs_weights; /* io/weights.h */
+cgs_status cgs_weights_checksum(cgs_checksum_state *state, const struct cgs_weights *w);
 
 #endif /* CGS_MODEL_STORE_H */

@@ -168,87 +168,106 @@ static cgs_tensor *build_weighted_sum(cgs_trial *t, const int *n) { /* terms */
 }
 
 /* clang-format off */
-#define CASE(op, variant, ...) {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__}
-#define CASE_BY(op, variant, build, ...) {#op "/" variant, CGS_OP_##op, build, __VA_ARGS__}
+#define CASE(op, variant, ...) {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__, false}
+#define CASE_BY(op, variant, build, ...) {#op "/" variant, CGS_OP_##op, build, __VA_ARGS__, false}
+/* sizes of the paper's model with 16 frames or 128 windows: to be measured, not checked */
+#define HEAVY(op, variant, ...) \
+    {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__, 0, 0, 0, 0, true}
 #define H (1.0 / 64)
 
 const cgs_case cgs_cases[] = {
     /*                                sizes                            f32    bf16   slope step */
-    CASE(patchify, "typical",       {2, 224, 14},                      1e-6,  1e-2,  0,    0),
+    CASE(patchify, "typical",       {1, 112, 14},                      1e-6,  1e-2,  0,    0),
     CASE(patchify, "odd",           {3, 15, 5},                        1e-6,  1e-2,  0,    0),
     CASE(patchify, "single",        {1, 1, 1},                         1e-6,  1e-2,  0,    0),
+    HEAVY(patchify, "paper",      {16, 224, 14}),
 
-    CASE(linear, "typical",         {514, 192, 768, 1},                1e-5,  1e-2,  1e-4, H),
-    CASE(linear, "qkv",             {192, 192, 3072},                  1e-5,  1e-2,  1e-4, H),
-    CASE(linear, "patches",         {512, 588, 192, 1},                1e-5,  1e-2,  1e-4, H),
-    CASE(linear, "latent",          {64, 2048, 192, 1, 1},             1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "typical",         {130, 192, 768, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "qkv",             {33, 192, 3072},                   1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "patches",         {70, 588, 192, 1},                 1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "latent",          {24, 2048, 192, 1, 1},             1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd",             {7, 13, 5, 1},                     1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd, no bias",    {3, 65, 67, 0, 1},                 1e-5,  1e-2,  1e-4, H),
     CASE(linear, "row",             {1, 33, 9, 1},                     1e-5,  1e-2,  1e-4, H),
     CASE(linear, "single",          {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
+    HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
+    HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
+    HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
+    HEAVY(linear, "paper, plan",  {384, 192, 3072}),
 
-    CASE(tokens, "typical",         {4, 256, 192},                     1e-5,  1e-2,  1e-4, H),
+    CASE(tokens, "typical",         {2, 64, 192},                      1e-5,  1e-2,  1e-4, H),
     CASE(tokens, "odd",             {3, 5, 7},                         1e-5,  1e-2,  1e-4, H),
     CASE(tokens, "single",          {1, 1, 1},                         1e-5,  1e-2,  1e-4, H),
+    HEAVY(tokens, "paper",        {16, 256, 192}),
 
     CASE(add_pos, "typical",        {64, 3, 192, 3},                   1e-5,  1e-5,  1e-4, H),
     CASE(add_pos, "long table",     {5, 2, 7, 4},                      1e-5,  1e-5,  1e-4, H),
     CASE(add_pos, "single",         {1, 1, 1, 1},                      1e-5,  1e-5,  1e-4, H),
 
-    CASE(add, "residual",           {514, 192, 1},                     1e-6,  1e-2,  1e-4, H),
+    CASE(add, "residual",           {130, 192, 1},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
     CASE_BY(add, "itself", build_add_self, {5, 9},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "single",             {1, 1, 1},                         1e-6,  1e-2,  1e-4, H),
+    HEAVY(add, "paper",           {4112, 192, 1}),
 
-    CASE(layernorm, "encoder",      {514, 192, 1, 1, 12},              1e-5,  1e-2,  1e-4, H),
-    CASE(layernorm, "plain",        {192, 192, 0, 1, 6},               1e-5,  1e-2,  1e-4, H),
-    CASE(layernorm, "inner",        {192, 192, 1, 0, 5},               1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "encoder",      {130, 192, 1, 1, 12},              1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "plain",        {48, 192, 0, 1, 6},                1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "inner",        {48, 192, 1, 0, 5},                1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+    HEAVY(layernorm, "paper",     {4112, 192, 1, 1, 12}),
 
-    CASE(modulate, "typical",       {64, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),
+    CASE(modulate, "typical",       {16, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),
     CASE(modulate, "odd",           {2, 2, 5, 4, 17, 1, 11, 2},        1e-5,  1e-2,  1e-4, H),
     CASE(modulate, "single",        {1, 1, 1, 1, 2, 0, 1, 0},          1e-5,  1e-2,  1e-4, H),
+    HEAVY(modulate, "paper",      {128, 3, 192, 3, 1152, 0, 0, 192}),
 
-    CASE(gate_add, "typical",       {64, 3, 192, 3, 1152, 0, 384},     1e-5,  1e-2,  1e-4, H),
+    CASE(gate_add, "typical",       {16, 3, 192, 3, 1152, 0, 384},     1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "odd",           {2, 2, 5, 4, 17, 2, 9},            1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "single",        {1, 1, 1, 1, 1, 0, 0},             1e-5,  1e-2,  1e-4, H),
+    HEAVY(gate_add, "paper",      {128, 3, 192, 3, 1152, 0, 384}),
 
     /* backward may read the rounded result: rowsum(P dP) = dout . out.  That is noise of
      * about 4e-2 where the true gradient is 0, at tokens that see only themselves. */
-    CASE(attention, "encoder",      {2, 257, 3, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
-    CASE(attention, "predictor",    {64, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
+    CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "predictor",    {16, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
     CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "odd, causal",  {3, 7, 2, 5, 1, 1, 0},             1e-5,  4e-2,  1e-4, H),
     CASE(attention, "odd, frames",  {2, 8, 3, 7, 1, 3, 20},            1e-5,  2e-2,  1e-4, H),
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
     CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
+    HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
+    HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
+    HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),
 
-    CASE(activation, "gelu",        {514, 768, CGS_GELU, 4},           1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "gelu",        {66, 768, CGS_GELU, 4},            1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, far",   {3, 37, CGS_GELU, 40},             1e-5,  1e-2,  1e-4, H),
-    CASE(activation, "silu",        {192, 768, CGS_SILU, 4},           1e-5,  1e-2,  1e-4, H),
+    CASE(activation, "silu",        {48, 768, CGS_SILU, 4},            1e-5,  1e-2,  1e-4, H),
     CASE(activation, "silu, odd",   {5, 9, CGS_SILU, 4},               1e-5,  1e-2,  1e-4, H),
     CASE(activation, "silu, far",   {3, 37, CGS_SILU, 200},            1e-5,  1e-2,  1e-4, H),
     CASE_BY(activation, "relu", build_relu, {96, 512},                 1e-6,  1e-2,  1e-4, H),
     CASE(activation, "single",      {1, 1, CGS_GELU, 1},               1e-5,  1e-2,  1e-4, H),
+    HEAVY(activation, "paper",    {4112, 768, CGS_GELU, 4}),
 
-    CASE(dropout, "typical",        {192, 2048, 10},                   1e-6,  1e-2,  1e-4, H),
+    CASE(dropout, "typical",        {48, 2048, 10},                    1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "odd",            {7, 13, 50},                       1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "single",         {1, 1, 10},                        1e-6,  1e-2,  1e-4, H),
+    HEAVY(dropout, "paper",       {384, 2048, 10}),
 
-    CASE(batchnorm, "training",     {512, 2048, 1},                    1e-5,  1e-2,  1e-4, H),
-    CASE(batchnorm, "running",      {512, 2048, 0},                    1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "training",     {96, 512, 1},                      1e-5,  1e-2,  1e-4, H),
+    CASE(batchnorm, "running",      {96, 512, 0},                      1e-5,  1e-2,  1e-4, H),
     CASE(batchnorm, "odd",          {7, 13, 1},                        1e-5,  1e-2,  1e-4, H),
     CASE(batchnorm, "odd, running", {5, 3, 0},                         1e-5,  1e-2,  1e-4, H),
     CASE(batchnorm, "row, running", {1, 9, 0},                         1e-5,  1e-2,  1e-4, H),
+    HEAVY(batchnorm, "paper",     {512, 2048, 1}),
 
     CASE(take, "typical",           {64, 4, 192, 1, 3, 1},             1e-6,  1e-2,  1e-4, H),
-    CASE(take, "class token",       {4, 257, 192, 0, 1},               1e-6,  1e-2,  1e-4, H),
+    CASE(take, "class token",       {3, 65, 192, 0, 1},                1e-6,  1e-2,  1e-4, H),
     CASE(take, "odd",               {3, 5, 7, 2, 2},                   1e-6,  1e-2,  1e-4, H),
     CASE(take, "single",            {1, 2, 1, 1, 1},                   1e-6,  1e-2,  1e-4, H),
 
@@ -256,7 +275,7 @@ const cgs_case cgs_cases[] = {
     CASE(join, "odd",               {3, 2, 5, 7},                      1e-6,  1e-2,  1e-4, H),
     CASE(join, "single",            {1, 1, 1, 1},                      1e-6,  1e-2,  1e-4, H),
 
-    CASE(repeat, "typical",         {4, 3, 192, 64, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(repeat, "typical",         {4, 3, 192, 32, 1},                1e-5,  1e-2,  1e-4, H),
     CASE(repeat, "odd",             {3, 2, 7, 5},                      1e-5,  1e-2,  1e-4, H),
     CASE(repeat, "single",          {1, 1, 1, 2},                      1e-5,  1e-2,  1e-4, H),
 
@@ -264,17 +283,19 @@ const cgs_case cgs_cases[] = {
     CASE(mse, "odd",                {7, 13},                           1e-5,  1e-5,  1e-3, 4 * H),
     CASE(mse, "single",             {1, 1},                            1e-5,  1e-5,  1e-3, 4 * H),
 
-    CASE(sqdist, "typical",         {4, 128, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sqdist, "typical",         {4, 64, 192},                      1e-5,  1e-5,  1e-3, 4 * H),
     CASE(sqdist, "odd",             {3, 5, 7},                         1e-5,  1e-5,  1e-3, 4 * H),
     CASE(sqdist, "single",          {1, 1, 1},                         1e-5,  1e-5,  1e-3, 4 * H),
 
-    CASE(directions, "typical",     {1024, 192},                       1e-6,  1e-6,  0,    0),
+    CASE(directions, "typical",     {256, 192},                        1e-6,  1e-6,  0,    0),
     CASE(directions, "odd",         {3, 7},                            1e-6,  1e-6,  0,    0),
     CASE(directions, "single",      {1, 1},                            1e-6,  1e-6,  0,    0),
+    HEAVY(directions, "paper",    {1024, 192}),
 
-    CASE(sigreg, "typical",         {32, 4, 192, 128},                 1e-5,  1e-5,  1e-3, 4 * H),
+    CASE(sigreg, "typical",         {16, 4, 192, 64},                  1e-5,  1e-5,  1e-3, 4 * H),
     CASE(sigreg, "odd",             {5, 3, 7, 11},                     1e-5,  1e-5,  1e-3, 4 * H),
     CASE(sigreg, "single",          {1, 1, 1, 1},                      1e-5,  1e-5,  1e-3, 4 * H),
+    HEAVY(sigreg, "paper",        {128, 4, 192, 1024}),
 
     CASE(straighten, "typical",     {128, 4, 192},                     1e-5,  1e-5,  1e-3, 4 * H),
     CASE(straighten, "odd",         {5, 6, 7},                         1e-5,  1e-5,  1e-3, 2 * H),

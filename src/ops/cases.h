@@ -18,6 +18,7 @@ struct cgs_case {
     /* the same for gradients against finite differences of this step (0: not
      * differentiable where it stands), which suffer from the rounding of `out` */
     double tol_slope, step;
+    bool heavy; /* for measurements only */
 };
 
 extern const cgs_case cgs_cases[];

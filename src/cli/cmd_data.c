@@ -1,0 +1,300 @@
+/* cmd_data.c - cgs data info, preview, check: looking at a dataset before using it. */
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "data/check.h"
+#include "data/dataset.h"
+#include "data/stats.h"
+#include "io/gif.h"
+
+typedef struct request {
+    const char *file, *out;
+    bool json, quiet;
+    int episodes, frames, fps;
+} request;
+
+/* ---- info -------------------------------------------------------------------------------- */
+
+typedef struct lengths {
+    int shortest, longest;
+    double mean;
+} lengths;
+
+static lengths episode_lengths(const cgs_source *s) {
+    lengths l = {INT_MAX, 0, 0};
+    for (int e = 0; e < s->episodes; e++) {
+        if (s->ep_len[e] < l.shortest) l.shortest = s->ep_len[e];
+        if (s->ep_len[e] > l.longest) l.longest = s->ep_len[e];
+        l.mean += s->ep_len[e];
+    }
+    l.mean /= s->episodes;
+    return l;
+}
+
+static void print_info(cgs_dataset *d, const cgs_stats *stats) {
+    const cgs_source *s = cgs_dataset_source(d);
+    lengths l = episode_lengths(s);
+    printf("%s\n\n", s->path);
+    printf("episodes   %d of %d to %d rows (mean %.1f)\n", s->episodes, l.shortest, l.longest,
+           l.mean);
+    printf("rows       %" PRId64 "\n", s->rows);
+    if (s->pixels >= 0) printf("frames     %dx%d\n", s->width, s->height);
+    printf("\ncolumn                           type  row            stored as\n");
+    for (int i = 0; i < s->column_count; i++) {
+        const cgs_column *c = &s->columns[i];
+        char shape[64] = "";
+        for (int k = 0; k < c->rank && k < CGS_COLUMN_RANK; k++) {
+            size_t used = strlen(shape);
+            snprintf(shape + used, sizeof shape - used, "%s%" PRId64, k ? "x" : "", c->shape[k]);
+        }
+        printf("%-32s %-5s %-14s %s%s\n", c->name, cgs_column_type_name(c->dtype),
+               c->rank ? shape : "1", cgs_dataset_layout(d, i),
+               c->dtype != CGS_COL_OTHER && !c->readable ? " (cannot be read)" : "");
+    }
+    int n;
+    const cgs_attribute *a = cgs_dataset_attributes(d, &n);
+    if (n) printf("\nattribute                        value\n");
+    for (int i = 0; i < n; i++) printf("%-32s %s\n", a[i].name, a[i].value);
+    if (!stats) return;
+    printf("\naction     mean          std (n-1)     std (n)       least         greatest\n");
+    for (int j = 0; j < stats->dims; j++)
+        printf("%-10d %-13.6g %-13.6g %-13.6g %-13.6g %-13.6g%s\n", j, stats->mean[j],
+               stats->std_unbiased[j], stats->std_population[j], stats->low[j], stats->high[j],
+               stats->constant[j] ? " constant: std taken as 1" : "");
+    printf("over %" PRId64 " rows; %" PRId64 " with NaN left out\n", stats->rows, stats->skipped);
+}
+
+static cgs_status print_json(cJSON *root) {
+    char *text = root ? cJSON_PrintUnformatted(root) : NULL;
+    cJSON_Delete(root);
+    if (!text) return cgs_fail(CGS_ENOMEM, "no memory for the answer");
+    puts(text);
+    cJSON_free(text);
+    return CGS_OK;
+}
+
+static cgs_status print_info_json(cgs_dataset *d, const cgs_stats *stats) {
+    const cgs_source *s = cgs_dataset_source(d);
+    lengths l = episode_lengths(s);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "file", s->path);
+    cJSON_AddNumberToObject(root, "episodes", s->episodes);
+    cJSON_AddNumberToObject(root, "rows", (double)s->rows);
+    cJSON_AddNumberToObject(root, "shortest", l.shortest);
+    cJSON_AddNumberToObject(root, "longest", l.longest);
+    cJSON_AddNumberToObject(root, "height", s->height);
+    cJSON_AddNumberToObject(root, "width", s->width);
+    cJSON_AddNumberToObject(root, "action_dim", s->action_dim);
+    cJSON *columns = cJSON_AddArrayToObject(root, "columns");
+    for (int i = 0; i < s->column_count; i++) {
+        const cgs_column *c = &s->columns[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", c->name);
+        cJSON_AddStringToObject(o, "dtype", cgs_column_type_name(c->dtype));
+        cJSON *shape = cJSON_AddArrayToObject(o, "shape");
+        for (int k = 0; k < c->rank && k < CGS_COLUMN_RANK; k++)
+            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)c->shape[k]));
+        cJSON_AddStringToObject(o, "layout", cgs_dataset_layout(d, i));
+        cJSON_AddBoolToObject(o, "readable", c->readable);
+        cJSON_AddItemToArray(columns, o);
+    }
+    int n;
+    const cgs_attribute *a = cgs_dataset_attributes(d, &n);
+    cJSON *attributes = cJSON_AddObjectToObject(root, "attributes");
+    for (int i = 0; i < n; i++) {
+        /* as text: a seed may need more than the 53 bits of a JSON number */
+        if (a[i].number)
+            cJSON_AddRawToObject(attributes, a[i].name, a[i].value);
+        else
+            cJSON_AddStringToObject(attributes, a[i].name, a[i].value);
+    }
+    if (stats) {
+        cJSON *o = cJSON_AddObjectToObject(root, "action");
+        cJSON_AddNumberToObject(o, "rows", (double)stats->rows);
+        cJSON_AddNumberToObject(o, "skipped", (double)stats->skipped);
+        cJSON_AddItemToObject(o, "mean", cJSON_CreateDoubleArray(stats->mean, stats->dims));
+        cJSON_AddItemToObject(o, "std_unbiased",
+                              cJSON_CreateDoubleArray(stats->std_unbiased, stats->dims));
+        cJSON_AddItemToObject(o, "std_population",
+                              cJSON_CreateDoubleArray(stats->std_population, stats->dims));
+        cJSON_AddItemToObject(o, "low", cJSON_CreateDoubleArray(stats->low, stats->dims));
+        cJSON_AddItemToObject(o, "high", cJSON_CreateDoubleArray(stats->high, stats->dims));
+    }
+    return print_json(root);
+}
+
+static cgs_status info(cgs_dataset *d, const request *r) {
+    cgs_stats stats;
+    bool known = cgs_dataset_source(d)->action >= 0;
+    if (known) CGS_TRY(cgs_stats_compute(&stats, cgs_dataset_source(d), "action"));
+    if (r->json) return print_info_json(d, known ? &stats : NULL);
+    print_info(d, known ? &stats : NULL);
+    return CGS_OK;
+}
+
+/* ---- check ------------------------------------------------------------------------------- */
+
+static bool show_check(void *user, int64_t done, int64_t total) {
+    cgs_progress *p = user;
+    p->total = (double)total;
+    cgs_progress_update(p, (double)done, NULL);
+    return !cgs_interrupted();
+}
+
+static cgs_status check(cgs_dataset *d, const request *r) {
+    const cgs_source *s = cgs_dataset_source(d);
+    cgs_check c;
+    cgs_progress bar;
+    cgs_progress_begin(&bar, "check", (double)s->rows, r->quiet);
+    cgs_catch_interrupt();
+    cgs_status rc = cgs_dataset_check(d, &c, show_check, &bar);
+    cgs_progress_end(&bar);
+    if (rc == CGS_ESTOPPED) return cgs_fail(CGS_EIO, "stopped before the end");
+    CGS_TRY(rc);
+    if (r->json) {
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "file", s->path);
+        cJSON_AddBoolToObject(root, "ok", true);
+        cJSON_AddNumberToObject(root, "episodes", s->episodes);
+        cJSON_AddNumberToObject(root, "frames", (double)c.frames);
+        cJSON_AddNumberToObject(root, "numbers", (double)c.numbers);
+        if (!isnan(c.explained_now)) {
+            cJSON_AddStringToObject(root, "aligned_with", c.column);
+            cJSON_AddNumberToObject(root, "explained_now", c.explained_now);
+            cJSON_AddNumberToObject(root, "explained_late", c.explained_late);
+        }
+        return print_json(root);
+    }
+    if (r->quiet) return CGS_OK;
+    printf("%s: %d episodes, %" PRId64 " frames and %" PRId64 " numbers read, no problem found\n",
+           s->path, s->episodes, c.frames, c.numbers);
+    if (!isnan(c.explained_now))
+        printf("the action of a row explains %.0f%% of the change of \"%s\" to the next row, that "
+               "of the next row %.0f%%\n",
+               100 * c.explained_now, c.column, 100 * c.explained_late);
+    return CGS_OK;
+}
+
+/* ---- preview ----------------------------------------------------------------------------- */
+
+enum { GAP = 4 /* pixels between episodes */, MOST_EPISODES = 16 };
+
+typedef struct strip {
+    const cgs_source *s;
+    int n;                      /* episodes side by side */
+    int episode[MOST_EPISODES]; /* (n) */
+    int width;
+    uint8_t *rgb;   /* (height, width, 3) the picture of one moment */
+    uint8_t *frame; /* (height, source width, 3) */
+} strip;
+
+/* an episode that has ended keeps its last frame */
+static cgs_status draw(strip *p, int t) {
+    const cgs_source *s = p->s;
+    for (int i = 0; i < p->n; i++) {
+        int e = p->episode[i];
+        if (t >= s->ep_len[e]) continue;
+        CGS_TRY(s->read_pixels(s->self, s->ep_offset[e] + t, 1, 1, p->frame));
+        const size_t line = (size_t)s->width * 3;
+        for (int y = 0; y < s->height; y++)
+            memcpy(p->rgb +
+                       ((size_t)y * (size_t)p->width + (size_t)i * (size_t)(s->width + GAP)) * 3,
+                   p->frame + (size_t)y * line, line);
+    }
+    return CGS_OK;
+}
+
+static cgs_status preview(cgs_dataset *d, const request *r) {
+    const cgs_source *s = cgs_dataset_source(d);
+    if (!r->out) return cgs_fail(CGS_EARG, "preview needs --out FILE.gif");
+    if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: it has no column \"pixels\"", s->path);
+    if (r->episodes < 1 || r->episodes > MOST_EPISODES)
+        return cgs_fail(CGS_EARG, "--episodes %d is not in 1..%d", r->episodes, MOST_EPISODES);
+    if (r->frames < 1) return cgs_fail(CGS_EARG, "--frames %d is not positive", r->frames);
+    if (r->fps < 0 || r->fps > 50) return cgs_fail(CGS_EARG, "--fps %d is not in 0..50", r->fps);
+
+    strip p = {.s = s, .n = r->episodes < s->episodes ? r->episodes : s->episodes};
+    int longest = 0;
+    for (int i = 0; i < p.n; i++) { /* spread over the dataset */
+        p.episode[i] = (int)((int64_t)i * s->episodes / p.n);
+        if (s->ep_len[p.episode[i]] > longest) longest = s->ep_len[p.episode[i]];
+    }
+    if (longest > r->frames) longest = r->frames;
+    p.width = p.n * s->width + (p.n - 1) * GAP;
+    const size_t bytes = (size_t)p.width * (size_t)s->height * 3;
+    p.rgb = malloc(bytes);
+    p.frame = malloc((size_t)s->width * (size_t)s->height * 3);
+    const char *rate = cgs_dataset_attribute(d, "frame_rate");
+    double fps = r->fps ? r->fps : rate ? atof(rate) : 10;
+    if (!(fps >= 1 && fps <= 50)) fps = fps > 50 ? 50 : 10;
+    cgs_gif *g = NULL;
+    cgs_status rc = CGS_OK;
+    if (!p.rgb || !p.frame) rc = cgs_fail(CGS_ENOMEM, "no memory for a picture");
+    if (rc == CGS_OK) memset(p.rgb, 128, bytes);
+    if (rc == CGS_OK) rc = cgs_gif_open(&g, r->out, p.width, s->height);
+    for (int t = 0; t < longest && rc == CGS_OK; t++) {
+        rc = draw(&p, t);
+        /* the end stays a while before it begins again */
+        int delay = (int)(100 / fps + 0.5);
+        if (rc == CGS_OK) rc = cgs_gif_add(g, p.rgb, t + 1 == longest ? delay + 70 : delay);
+    }
+    if (rc == CGS_OK)
+        rc = cgs_gif_close(g);
+    else
+        cgs_gif_abandon(g);
+    if (rc == CGS_OK && !r->quiet)
+        fprintf(stderr, "%s: %d episodes, %d frames\n", r->out, p.n, longest);
+    free(p.rgb);
+    free(p.frame);
+    return rc;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    static const struct {
+        const char *name;
+        cgs_status (*run)(cgs_dataset *, const request *);
+    } actions[] = {{"info", info}, {"preview", preview}, {"check", check}};
+    request r = {.episodes = 4, .frames = 300};
+    const cgs_opt opts[] = {
+        {"out", "FILE.gif", "preview: the picture to write", OPT_STR, &r.out, false},
+        {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
+        {"frames", "N", "preview: at most so many frames (300)", OPT_INT, &r.frames, false},
+        {"fps", "N", "preview: frames a second (the dataset's rate, or 10)", OPT_INT, &r.fps,
+         false},
+        {"json", NULL, "one JSON object on standard output", OPT_FLAG, &r.json, false},
+        {"quiet", NULL, "no progress, no words on success", OPT_FLAG, &r.quiet, false}};
+    cgs_words words;
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    int which = -1;
+    if (rc == CGS_OK && words.count != 2)
+        rc = cgs_fail(CGS_EARG, "needs info, preview or check, and a dataset file");
+    for (int i = 0; rc == CGS_OK && i < CGS_COUNT(actions); i++)
+        if (!strcmp(words.word[0], actions[i].name)) which = i;
+    if (rc == CGS_OK && which < 0)
+        rc = cgs_fail(CGS_EARG, "no action is called \"%.80s\"; info, preview and check are",
+                      words.word[0]);
+    if (rc == CGS_OK) {
+        cgs_dataset *d;
+        rc = cgs_dataset_open(&d, words.word[1]);
+        if (rc == CGS_OK) {
+            rc = actions[which].run(d, &r);
+            cgs_dataset_close(d);
+        }
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_data = {
+    "data", "info|preview|check FILE.h5 [options]", "what a dataset holds, a look at it, its check",
+    "  cgs data info pusht.h5                       columns, attributes, action statistics\n"
+    "  cgs data check pusht.h5                      reads all of it; exit 1 at the first problem\n"
+    "  cgs data preview pusht.h5 --out pusht.gif    a few episodes side by side",
+    run};

@@ -1,0 +1,120 @@
+/* cmd_import.c - cgs import: a weight file of any accepted spelling becomes a model directory. */
+#include <string.h>
+
+#include "cli/plain.h"
+#include "cli/verbs.h"
+#include "env/env.h"
+#include "model/store.h"
+
+typedef struct request {
+    const char *file, *out, *config, *env, *mean, *std;
+} request;
+
+/* What the user says about the actions: their number, and their statistics. */
+static cgs_status read_actions(const request *q, cgs_model_card *said, int *action_dim) {
+    int means = 0, stds = 0;
+    *said = (cgs_model_card){0};
+    *action_dim = 0;
+    if (!q->mean != !q->std)
+        return cgs_fail(CGS_EARG, "--action-mean and --action-std are given together");
+    if (q->mean) {
+        CGS_TRY(cgs_parse_numbers(q->mean, "--action-mean", CGS_CARD_ACTIONS, said->action_mean,
+                                  &means));
+        CGS_TRY(
+            cgs_parse_numbers(q->std, "--action-std", CGS_CARD_ACTIONS, said->action_std, &stds));
+        if (means != stds || means > CGS_CARD_ACTIONS)
+            return cgs_fail(CGS_EARG, "--action-mean has %d numbers and --action-std %d, of %d",
+                            means, stds, CGS_CARD_ACTIONS);
+        for (int i = 0; i < stds; i++)
+            if (said->action_std[i] <= 0)
+                return cgs_fail(CGS_EARG, "--action-std: number %d is %g, not positive", i + 1,
+                                said->action_std[i]);
+        *action_dim = means;
+    }
+    if (!q->env) return CGS_OK;
+    if (strlen(q->env) >= sizeof said->env)
+        return cgs_fail(CGS_EARG, "--env: \"%.40s...\" is too long", q->env);
+    const cgs_env_class *cls;
+    CGS_TRY(cgs_env_find(q->env, &cls));
+    strcpy(said->env, q->env);
+    if (*action_dim && *action_dim != cls->action_dim)
+        return cgs_fail(CGS_EARG, "--action-mean: %d numbers, an action of %s has %d", *action_dim,
+                        q->env, cls->action_dim);
+    *action_dim = cls->action_dim;
+    return CGS_OK;
+}
+
+static void report(const request *q, const cgs_lewm *m, const cgs_import *how,
+                   const cgs_model_card *card, bool json) {
+    size_t learnable = cgs_params_learnable(&m->params);
+    int tensors = m->params.count + 2; /* and batch norm's two counters */
+    if (json) {
+        printf("{\"tensors\":%d,\"parameters\":%zu,\"ignored\":%d,\"history\":%d,"
+               "\"action_block\":%d,\"action_dim\":%d,\"guessed\":\"%s\",\"statistics\":%s}\n",
+               tensors, learnable, how->ignored, m->config.history, cgs_lewm_block(&m->config),
+               m->config.action_dim, how->guessed,
+               cgs_card_has_statistics(card) ? "true" : "false");
+        return;
+    }
+    printf("%s: %d tensors, %zu parameters, history %d, actions of %d x %d numbers\n", q->out,
+           tensors, learnable, m->config.history, m->config.frameskip, m->config.action_dim);
+    if (how->ignored) printf("    ignored %d tensors of training\n", how->ignored);
+    if (how->guessed[0]) printf("    guessed, for want of --config: %s\n", how->guessed);
+    if (!cgs_card_has_statistics(card))
+        printf("    action statistics are not known: planning will need the data\n");
+}
+
+static cgs_status import_file(const request *q, bool json) {
+    cgs_import how = {.config = q->config};
+    cgs_model_card said, card;
+    cgs_device d;
+    cgs_lewm *m = NULL;
+    CGS_TRY(read_actions(q, &said, &how.action_dim));
+    CGS_TRY(cgs_device_open(&d, "cpu", 1));
+    cgs_status rc = cgs_model_import(&m, &card, &how, q->file, &d, false);
+    if (rc == CGS_OK) {
+        if (q->env) memcpy(card.env, said.env, sizeof card.env);
+        if (q->mean) {
+            memcpy(card.action_mean, said.action_mean, sizeof card.action_mean);
+            memcpy(card.action_std, said.action_std, sizeof card.action_std);
+        }
+        rc = cgs_model_save(q->out, m, &card);
+    }
+    if (rc == CGS_OK) report(q, m, &how, &card, json);
+    cgs_lewm_destroy(m);
+    cgs_device_close(&d);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    request q = {0};
+    bool json = false;
+    cgs_words words;
+    const cgs_opt opts[] = {
+        {"out", "DIR", "model directory to write", OPT_STR, &q.out, true},
+        {"config", "FILE", "the config.json that belongs to the weights", OPT_STR, &q.config,
+         false},
+        {"env", "ID", "environment of the training data, see cgs envs", OPT_STR, &q.env, false},
+        {"action-mean", "V,V,...", "means of the training data's actions", OPT_STR, &q.mean, false},
+        {"action-std", "V,V,...", "their deviations (divisor: rows)", OPT_STR, &q.std, false},
+        {"json", NULL, "print one JSON object", OPT_FLAG, &json, false},
+    };
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && words.count != 1)
+        rc = cgs_fail(CGS_EARG, "needs one weight file, got %d", words.count);
+    if (rc == CGS_OK) {
+        q.file = words.word[0];
+        rc = import_file(&q, json);
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_import = {
+    "import",
+    "FILE --out DIR [--config config.json] [--env ID] [--action-mean V,.. --action-std V,..]",
+    "makes a model directory of published weights",
+    "FILE is safetensors or a torch zip file (.pt, .ckpt), with tensor names of Transformers 4.x\n"
+    "or 5.x, and \"model.\" before them or not.  Nothing in it is executed.  Sizes come from "
+    "shapes\n"
+    "and from the config.json; heads and frameskip are in no shape and are guessed without one.",
+    run};

@@ -1,0 +1,17 @@
+/* config_json.h - config.json: sizes in upstream's nested form, and the model card. */
+#ifndef CGS_MODEL_CONFIG_JSON_H
+#define CGS_MODEL_CONFIG_JSON_H
+
+#include "model/sizes.h"
+#include "model/store.h"
+
+/* The text of a config.json; the caller frees it. */
+cgs_status cgs_config_json_write(char **text, const cgs_lewm_config *c, const cgs_model_card *card);
+
+/* Claims the sizes that a text names, in upstream's form or ours, and fills the card with
+ * what it says; one without a card leaves it alone.  what: the file, for messages.  The
+ * number of action statistics is checked by cgs_card_check once the sizes are settled. */
+cgs_status cgs_config_json_read(cgs_sizes *s, cgs_model_card *card, const char *text, size_t bytes,
+                                const char *what);
+
+#endif /* CGS_MODEL_CONFIG_JSON_H */
