@@ -233,7 +233,7 @@ static void save_lightning(const char *from, const char *to) {
     put_str(&p, "(");
     for (size_t i = 0; i < v->count; i++) {
         const cgs_save *t = &v->list[i];
-        char name[200], key[16];
+        char name[200], key[24];
         int64_t step = 1;
         snprintf(name, sizeof name, "model.%s", v->name[i]);
         snprintf(key, sizeof key, "%zu", i);
@@ -251,7 +251,7 @@ static void save_lightning(const char *from, const char *to) {
     put_str(&p, "uu.");
     zip_add(&z, "archive/data.pkl", p.data, p.n);
     for (size_t i = 0; i < v->count; i++) {
-        char member[32];
+        char member[40];
         size_t n = v->list[i].type == CGS_W_I64 ? 8 : 4;
         for (int k = 0; k < v->list[i].rank; k++) n *= (size_t)v->list[i].dim[k];
         snprintf(member, sizeof member, "archive/data/%zu", i);
