@@ -110,8 +110,8 @@ $(B)/commit: always
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
-# test_plan counts what the library allocates
-$(B)/tests/test_plan: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+# these count what the library allocates
+$(B)/tests/test_plan $(B)/tests/test_api: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 .SECONDARY:
 tests: $(TEST_BIN)
