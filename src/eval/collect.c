@@ -11,7 +11,7 @@
 #include "data/writer.h"
 #include "env/policy.h"
 
-enum { FIXED = 4, MAX_COLUMNS = FIXED + 8 }; /* pixels, action, state, terminated */
+enum { FIXED = 4, MAX_COLUMNS = FIXED + 20 }; /* pixels, action, state, terminated */
 
 /* one thread's environment, policy and episode */
 typedef struct worker {
