@@ -22,6 +22,11 @@ static const float BEAM = 100.0f; /* how far away a parallel lamp is put */
 static inline float larger(float a, float b) { return a > b ? a : b; }
 static inline float lesser(float a, float b) { return a < b ? a : b; }
 static inline float square(float a) { return a * a; }
+/* the largest whole number not above a, for |a| below two thousand million */
+static inline float below(float a) {
+    float whole = (float)(int32_t)a;
+    return whole > a ? whole - 1 : whole;
+}
 static inline float away_from_zero(float a) { return fabsf(a) < TINY ? TINY : a; }
 
 /* ---- who is seen ---------------------------------------------------------------- */
@@ -81,18 +86,22 @@ static void see_cylinder(samples *s, const cgs_local_eye *e, const float *size, 
     RAY(e)
     const float r2 = size[0] * size[0], h = size[2];
     const float lid = oz > 0 ? h : -h;
-    const bool outside = fabsf(oz) > h;
+    const float seen = fabsf(oz) > h ? r2 : -1; /* from beside it no lid is seen */
     LANES
     for (int i = 0; i < SAMPLES; i++) {
         DIRECTION(i)
         float a = larger(dx * dx + dy * dy, TINY);
         float near = -(ox * dx + oy * dy) / a;
         float k = r2 - square(ox + near * dx) - square(oy + near * dy);
-        float side = near - sqrtf(larger(k, 0) / a);
-        bool on_side = k >= 0 && side > 0 && fabsf(oz + side * dz) <= h;
+        float side = near - sqrtf(larger(k, 0) / a), z = fabsf(oz + side * dz);
         float top = (lid - oz) / away_from_zero(dz);
-        bool on_top = outside && top > 0 && square(ox + top * dx) + square(oy + top * dy) <= r2;
-        float t = lesser(on_side ? side : FAR, on_top ? top : FAR);
+        float rim = square(ox + top * dx) + square(oy + top * dy);
+        side = k >= 0 ? side : FAR;
+        side = z <= h ? side : FAR;
+        side = side > 0 ? side : FAR;
+        top = rim <= seen ? top : FAR;
+        top = top > 0 ? top : FAR;
+        float t = lesser(side, top);
         KEEP_NEAREST(i, t, t < FAR)
     }
 }
@@ -151,8 +160,8 @@ static void see(samples *s, const cgs_frame *f, int32_t id) {
 
 /* Samples that see one shape, with everything that shading them needs. */
 typedef struct batch {
-    int n, padded; /* the loops run over whole vectors: padded lanes repeat the last sample */
-    int16_t at[SAMPLES];
+    int n, padded;     /* the loops run over whole vectors: padded lanes repeat the first sample */
+    const int16_t *at; /* (n) which samples they are */
     float u[SAMPLES], v[SAMPLES], t[SAMPLES];
     float p[3][SAMPLES];   /* points, in the world           */
     float nrm[3][SAMPLES]; /* normals                        */
@@ -210,8 +219,8 @@ static void block_cylinder(batch *b, const cgs_shape *shape) {
         float k = r2 - square(ox + near * dx) - square(oy + near * dy);
         float w = sqrtf(larger(k, 0) / a);
         float kz = 1 / away_from_zero(dz), middle = -oz * kz, wide = fabsf(h * kz);
-        float enter = k >= 0 ? larger(near - w, middle - wide) : FAR;
-        float leave = lesser(near + w, middle + wide);
+        float enter = larger(near - w, middle - wide), leave = lesser(near + w, middle + wide);
+        enter = k >= 0 ? enter : FAR;
         SHADE_IF(i, enter, leave)
     }
 }
@@ -319,20 +328,17 @@ static void find_shadow(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int 
 
 /* ---- which colour --------------------------------------------------------------- */
 
-static void gather(batch *b, const samples *s, int32_t id) {
-    int n = 0;
-    for (int i = 0; i < SAMPLES; i++) {
-        b->at[n] = (int16_t)i;
-        n += s->id[i] == id;
-    }
+/* takes n samples, those numbered at[0], at[1], ... */
+static void gather(batch *b, const samples *s, const int16_t *at, int n) {
     b->n = n;
     b->padded = (n + 15) / 16 * 16;
-    for (int k = 0; k < b->padded; k++) {
-        int i = b->at[k < n ? k : n - 1];
-        b->u[k] = s->u[i];
-        b->v[k] = s->v[i];
-        b->t[k] = s->t[i];
+    b->at = at;
+    for (int k = 0; k < n; k++) {
+        b->u[k] = s->u[at[k]];
+        b->v[k] = s->v[at[k]];
+        b->t[k] = s->t[at[k]];
     }
+    for (int k = n; k < b->padded; k++) b->u[k] = b->u[0], b->v[k] = b->v[0], b->t[k] = b->t[0];
 }
 
 /* points, normals and directions to the eye */
@@ -397,15 +403,17 @@ static void locate(batch *b, const cgs_frame *f, int id) {
         for (int c = 0; c < 3; c++)
             b->nrm[c][k] = g->axis[0][c] * x + g->axis[1][c] * y + g->axis[2][c] * z;
     }
-    float low[3], high[3], r2 = 0;
+    float r2 = 0;
     for (int c = 0; c < 3; c++) {
-        low[c] = FAR, high[c] = -FAR;
-        for (int k = 0; k < b->padded; k++) {
-            low[c] = lesser(low[c], b->p[c][k]);
-            high[c] = larger(high[c], b->p[c][k]);
+        const float *p = b->p[c];
+        float low = FAR, high = -FAR;
+        _Pragma("omp simd reduction(min : low) reduction(max : high)") for (int k = 0;
+                                                                            k < b->padded; k++) {
+            low = lesser(low, p[k]);
+            high = larger(high, p[k]);
         }
-        b->ball[c] = 0.5f * (low[c] + high[c]);
-        r2 += square(0.5f * (high[c] - low[c]));
+        b->ball[c] = 0.5f * (low + high);
+        r2 += square(0.5f * (high - low));
     }
     b->ball[3] = sqrtf(r2) + 2 * LIFT;
 }
@@ -428,35 +436,37 @@ static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
     float facing[SAMPLES], gleam[SAMPLES], cone[SAMPLES], strength[SAMPLES];
     const float dx = lamp->dir[0], dy = lamp->dir[1], dz = lamp->dir[2];
     const float a0 = lamp->attenuation[0], a1 = lamp->attenuation[1], a2 = lamp->attenuation[2];
-    const float far = lamp->parallel ? 0 : 1;
+    const float far = lamp->parallel ? 0 : 1, reach = lamp->parallel ? BEAM : 1;
+    const float cutoff = lamp->parallel ? -1 : lamp->cutoff;
     const int n = b->padded;
-    bool any = false;
+    float most = 0;
     LANES
     for (int k = 0; k < n; k++) {
         float wx = far * (lamp->pos[0] - b->p[0][k]) - (1 - far) * dx;
         float wy = far * (lamp->pos[1] - b->p[1][k]) - (1 - far) * dy;
         float wz = far * (lamp->pos[2] - b->p[2][k]) - (1 - far) * dz;
         float d = sqrtf(larger(wx * wx + wy * wy + wz * wz, 1e-30f)), scale = 1 / d;
-        float reach = far > 0 ? 1 : BEAM;
         b->way[0][k] = reach * wx, b->way[1][k] = reach * wy, b->way[2][k] = reach * wz;
         wx *= scale, wy *= scale, wz *= scale;
         float hx = wx + b->eye[0][k], hy = wy + b->eye[1][k], hz = wz + b->eye[2][k];
         float h = 1 / sqrtf(larger(hx * hx + hy * hy + hz * hz, 1e-30f));
         float nx = b->nrm[0][k], ny = b->nrm[1][k], nz = b->nrm[2][k];
         facing[k] = larger(nx * wx + ny * wy + nz * wz, 0);
-        gleam[k] = facing[k] > 0 ? larger((nx * hx + ny * hy + nz * hz) * h, 0) : 0;
+        float shine_on = larger((nx * hx + ny * hy + nz * hz) * h, 0);
+        gleam[k] = facing[k] > 0 ? shine_on : 0;
         cone[k] = larger(-(wx * dx + wy * dy + wz * dz), 0);
-        float fade = far > 0 ? 1 / (a0 + a1 * d + a2 * d * d) : 1;
-        strength[k] = far > 0 && cone[k] < lamp->cutoff ? 0 : fade;
+        float fade = 1 / (far * (a0 + a1 * d + a2 * d * d) + (1 - far));
+        strength[k] = cone[k] < cutoff ? 0 : fade;
     }
-    for (int k = 0; k < n; k++) any |= facing[k] > 0;
+    _Pragma("omp simd reduction(max : most)") for (int k = 0; k < n; k++) most =
+        larger(most, facing[k]);
     power(gleam, g->gloss, n);
     if (!lamp->parallel && lamp->cutoff > -1 && lamp->exponent > 0) {
         power(cone, lamp->exponent, n);
         for (int k = 0; k < n; k++) strength[k] *= cone[k];
     }
     for (int k = 0; k < n; k++) b->lit[k] = 1;
-    if (lamp->shadow && any) find_shadow(b, f, lamp, id);
+    if (lamp->shadow && most > 0) find_shadow(b, f, lamp, id);
     for (int c = 0; c < 3; c++) {
         float ambient = lamp->ambient[c] * g->rgb[c], diffuse = lamp->diffuse[c] * g->rgb[c];
         float specular = lamp->specular[c] * g->specular;
@@ -480,18 +490,23 @@ static void dress(batch *b, const cgs_frame *f, int id) {
     const cgs_shape *g = &f->scene->shape[id];
     const cgs_local_eye *e = &f->eye[id];
     const cgs_texture *t = &g->texture;
-    for (int k = 0; k < b->n; k++) {
+    const float wide = (float)t->width, high = (float)t->height;
+    const float sx = g->texture_scale[0], sy = g->texture_scale[1];
+    const int last_i = t->width - 1, last_j = t->height - 1;
+    int32_t texel[SAMPLES];
+    LANES
+    for (int k = 0; k < b->padded; k++) {
         float u = b->u[k], v = b->v[k], d = b->t[k];
         float x = e->origin[0] + d * (e->ahead[0] + u * e->right[0] + v * e->up[0]);
         float y = e->origin[1] + d * (e->ahead[1] + u * e->right[1] + v * e->up[1]);
-        float s = x * g->texture_scale[0] - 0.5f, r = -y * g->texture_scale[1] - 0.5f;
-        int i = (int)((s - floorf(s)) * (float)t->width);
-        int j = (int)((r - floorf(r)) * (float)t->height);
-        i = i < t->width ? i : t->width - 1;
-        j = j < t->height ? j : t->height - 1;
-        const uint8_t *texel = t->rgb + ((size_t)j * (size_t)t->width + (size_t)i) * 3;
-        for (int c = 0; c < 3; c++) b->rgb[c][k] *= (float)texel[c] * (1.0f / 255);
+        float s = x * sx - 0.5f, r = -y * sy - 0.5f;
+        int i = (int)((s - below(s)) * wide), j = (int)((r - below(r)) * high);
+        i = i < last_i ? i : last_i;
+        j = j < last_j ? j : last_j;
+        texel[k] = (j * t->width + i) * 3;
     }
+    for (int c = 0; c < 3; c++)
+        for (int k = 0; k < b->n; k++) b->rgb[c][k] *= (float)t->rgb[texel[k] + c] * (1.0f / 255);
 }
 
 static void colour(batch *b, const cgs_frame *f, int id) {
@@ -561,11 +576,25 @@ void JOIN(cgs_tile, CGS_ISA)(const cgs_frame *f, int x, int y, const int16_t *li
     }
     for (int k = 0; k < count; k++) see(&s, f, list[k]);
 
+    /* samples in the order of what they see: entry 0 of first is the sky's */
+    int16_t order[SAMPLES], first[MAX_SHAPES + 2] = {0};
+    int32_t other = 0;
+    for (int i = 0; i < SAMPLES; i++) other |= s.id[i] ^ s.id[0];
+    if (other) {
+        for (int i = 0; i < SAMPLES; i++) first[s.id[i] + 2]++;
+        for (int k = 0; k <= f->shapes; k++) first[k + 1] = (int16_t)(first[k + 1] + first[k]);
+        for (int i = 0; i < SAMPLES; i++) order[first[s.id[i] + 1]++] = (int16_t)i;
+    } else {
+        for (int i = 0; i < SAMPLES; i++) order[i] = (int16_t)i;
+        for (int k = s.id[0] + 1; k <= f->shapes; k++) first[k] = SAMPLES;
+    }
+
     float low[3] = {FAR, FAR, FAR}, high[3] = {-FAR, -FAR, -FAR};
     for (int k = -1; k < count; k++) {
-        int id = k < 0 ? -1 : list[k];
-        gather(&b, &s, id);
-        if (b.n == 0) continue;
+        /* filling moved each entry to its end, which is the next one's beginning */
+        int id = k < 0 ? -1 : list[k], from = id < 0 ? 0 : first[id], n = first[id + 1] - from;
+        if (n == 0) continue;
+        gather(&b, &s, order + from, n);
         if (id < 0) {
             sky(&b, f);
         } else {
