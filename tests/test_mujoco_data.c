@@ -151,8 +151,7 @@ static void identify(const data *d, bool from_action, bool from_state, double *r
     for (int e = 0, i = 0; e < d->episodes; e++)
         for (int t = 0; t < STEPS; t += BLOCK, i++) {
             double now[CGS_ENV_MAX_DIM], then[CGS_ENV_MAX_DIM], *row = x + (size_t)i * (size_t)k;
-            if (from_action)
-                memcpy(row, action_at(d, e, t), (size_t)(BLOCK * d->A) * sizeof *row);
+            if (from_action) memcpy(row, action_at(d, e, t), (size_t)(BLOCK * d->A) * sizeof *row);
             if (from_state) memcpy(row + k - d->S, state_at(d, e, t), (size_t)d->S * sizeof *row);
             d->cls->probe_state(state_at(d, e, t), now);
             d->cls->probe_state(state_at(d, e, t + BLOCK), then);
@@ -310,12 +309,10 @@ static void test_cube(void **unused) {
     (void)unused;
     data d;
     oracle("plan", wanted(100), &d);
-    const expected want[] = {{"joint position", 0.946, 0.960, 0.03},
-                             {"end-effector position", 0.992, 0.993, 0.03},
-                             {"end-effector yaw", 0.991, 0.992, 0.03},
-                             {"gripper opening", 0.250, 0.853, 0.03},
-                             {"block position", 0.492, 0.876, 0.03},
-                             {"block yaw", 0.294, 0.569, 0}};
+    const expected want[] = {
+        {"joint position", 0.946, 0.960, 0.03},   {"end-effector position", 0.992, 0.993, 0.03},
+        {"end-effector yaw", 0.991, 0.992, 0.03}, {"gripper opening", 0.250, 0.853, 0.03},
+        {"block position", 0.492, 0.876, 0.03},   {"block yaw", 0.294, 0.569, 0}};
     check_identification(&d, want, 6);
     double zero, mean, pairs = solved_pairs(&d), sum[5] = {0}, square[5] = {0};
     without_planning(&d, &zero, &mean);

@@ -2,8 +2,9 @@
  *
  * An action asks for a change of the measured pose of the hand, in the workspace; inverse
  * kinematics turns it into joint targets that motors track for 25 substeps.  Nothing
- * compensates gravity, so a zero action lets the hand sink.  The pose is measured from the
- * joint positions of the state, so the same state and action give the same motion. */
+ * compensates gravity, so a zero action lets the hand sink.  As upstream, the hand is
+ * measured where it was when the last substep began, 2 ms ago; after set_state it is where
+ * the state says. */
 #include "env/cube.h"
 
 #include <math.h>
@@ -34,7 +35,8 @@ typedef struct cube {
     const mjModel *model;
     mjData *data;
     cgs_mj_view view;
-    int pad; /* body of the right pad */
+    int pad;                 /* body of the right pad */
+    double before[CUBE_ARM]; /* arm joints when the last substep began */
 } cube;
 
 static cgs_mj_source source = {"cube", cgs_mjcf_cube, NULL};
@@ -72,6 +74,7 @@ static void settle(void *context) {
     cube *w = context;
     mj_forward(w->model, w->data);
     mj_rnePostConstraint(w->model, w->data);
+    memcpy(w->before, w->data->qpos, sizeof w->before);
 }
 
 static cgs_status restart(cgs_env *e) {
@@ -91,7 +94,10 @@ static cgs_status set_state(cgs_env *e, const double *s) {
 
 static void advance(void *context) {
     cube *w = context;
-    for (int k = 0; k < SUBSTEPS; k++) mj_step(w->model, w->data);
+    for (int k = 0; k < SUBSTEPS; k++) {
+        memcpy(w->before, w->data->qpos, sizeof w->before);
+        mj_step(w->model, w->data);
+    }
     mj_rnePostConstraint(w->model, w->data); /* the force on the pad */
 }
 
@@ -100,7 +106,7 @@ static bool step(cgs_env *e, const double *action) {
     cgs_cube_pose hand;
     double pos[3], joints[CUBE_ARM], a[5];
     for (int i = 0; i < 5; i++) a[i] = clip(action[i], -1, 1) * cgs_cube_scale[i];
-    cgs_cube_pinch(w->data->qpos, &hand);
+    cgs_cube_pinch(w->before, &hand);
     for (int i = 0; i < 3; i++) pos[i] = clip(hand.pos[i] + a[i], LOW[i], HIGH[i]);
     memcpy(joints, w->data->qpos, sizeof joints);
     cgs_cube_reach(joints, pos, cgs_wrap_half_turn(cgs_cube_yaw_of(hand.rot) + a[3]));
@@ -155,7 +161,7 @@ static double contact_of(const cube *w) {
 void cgs_cube_measure(const cgs_env *e, cgs_cube_view *out) {
     const double *s = e->state, *g = e->goal;
     cgs_cube_pose hand;
-    cgs_cube_pinch(s, &hand);
+    cgs_cube_pinch(((const cube *)e)->before, &hand);
     memcpy(out->hand, hand.pos, sizeof out->hand);
     out->hand_yaw = cgs_cube_yaw_of(hand.rot);
     out->opening = opening_of(s);

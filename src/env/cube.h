@@ -35,10 +35,10 @@ int cgs_cube_reach(double *joints, const double *pos, double yaw);
 double cgs_cube_yaw_of(const double *rot);       /* of a row-major rotation */
 double cgs_cube_yaw_of_quat(const double *quat); /* w first */
 
-/* ---- what is measured from a state ------------------------------------------------ */
+/* ---- what policies see ------------------------------------------------ */
 
 typedef struct cgs_cube_view {
-    double hand[3], hand_yaw; /* pinch */
+    double hand[3], hand_yaw; /* pinch, as the last substep began */
     double opening;           /* 0 open ... 1 closed */
     double contact;           /* force on the right pad, 0 ... 1 */
     double block[3], block_yaw;
