@@ -92,7 +92,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: all test tests asan tsan bench install dist clean deps found
+.PHONY: always all test tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -128,6 +128,10 @@ $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 
 # the commit is stored in results and datasets; only this object depends on it
 $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
+$(B)/src/core/build.o: $(B)/commit
+$(B)/commit: always
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
@@ -171,8 +175,16 @@ install: all
 	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/cgs.pc
 	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
 
-dist: all
-	scripts/dist.sh $(B)/cgs $(B)/cgs-$(VERSION)-$(shell uname -m)
+# Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
+HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
+            pkg-config --libs-only-L hdf5 2>/dev/null))))
+$(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(if $(HDF5_A),$(HDF5_A) -lsz) \
+	  $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
+
+dist: all $(B)/dist/cgs
+	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
 clean:
 	rm -rf $(B)

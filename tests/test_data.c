@@ -1,7 +1,7 @@
 /* test_data.c - recording and reading datasets, statistics, windows and splits.
  *
- * With the arguments "record PATH EPISODES" the program records a synthetic dataset
- * instead: the victim of the test that kills it. */
+ * With the arguments "record PATH" the program records a dataset instead: the victim of
+ * the test that kills it.  "dataset PATH EPISODES LENGTH SIZE" makes one for scripts. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -471,6 +471,8 @@ static int remove_folder(void **state) {
 int main(int argc, char **argv) {
     if (argc == 3 && !strcmp(argv[1], "record"))
         return synthetic_dataset(argv[2], KILL_EPISODES, KILL_LENGTH, KILL_SIZE, 5) != CGS_OK;
+    if (argc == 6 && !strcmp(argv[1], "dataset"))
+        return synthetic_dataset(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), 4) != CGS_OK;
     snprintf(folder, sizeof folder, "/tmp/cgs-data-XXXXXX");
     if (!mkdtemp(folder)) return 1;
     const struct CMUnitTest tests[] = {

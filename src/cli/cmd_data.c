@@ -167,7 +167,7 @@ static cgs_status check(cgs_dataset *d, const request *r) {
         if (!isnan(c.explained_now)) {
             cJSON_AddStringToObject(root, "aligned_with", c.column);
             cJSON_AddNumberToObject(root, "explained_now", c.explained_now);
-            cJSON_AddNumberToObject(root, "explained_before", c.explained_before);
+            cJSON_AddNumberToObject(root, "explained_late", c.explained_late);
         }
         return print_json(root);
     }
@@ -176,8 +176,8 @@ static cgs_status check(cgs_dataset *d, const request *r) {
            s->path, s->episodes, c.frames, c.numbers);
     if (!isnan(c.explained_now))
         printf("the action of a row explains %.0f%% of the change of \"%s\" to the next row, that "
-               "of the row before %.0f%%\n",
-               100 * c.explained_now, c.column, 100 * c.explained_before);
+               "of the next row %.0f%%\n",
+               100 * c.explained_now, c.column, 100 * c.explained_late);
     return CGS_OK;
 }
 

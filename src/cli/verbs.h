@@ -5,16 +5,20 @@
 #include "cli/options.h"
 
 #define CGS_VERBS(X) \
-    X(envs)          \
-    X(replay)        \
-    X(collect)       \
-    X(data)          \
-    X(train)         \
-    X(import)        \
-    X(export)        \
-    X(info)          \
-    X(encode)        \
-    X(rollout)
+    X(envs) \
+    X(replay) \
+    X(collect) \
+    X(data) \
+    X(train) \
+    X(prior) \
+    X(plan) \
+    X(eval) \
+    X(encode) \
+    X(rollout) \
+    X(import) \
+    X(export) \
+    X(bench) \
+    X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;
 CGS_VERBS(DECLARE)

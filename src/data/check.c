@@ -9,7 +9,7 @@
 enum { PIECE = 64, MAX_ACTION = 16, MOVES = 2 };
 
 /* Alignment is judged only where it is plain to see: actions that explain nearly all of
- * the previous displacement and much less of their own. */
+ * the displacement that led to their row and much less of the one that follows. */
 static const double clear = 0.9, unclear = 0.6;
 
 /* columns that may hold NaN or nothing of interest */
@@ -143,7 +143,7 @@ static cgs_status check_alignment(const cgs_source *s, cgs_check *out) {
     if (column < 0 || s->action < 0 || A < 1 || A > MAX_ACTION) return CGS_OK;
     memcpy(out->column, s->columns[column].name, sizeof out->column);
     const size_t width = s->columns[column].values;
-    fit now = {.n = A + 1}, before = {.n = A + 1};
+    fit now = {.n = A + 1}, late = {.n = A + 1};
     cgs_status rc = CGS_OK;
     for (int e = 0; e < s->episodes && rc == CGS_OK; e++) {
         const int L = s->ep_len[e];
@@ -152,13 +152,13 @@ static cgs_status check_alignment(const cgs_source *s, cgs_check *out) {
         if (!x || !a) rc = cgs_fail(CGS_ENOMEM, "%s: no memory for an episode", s->path);
         if (rc == CGS_OK) rc = s->read_rows(s->self, column, s->ep_offset[e], L, 1, x);
         if (rc == CGS_OK) rc = s->read_rows(s->self, s->action, s->ep_offset[e], L, 1, a);
-        for (int t = 1; t + 1 < L && rc == CGS_OK; t++) {
+        for (int t = 0; t + 2 < L && rc == CGS_OK; t++) {
             double move[MOVES];
             for (int k = 0; k < MOVES; k++)
                 move[k] = (double)x[(size_t)(t + 1) * width + (size_t)k] -
                           x[(size_t)t * width + (size_t)k];
             fit_add(&now, a + (size_t)t * (size_t)A, move);
-            fit_add(&before, a + (size_t)(t - 1) * (size_t)A, move);
+            fit_add(&late, a + (size_t)(t + 1) * (size_t)A, move);
         }
         free(x);
         free(a);
@@ -166,20 +166,19 @@ static cgs_status check_alignment(const cgs_source *s, cgs_check *out) {
     CGS_TRY(rc);
     if (now.count < 4 * (A + 1)) return CGS_OK;
     out->explained_now = fit_explained(&now);
-    out->explained_before = fit_explained(&before);
-    if (out->explained_before > clear && out->explained_now < unclear)
+    out->explained_late = fit_explained(&late);
+    if (out->explained_late > clear && out->explained_now < unclear)
         return cgs_fail(CGS_EFORMAT,
-                        "%s: actions lie one row late: the action of row t-1 explains %.0f%% of "
+                        "%s: actions lie one row late: the action of row t+1 explains %.0f%% of "
                         "the change of \"%s\" from row t to t+1, that of row t only %.0f%%",
-                        s->path, 100 * out->explained_before, out->column,
-                        100 * out->explained_now);
+                        s->path, 100 * out->explained_late, out->column, 100 * out->explained_now);
     return CGS_OK;
 }
 
 cgs_status cgs_dataset_check(cgs_dataset *d, cgs_check *out, cgs_check_progress progress,
                              void *user) {
     const cgs_source *s = cgs_dataset_source(d);
-    *out = (cgs_check){.explained_now = NAN, .explained_before = NAN};
+    *out = (cgs_check){.explained_now = NAN, .explained_late = NAN};
     for (int i = 0; i < s->column_count; i++) {
         const cgs_column *c = &s->columns[i];
         if (i == s->pixels || c->dtype == CGS_COL_OTHER || c->rows != s->rows) continue;

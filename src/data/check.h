@@ -9,8 +9,8 @@ typedef struct cgs_check {
     int64_t numbers; /* looked at */
     /* Share of the variance of x[t+1] - x[t] that a linear function of an action explains,
      * x the first readable of pos_agent, proprio, state, qpos (its first two values):
-     * with the action of row t, and with that of row t-1.  NaN when it cannot be said. */
-    double explained_now, explained_before;
+     * with the action of row t, and with that of row t+1.  NaN when it cannot be said. */
+    double explained_now, explained_late;
     char column[CGS_COLUMN_NAME]; /* which column x was */
 } cgs_check;
 
@@ -21,8 +21,8 @@ typedef bool (*cgs_check_progress)(void *user, int64_t rows_done, int64_t rows);
  *   a frame or a number that cannot be read
  *   an action that is not finite before the last row of its episode, or not NaN in it
  *   a NaN or an infinity in a column that describes the state
- *   actions that lie one row late: they explain the step before, not the one they
- *   should lead to */
+ *   actions that lie one row late: they explain the step that led to their row, not
+ *   the one from it */
 cgs_status cgs_dataset_check(cgs_dataset *d, cgs_check *out, cgs_check_progress progress,
                              void *user);
 

@@ -112,6 +112,7 @@ static cgs_status open_columns(cgs_dataset *d) {
         int n = d->source.column_count++;
         CGS_TRY(in_file(d, cgs_h5column_open(&d->columns[n], d->file, name, d->file_bytes)));
         d->infos[n] = d->columns[n].info;
+        d->infos[n].together = d->columns[n].filtered ? (int64_t)d->columns[n].chunk[0] : 1;
         d->infos[n].readable = d->infos[n].dtype != CGS_COL_OTHER && !*d->columns[n].problem;
     }
     return CGS_OK;
@@ -410,8 +411,9 @@ static cgs_status open_all(cgs_dataset *d) {
 /* opening, and the way to every chunk: what a damaged file can spoil without a checksum */
 static void attempt(void *user) {
     cgs_dataset *d = user;
-    if (open_all(d) != CGS_OK) return;
-    for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
+    if (open_all(d) == CGS_OK)
+        for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
+    cgs_dataset_close(d); /* a spoiled heap shows when it is given back */
 }
 
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {

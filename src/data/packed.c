@@ -119,26 +119,45 @@ static void pad(build *b) {
     emit(b, zeros, (size_t)(align_up(b->at) - b->at));
 }
 
-static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) {
+/* frame i of the piece that begins with row `first`: read if asked, then compressed */
+static cgs_status pack_frame(build *b, int64_t first, int i, bool read) {
     const cgs_source *s = b->src;
     const size_t frame_bytes = (size_t)s->height * (size_t)s->width * 3;
+    uint8_t *from = b->pixels + (size_t)i * frame_bytes;
+    char *to = b->squeezed + (size_t)i * b->squeezed_stride;
+    if (read) CGS_TRY(s->read_pixels(s->self, first + i, 1, 1, from));
+    int k = LZ4_compress_default((const char *)from, to, (int)frame_bytes, (int)b->squeezed_stride);
+    if (k <= 0 || (size_t)k >= frame_bytes) {
+        k = (int)frame_bytes;
+        memcpy(to, from, frame_bytes);
+    }
+    b->frames[first + i].bytes = (uint32_t)k;
+    b->frames[first + i].check = (uint32_t)cgs_checksum(to, (size_t)k);
+    return CGS_OK;
+}
+
+static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) {
+    const cgs_source *s = b->src;
+    /* frames that can be decoded alone are decoded by all threads */
+    const bool alone = s->columns[s->pixels].together == 1;
     for (int64_t first = 0; first < s->rows; first += TOGETHER) {
         int n = s->rows - first < TOGETHER ? (int)(s->rows - first) : TOGETHER;
         if (progress && !progress(user, first, s->rows))
             return cgs_fail(CGS_ESTOPPED, "%s: packing was stopped", b->file.path);
-        CGS_TRY(s->read_pixels(s->self, first, n, 1, b->pixels));
+        if (!alone) CGS_TRY(s->read_pixels(s->self, first, n, 1, b->pixels));
+        cgs_status rc = CGS_OK;
+        char why[512] = ""; /* a thread's last error is its own */
 #pragma omp parallel for schedule(dynamic)
         for (int i = 0; i < n; i++) {
-            const char *from = (const char *)b->pixels + (size_t)i * frame_bytes;
-            char *to = b->squeezed + (size_t)i * b->squeezed_stride;
-            int k = LZ4_compress_default(from, to, (int)frame_bytes, (int)b->squeezed_stride);
-            if (k <= 0 || (size_t)k >= frame_bytes) {
-                k = (int)frame_bytes;
-                memcpy(to, from, frame_bytes);
+            cgs_status mine = pack_frame(b, first, i, alone);
+            if (mine == CGS_OK) continue;
+#pragma omp critical(cgs_pack_error)
+            {
+                rc = mine;
+                snprintf(why, sizeof why, "%s", cgs_last_error());
             }
-            b->frames[first + i].bytes = (uint32_t)k;
-            b->frames[first + i].check = (uint32_t)cgs_checksum(to, (size_t)k);
         }
+        if (rc != CGS_OK) return cgs_fail(rc, "%s", why);
         for (int i = 0; i < n; i++) {
             b->frames[first + i].at = b->at;
             emit(b, b->squeezed + (size_t)i * b->squeezed_stride, b->frames[first + i].bytes);
@@ -387,6 +406,7 @@ static cgs_status check_tables(cgs_packed *p) {
         c->values = 1;
         c->rows = (int64_t)h->rows;
         c->readable = true;
+        c->together = 1;
         for (int k = 0; k < c->rank; k++) {
             if (from->shape[k] < 1 || from->shape[k] > MAX_VALUES) return damaged(p, "a column");
             c->shape[k] = from->shape[k];
@@ -450,7 +470,8 @@ static cgs_status open_tables(cgs_packed *p) {
                            .shape = {h->height, h->width, 3},
                            .values = (size_t)h->height * h->width * 3,
                            .rows = (int64_t)h->rows,
-                           .readable = true};
+                           .readable = true,
+                           .together = 1};
     if (h->action >= 0) p->source.action_dim = (int)p->columns[h->action].values;
     return CGS_OK;
 }

@@ -40,6 +40,7 @@ typedef struct cgs_column {
     size_t values;                  /* product of shape */
     int64_t rows;                   /* of this column; the source's rows unless it is odd */
     bool readable;                  /* numbers, stored in a way that can be decoded */
+    int64_t together;               /* rows that are decoded together; 1: each alone */
 } cgs_column;
 
 typedef struct cgs_source cgs_source;

@@ -119,7 +119,6 @@ static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c
     CGS_TRY(cgs_tape_create(&u->tape, d, act));
     CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_block(c), PROJECTIONS,
                                 false, 1, true));
-    CGS_TRY(cgs_tape_finish(u->tape, o.total));
     CGS_TRY(cgs_tensor_write(u->tape, o.weights, weights));
 
     size_t n = cgs_numel(o.frames);

@@ -177,6 +177,25 @@ cgs_status cgs_param_write(cgs_params *p, const cgs_param *e, const float *value
     return p->device->ops->upload(p->device, place(p, e), values, e->count * sizeof *values);
 }
 
+cgs_status cgs_params_checksum(const cgs_params *p, uint64_t *out) {
+    uint64_t h = 0;
+    for (int i = 0; i < p->count; i++) {
+        const cgs_param *e = &p->list[i];
+        float *v = malloc(e->count * sizeof *v);
+        if (!v) return cgs_fail(CGS_ENOMEM, "%s: no memory to read it", e->name);
+        cgs_status rc = cgs_param_read(p, e, v);
+        for (size_t k = 0; k < e->count; k++) {
+            uint32_t word;
+            memcpy(&word, &v[k], sizeof word);
+            h = cgs_mix64(h ^ word);
+        }
+        free(v);
+        CGS_TRY(rc);
+    }
+    *out = h;
+    return CGS_OK;
+}
+
 cgs_status cgs_param_read_grad(const cgs_params *p, const cgs_param *e, float *out) {
     if (!e->trainable || !p->grads) return cgs_fail(CGS_EARG, "%s: has no gradient", e->name);
     return p->device->ops->download(p->device, out, p->grads + e->offset, e->count * sizeof *out);

@@ -71,6 +71,8 @@ const cgs_param *cgs_params_find(const cgs_params *p, const char *name);
 /* Host copies of one stored tensor. */
 cgs_status cgs_param_read(const cgs_params *p, const cgs_param *e, float *out);
 cgs_status cgs_param_write(cgs_params *p, const cgs_param *e, const float *values);
+/* Of all values and statistics: tells one set of weights from another. */
+cgs_status cgs_params_checksum(const cgs_params *p, uint64_t *out);
 cgs_status cgs_param_read_grad(const cgs_params *p, const cgs_param *e, float *out);
 
 #endif /* CGS_MODEL_PARAMS_H */

@@ -1,0 +1,90 @@
+/* cmd_bench.c - cgs bench: how fast, and what share of the machine that is.
+ *
+ * Every figure is a median; each JSON line carries device, threads, version and commit.
+ * Machines are noisy: compare figures of one run with each other. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "cli/verbs.h"
+#include "core/build.h"
+#include "core/threads.h"
+#include "eval/bench.h"
+
+typedef struct printing {
+    const char *what, *device;
+    bool json;
+} printing;
+
+static void print_result(void *user, const char *name, double value, const char *unit) {
+    const printing *p = user;
+    if (p->json) {
+        struct utsname host;
+        uname(&host);
+        printf("{\"bench\":\"%s\",\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"device\":\"%s\","
+               "\"threads\":%d,\"machine\":\"%s\",\"version\":\"%s\",\"commit\":\"%s\"}\n",
+               p->what, name, value, unit, p->device, cgs_threads(), host.machine, cgs_version(),
+               cgs_commit());
+    } else {
+        printf("  %-58s %12.5g %s\n", name, value, unit);
+    }
+    fflush(stdout);
+}
+
+typedef struct settings {
+    const char *device, *size, *precision;
+    int threads, windows;
+    double seconds;
+} settings;
+
+static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
+    cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
+    p->what = what;
+    if (!p->json) printf("%s\n", what);
+    if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
+    if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
+    if (!strcmp(what, "train"))
+        return cgs_bench_update(d, s->size, act, s->windows, print_result, p);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, s->size, act, print_result, p);
+    if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, NULL, print_result, p);
+    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, plan, env or all", what);
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    static const char *const all[] = {"gemm", "ops", "train", "plan", "env"};
+    settings s = {.device = "cpu", .size = "paper", .precision = "bf16", .windows = 8,
+                  .seconds = 0.2};
+    bool json = false;
+    const cgs_opt opts[] = {
+        {"device", "NAME", "cpu or ref", OPT_STR, &s.device, false},
+        {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
+        {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
+        {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
+        {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
+        {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
+        {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
+    };
+    cgs_words words;
+    cgs_device d;
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && words.count == 0)
+        rc = cgs_fail(CGS_EARG, "needs what to measure: gemm, ops, train, plan, env or all");
+    if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
+        rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
+    if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
+    if (rc != CGS_OK) return cgs_exit_code(self, rc);
+    printing p = {.device = s.device, .json = json};
+    for (int i = 0; rc == CGS_OK && i < words.count; i++) {
+        if (strcmp(words.word[i], "all") != 0) {
+            rc = bench(words.word[i], &s, &d, &p);
+            continue;
+        }
+        for (int k = 0; rc == CGS_OK && k < CGS_COUNT(all); k++) rc = bench(all[k], &s, &d, &p);
+    }
+    cgs_device_close(&d);
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_bench = {
+    "bench", "gemm|ops|train|plan|env|all ...",
+    "speed: medians, and the share of what the machine can do", NULL, run};

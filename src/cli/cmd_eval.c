@@ -1,0 +1,236 @@
+/* cmd_eval.c - cgs eval: goal-reaching success with intervals, sweeps and comparisons. */
+#include <string.h>
+
+#include "cli/lists.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "eval/summary.h"
+
+static void on_progress(void *user, const char *what, double done, double total) {
+    cgs_progress *bar = user;
+    char note[64];
+    bar->total = total;
+    snprintf(note, sizeof note, "%s: %.0f of %.0f episodes", what, done, total);
+    cgs_progress_update(bar, done, note);
+}
+
+static bool on_stop(void *user) {
+    (void)user;
+    return cgs_interrupted();
+}
+
+/* "mppi K=128 I=30 tau=4" */
+static void plan_text(const cgs_plan_config *p, char *out, size_t size) {
+    cgs_plan_kind kind = CGS_PLAN_ZERO;
+    (void)cgs_plan_kind_parse(&kind, p->kind.s);
+    if (kind == CGS_PLAN_GD)
+        snprintf(out, size, "gd steps=%d", p->gd_steps);
+    else if (kind == CGS_PLAN_ZERO || kind == CGS_PLAN_RANDOM)
+        snprintf(out, size, "%.20s", p->kind.s);
+    else if (kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI)
+        snprintf(out, size, "%.20s K=%d I=%d tau=%g", p->kind.s, p->K, p->iters, (double)p->tau);
+    else
+        snprintf(out, size, "%.20s K=%d I=%d", p->kind.s, p->K, p->iters);
+}
+
+static const char *short_name(const char *dir) {
+    const char *slash = strrchr(dir, '/');
+    return slash && slash[1] ? slash + 1 : dir;
+}
+
+static const char *const sweeps[] = {"K", "I", "tau"};
+
+static void print_tables(const cgs_summary *s, const cgs_texts *models) {
+    char text[96];
+    printf("%-20s %-32s %8s  %-17s %-15s %10s\n", "model", "planner", "success",
+           "mean +- sd (seeds)", "95% interval", "s/episode");
+    for (int i = 0; i < s->rows; i++) {
+        const cgs_summary_row *r = &s->row[i];
+        plan_text(r->plan, text, sizeof text);
+        printf("%-20.20s %-32s %4d/%-4d %6.1f +- %4.1f (%d)  [%5.1f, %5.1f] %10.3f\n",
+               short_name(models->item[r->model]), text, r->successes, r->episodes, r->mean, r->sd,
+               r->seeds, r->wilson.low, r->wilson.high, r->seconds);
+    }
+    if (s->areas) printf("\narea under a sweep, in percent\n");
+    for (int i = 0; i < s->areas; i++) {
+        const cgs_summary_area *a = &s->area[i];
+        printf("%-20.20s %-10s over %s = %g ... %g (%d points): %.1f\n",
+               short_name(models->item[a->model]), a->plan->kind.s, sweeps[a->over], a->low,
+               a->high, a->points, a->nauc);
+    }
+    if (s->pairs) printf("\nthe same starts: second against first\n");
+    for (int i = 0; i < s->pairs; i++) {
+        const cgs_summary_pair *p = &s->pair[i];
+        plan_text(p->plan, text, sizeof text);
+        printf("%-20.20s %-20.20s %-32s %+6.1f [%+5.1f, %+5.1f]  p = %.3g  (only second %d, only "
+               "first %d, of %d)\n",
+               short_name(models->item[p->a]), short_name(models->item[p->b]), text,
+               100 * p->paired.difference, 100 * p->paired.newcombe.low,
+               100 * p->paired.newcombe.high, p->paired.p, p->paired.only_a, p->paired.only_b,
+               p->paired.n);
+    }
+}
+
+static void json_plan(const cgs_plan_config *p) {
+    printf("\"planner\":\"%s\",\"samples\":%d,\"iters\":%d,\"tau\":%.9g", p->kind.s, p->K, p->iters,
+           (double)p->tau);
+}
+
+static void json_text(const char *s) {
+    putchar('"');
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') putchar('\\');
+        if ((unsigned char)*s < 32)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            putchar(*s);
+    }
+    putchar('"');
+}
+
+static void print_json(const cgs_summary *s, const cgs_texts *models) {
+    for (int i = 0; i < s->rows; i++) {
+        const cgs_summary_row *r = &s->row[i];
+        printf("{\"kind\":\"rate\",\"model\":");
+        json_text(models->item[r->model]);
+        printf(",");
+        json_plan(r->plan);
+        printf(",\"seeds\":%d,\"episodes\":%d,\"successes\":%d,\"mean\":%.6g,\"sd\":%.6g,"
+               "\"low\":%.6g,\"high\":%.6g,\"seconds\":%.6g}\n",
+               r->seeds, r->episodes, r->successes, r->mean, r->sd, r->wilson.low, r->wilson.high,
+               r->seconds);
+    }
+    for (int i = 0; i < s->areas; i++) {
+        const cgs_summary_area *a = &s->area[i];
+        printf("{\"kind\":\"nauc\",\"model\":");
+        json_text(models->item[a->model]);
+        printf(",\"planner\":\"%s\",\"over\":\"%s\",\"points\":%d,\"low\":%.6g,\"high\":%.6g,"
+               "\"nauc\":%.6g}\n",
+               a->plan->kind.s, sweeps[a->over], a->points, a->low, a->high, a->nauc);
+    }
+    for (int i = 0; i < s->pairs; i++) {
+        const cgs_summary_pair *p = &s->pair[i];
+        printf("{\"kind\":\"comparison\",\"first\":");
+        json_text(models->item[p->a]);
+        printf(",\"second\":");
+        json_text(models->item[p->b]);
+        printf(",");
+        json_plan(p->plan);
+        printf(",\"n\":%d,\"only_second\":%d,\"only_first\":%d,\"difference\":%.6g,\"low\":%.6g,"
+               "\"high\":%.6g,\"bootstrap_low\":%.6g,\"bootstrap_high\":%.6g,\"p\":%.6g}\n",
+               p->paired.n, p->paired.only_a, p->paired.only_b, 100 * p->paired.difference,
+               100 * p->paired.newcombe.low, 100 * p->paired.newcombe.high,
+               100 * p->paired.bootstrap.low, 100 * p->paired.bootstrap.high, p->paired.p);
+    }
+}
+
+static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool quiet, bool json) {
+    cgs_progress bar;
+    cgs_evaluation e;
+    cgs_summary s = {0};
+    cgs_catch_interrupt();
+    cgs_progress_begin(&bar, "eval", 1, quiet);
+    o->progress = on_progress;
+    o->stop = on_stop;
+    o->user = &bar;
+    cgs_status rc = cgs_evaluate(&e, o);
+    cgs_progress_end(&bar);
+    if (rc == CGS_ESTOPPED)
+        rc = cgs_fail(CGS_EIO, "stopped; the same command continues%s",
+                      o->out ? "" : " from the beginning, because it has no --out");
+    if (rc == CGS_OK) rc = cgs_summarise(&s, &e);
+    int reused = 0;
+    for (int i = 0; rc == CGS_OK && i < e.count; i++) reused += e.run[i].reused;
+    if (rc == CGS_OK && json) print_json(&s, models);
+    if (rc == CGS_OK && !json) {
+        print_tables(&s, models);
+        if (reused) printf("\n%d of %d results were already in %s\n", reused, e.count, o->out);
+    }
+    cgs_summary_free(&s);
+    cgs_evaluation_free(&e);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    cgs_eval_options o = cgs_eval_defaults();
+    cgs_words models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
+    const char *history = "native";
+    bool quiet = false, json = false;
+    const cgs_opt opts[] = {
+        {"model", "DIR ...", "model directories; several are compared", OPT_LIST, &models, true},
+        {"data", "F.h5", "dataset that starts and goals come from", OPT_STR, &o.data, true},
+        {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"planner", "LIST", "cem, mppi, pg-cem, pg-mppi, gd, zero, random (mppi)", OPT_LIST,
+         &planners, false},
+        {"samples", "LIST", "candidates K an iteration (128)", OPT_LIST, &samples, false},
+        {"iters", "LIST", "iterations I of the sampling planners (30)", OPT_LIST, &iters, false},
+        {"tau", "LIST", "temperatures of mppi (by environment)", OPT_LIST, &taus, false},
+        {"seeds", "LIST", "seeds of starts and noise (0 1 42)", OPT_LIST, &seeds, false},
+        {"episodes", "N", "starts a seed (50)", OPT_INT, &o.episodes, false},
+        {"out", "R.jsonl", "result file; what it has is not run again", OPT_STR, &o.out, false},
+        {"manifest", "FILE", "starts to reuse, or to save (FILE.SEED with several seeds)", OPT_STR,
+         &o.manifest, false},
+        {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"held-out", NULL, "only episodes that no model trained on", OPT_FLAG, &o.held_out, false},
+        {"skip-solved", NULL, "no starts that satisfy the predicate already", OPT_FLAG,
+         &o.skip_solved, false},
+        {"whole-range", NULL, "draw from all V possible starts, not the published V - 1", OPT_FLAG,
+         &o.whole_range, false},
+        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &o.horizon, false},
+        {"execute", "N", "blocks carried out before the next solve (all)", OPT_INT, &o.execute,
+         false},
+        {"budget", "N", "actions an episode may take (50)", OPT_INT, &o.budget, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o.goal_offset, false},
+        {"elites", "N", "candidates cem refits to (a quarter)", OPT_INT, &o.elites, false},
+        {"gd-steps", "N", "Adam steps of gd (100)", OPT_INT, &o.gd_steps, false},
+        {"batch", "N", "episodes side by side (50)", OPT_INT, &o.batch, false},
+        {"device", "D", "cpu or ref (cpu)", OPT_STR, &o.device, false},
+        {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &o.precision, false},
+        {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},
+        {"json", NULL, "rates, areas and comparisons as JSON lines", OPT_FLAG, &json, false},
+        {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
+    };
+    static const char *const default_planner[] = {"mppi"};
+    static const uint64_t default_seeds[] = {0, 1, 42};
+    static const int default_samples[] = {128}, default_iters[] = {30};
+    cgs_texts model_list, planner_list;
+    int K[CGS_LIST_MAX], I[CGS_LIST_MAX];
+    double tau[CGS_LIST_MAX];
+    uint64_t seed[CGS_LIST_MAX];
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
+    if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
+    if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);
+    if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", &iters);
+    if (rc == CGS_OK) rc = cgs_list_reals(tau, &o.tau_count, "tau", &taus);
+    if (rc == CGS_OK) rc = cgs_list_u64(seed, &o.seed_count, "seeds", &seeds);
+    if (rc == CGS_OK) rc = cgs_history_parse(&o.history, history);
+    if (rc == CGS_OK) {
+        o.models = model_list.item;
+        o.model_count = model_list.count;
+        o.planners = planner_list.count ? planner_list.item : default_planner;
+        o.planner_count = planner_list.count ? planner_list.count : 1;
+        o.samples = o.sample_count ? K : default_samples;
+        o.iters = o.iter_count ? I : default_iters;
+        o.taus = tau;
+        o.seeds = o.seed_count ? seed : default_seeds;
+        if (!o.sample_count) o.sample_count = 1;
+        if (!o.iter_count) o.iter_count = 1;
+        if (!o.seed_count) o.seed_count = 3;
+        rc = evaluate(&o, &model_list, quiet, json);
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_eval = {
+    "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [--out R.jsonl] ...",
+    "goal-reaching success with 95% intervals",
+    "The published protocol by default: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
+    "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25;\n"
+    "success when the predicate holds after any action.  Lists (spaces or commas) are swept in\n"
+    "all combinations that a planner uses.  Each combination, model and seed is one line of\n"
+    "R.jsonl with all settings and every episode; the same command continues an interrupted\n"
+    "run.  Several models are compared on the same starts with McNemar's test.\n"
+    "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"
+    "           --samples 1,2,4,8,16,32,64,128 --out results.jsonl",
+    run};

@@ -1,0 +1,68 @@
+/* lists.c - see lists.h. */
+#include "cli/lists.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *words) {
+    out->count = 0;
+    for (int i = 0; i < words->count; i++) {
+        char *rest = words->word[i];
+        while (rest) {
+            char *item = rest;
+            rest = strchr(rest, ',');
+            if (rest) *rest++ = '\0';
+            if (!*item) return cgs_fail(CGS_EARG, "--%s: an empty value in its list", option);
+            if (out->count == CGS_LIST_MAX)
+                return cgs_fail(CGS_EARG, "--%s: more than %d values", option, CGS_LIST_MAX);
+            out->item[out->count++] = item;
+        }
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_words *words) {
+    cgs_texts t;
+    CGS_TRY(cgs_list_texts(&t, option, words));
+    *count = t.count;
+    for (int i = 0; i < t.count; i++) {
+        char *end;
+        errno = 0;
+        long v = strtol(t.item[i], &end, 10);
+        if (*end || errno || v < INT_MIN || v > INT_MAX)
+            return cgs_fail(CGS_EARG, "--%s wants whole numbers, got \"%.80s\"", option, t.item[i]);
+        out[i] = (int)v;
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_list_reals(double *out, int *count, const char *option, const cgs_words *words) {
+    cgs_texts t;
+    CGS_TRY(cgs_list_texts(&t, option, words));
+    *count = t.count;
+    for (int i = 0; i < t.count; i++) {
+        char *end;
+        out[i] = strtod(t.item[i], &end);
+        if (*end || !isfinite(out[i]))
+            return cgs_fail(CGS_EARG, "--%s wants numbers, got \"%.80s\"", option, t.item[i]);
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_list_u64(uint64_t *out, int *count, const char *option, const cgs_words *words) {
+    cgs_texts t;
+    CGS_TRY(cgs_list_texts(&t, option, words));
+    *count = t.count;
+    for (int i = 0; i < t.count; i++) {
+        char *end;
+        errno = 0;
+        out[i] = strtoull(t.item[i], &end, 10);
+        if (*end || errno || t.item[i][0] == '-')
+            return cgs_fail(CGS_EARG, "--%s wants whole numbers of at least 0, got \"%.80s\"",
+                            option, t.item[i]);
+    }
+    return CGS_OK;
+}

@@ -1,0 +1,41 @@
+/* cases.h - evaluation episodes before anybody plans: where they start, what they see, where
+ * they should go.  Read and encoded once for a model and a list of starts, then used by every
+ * planner.
+ *
+ * The first solve sees the recorded frame, not a rendered one, as the published protocol has
+ * it; the goal picture is always the recorded one. */
+#ifndef CGS_EVAL_CASES_H
+#define CGS_EVAL_CASES_H
+
+#include "data/dataset.h"
+#include "env/env.h"
+#include "eval/starts.h"
+#include "eval/world.h"
+
+/* How primitive actions are standardised: (a - mean) / std for each channel. */
+typedef struct cgs_action_scale {
+    int dim, frameskip;
+    const double *mean, *std; /* (dim) */
+} cgs_action_scale;
+
+typedef struct cgs_cases {
+    int count, context; /* C */
+    int state_dim, D, A;
+    double *state, *goal_state; /* (count, state_dim) */
+    float *z;                   /* (count, C, D) recorded frames, the start last */
+    float *past;                /* (count, C - 1, A) standardised blocks between them */
+    float *goal;                /* (count, D) */
+} cgs_cases;
+
+/* The column that holds the environment's whole state, or an error that names the file. */
+cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const char **name);
+
+/* context: 1, or the frames of the dataset-initialised protocol: frameskip rows apart, copies
+ * of the episode's first frame before it, actions before it zero as recorded.  Free with
+ * cgs_cases_free, also after a failure. */
+cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class *env,
+                           const cgs_starts *starts, cgs_encoder *encoder, const cgs_lewm *m,
+                           const cgs_action_scale *scale, int context);
+void cgs_cases_free(cgs_cases *c);
+
+#endif /* CGS_EVAL_CASES_H */

@@ -1,0 +1,379 @@
+/* episode.c - see episode.h. */
+#include "eval/episode.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/threads.h"
+
+#define MAX_HISTORY 16 /* as model.history allows */
+
+static const char *const histories[] = {"native", "dataset", "online"};
+
+cgs_status cgs_history_parse(cgs_history *h, const char *name) {
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(name, histories[i])) {
+            *h = (cgs_history)i;
+            return CGS_OK;
+        }
+    return cgs_fail(CGS_EARG, "history: \"%.40s\" is not native, dataset or online", name);
+}
+
+const char *cgs_history_name(cgs_history h) { return (unsigned)h < 3 ? histories[h] : "?"; }
+
+int cgs_history_context(cgs_history h, const cgs_lewm *m) {
+    return h == CGS_HISTORY_DATASET ? m->config.history : 1;
+}
+
+struct cgs_loop {
+    cgs_loop_config config;
+    int D, A, H, N, S, execute;
+    cgs_plan_kind kind;
+    cgs_planner *planner;
+    cgs_rollout *rollout[MAX_HISTORY + 1]; /* by context frames; NULL where never needed */
+    cgs_env_batch envs;
+
+    /* the batch: slot e of E */
+    int seen; /* frames of the history, the same for all */
+    cgs_arena arena;
+    double *state, *goal_state; /* (E, state_dim) */
+    float *z;                   /* (E, N, D) history, the last `seen` of N are valid */
+    float *past;                /* (E, N - 1, A) blocks between them, likewise */
+    float *goal;                /* (E, D) */
+    float *plan;                /* (E, H, A) of the last solve */
+    bool *running;              /* (E) */
+    uint8_t *frames;            /* (E, S, S, 3) rendered */
+    /* gathered for the episodes that still run */
+    int *active;                                        /* (E) their slots */
+    uint64_t *id, *solve;                               /* (E) */
+    float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
+    uint8_t *frames_sub;                                /* (E, S, S, 3) */
+};
+
+static void layout(cgs_loop *l) {
+    cgs_arena *a = &l->arena;
+    size_t E = (size_t)l->config.batch, N = (size_t)l->N, D = (size_t)l->D, A = (size_t)l->A;
+    size_t states = E * (size_t)l->config.env->state_dim, n = (size_t)l->H * A;
+    size_t frame = (size_t)l->S * (size_t)l->S * 3;
+    l->state = CGS_TAKE(a, double, states);
+    l->goal_state = CGS_TAKE(a, double, states);
+    l->z = CGS_TAKE(a, float, E *N *D);
+    l->past = CGS_TAKE(a, float, E *(N - 1) * A);
+    l->goal = CGS_TAKE(a, float, E *D);
+    l->plan = CGS_TAKE(a, float, E *n);
+    l->running = CGS_TAKE(a, bool, E);
+    l->frames = CGS_TAKE(a, uint8_t, E * frame);
+    l->active = CGS_TAKE(a, int, E);
+    l->id = CGS_TAKE(a, uint64_t, E);
+    l->solve = CGS_TAKE(a, uint64_t, E);
+    l->z_now = CGS_TAKE(a, float, E *D);
+    l->z_sub = CGS_TAKE(a, float, E *N *D);
+    l->past_sub = CGS_TAKE(a, float, E *(N - 1) * A);
+    l->goal_sub = CGS_TAKE(a, float, E *D);
+    l->start = CGS_TAKE(a, float, E *n);
+    l->frames_sub = CGS_TAKE(a, uint8_t, E * frame);
+}
+
+/* ---- create ------------------------------------------------------------------------ */
+
+static cgs_status check(const cgs_loop *l) {
+    const cgs_loop_config *c = &l->config;
+    const cgs_lewm_config *m = &c->model->config;
+    if (m->action_dim != c->env->action_dim)
+        return cgs_fail(CGS_EARG, "the model was trained for actions of %d numbers, %s has %d",
+                        m->action_dim, c->env->id, c->env->action_dim);
+    if (c->scale.dim != m->action_dim || c->scale.frameskip != m->frameskip)
+        return cgs_fail(CGS_EARG, "action statistics of %d channels, the model has %d",
+                        c->scale.dim, m->action_dim);
+    for (int i = 0; i < c->scale.dim; i++)
+        if (!(c->scale.std[i] > 0) || !isfinite(c->scale.std[i]) || !isfinite(c->scale.mean[i]))
+            return cgs_fail(CGS_ENUMERIC, "action channel %d: mean %g, standard deviation %g", i,
+                            c->scale.mean[i], c->scale.std[i]);
+    if (c->batch < 1 || c->budget < 1)
+        return cgs_fail(CGS_EARG, "%d episodes side by side, %d actions: at least 1 of each",
+                        c->batch, c->budget);
+    if (l->execute < 1 || l->execute > l->H)
+        return cgs_fail(CGS_EARG, "%d blocks to carry out of plans of %d", c->execute, l->H);
+    if (cgs_plan_wants_prior(l->kind)) {
+        const cgs_prior_card *p = c->prior ? &c->prior->card : NULL;
+        if (!p) return cgs_fail(CGS_EARG, "%s needs a prior", c->plan.kind.s);
+        if (p->horizon != l->H || p->block != l->A || p->width != l->D)
+            return cgs_fail(CGS_EARG,
+                            "the prior plans %d blocks of %d values from latents of %d, wanted are "
+                            "%d of %d from %d",
+                            p->horizon, p->block, p->width, l->H, l->A, l->D);
+    }
+    return CGS_OK;
+}
+
+/* how many frames the planner sees after a solve was carried out */
+static int seen_after(const cgs_loop *l, int seen) {
+    if (l->config.history == CGS_HISTORY_NATIVE) return 1;
+    return seen + l->execute < l->N ? seen + l->execute : l->N;
+}
+
+static cgs_status make_rollouts(cgs_loop *l) {
+    const cgs_loop_config *c = &l->config;
+    if (l->kind == CGS_PLAN_ZERO || l->kind == CGS_PLAN_RANDOM) return CGS_OK;
+    bool gradient = cgs_plan_wants_gradient(l->kind);
+    int seen = cgs_history_context(c->history, c->model);
+    for (int done = 0; done < c->budget; done += l->execute * c->scale.frameskip) {
+        cgs_rollout_config r = {.episodes = c->batch,
+                                .context = seen,
+                                .horizon = l->H,
+                                .samples = gradient ? 1 : c->plan.K,
+                                .gradient = gradient,
+                                .act = c->act};
+        if (!l->rollout[seen]) CGS_TRY(cgs_rollout_create(&l->rollout[seen], c->model, &r));
+        seen = seen_after(l, seen);
+    }
+    return CGS_OK;
+}
+
+static cgs_status build(cgs_loop *l) {
+    CGS_TRY(cgs_plan_check(&l->config.plan));
+    CGS_TRY(cgs_plan_kind_parse(&l->kind, l->config.plan.kind.s));
+    CGS_TRY(check(l));
+    layout(l);
+    CGS_TRY(cgs_arena_bind(&l->arena, "closed loop"));
+    layout(l);
+    CGS_TRY(cgs_planner_create(&l->planner, &l->config.plan, l->config.batch));
+    CGS_TRY(cgs_env_batch_create(&l->envs, l->config.env, l->config.batch));
+    return make_rollouts(l);
+}
+
+cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
+    *out = NULL;
+    cgs_loop *l = calloc(1, sizeof *l);
+    if (!l) return cgs_fail(CGS_ENOMEM, "closed loop: no memory");
+    l->config = *c;
+    l->D = c->model->config.width;
+    l->A = cgs_lewm_block(&c->model->config);
+    l->N = c->model->config.history;
+    l->S = c->model->config.image_size;
+    l->H = c->plan.H;
+    l->execute = c->execute ? c->execute : c->plan.H;
+    l->config.plan.A = l->A;
+    cgs_status rc = build(l);
+    if (rc != CGS_OK) {
+        cgs_loop_destroy(l);
+        return rc;
+    }
+    *out = l;
+    return CGS_OK;
+}
+
+void cgs_loop_destroy(cgs_loop *l) {
+    if (!l) return;
+    cgs_planner_destroy(l->planner);
+    for (int i = 0; i <= MAX_HISTORY; i++) cgs_rollout_destroy(l->rollout[i]);
+    cgs_env_batch_destroy(&l->envs);
+    cgs_arena_free(&l->arena);
+    free(l);
+}
+
+/* ---- one batch --------------------------------------------------------------------- */
+
+static float *history_at(const cgs_loop *l, size_t e, int i) {
+    return l->z + (e * (size_t)l->N + (size_t)i) * (size_t)l->D;
+}
+
+static cgs_status begin(cgs_loop *l, const cgs_cases *c, int first, int E, cgs_outcome *out) {
+    size_t dim = (size_t)c->state_dim, D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
+    int C = cgs_history_context(l->config.history, l->config.model);
+    if (C > c->context)
+        return cgs_fail(CGS_EARG, "history %s needs %d recorded frames, the cases have %d",
+                        cgs_history_name(l->config.history), C, c->context);
+    l->seen = C;
+    for (int e = 0; e < l->config.batch; e++) {
+        size_t i = (size_t)(first + (e < E ? e : E - 1)), s = (size_t)e; /* spare slots stand by */
+        memcpy(l->state + s * dim, c->state + i * dim, dim * sizeof *l->state);
+        memcpy(l->goal_state + s * dim, c->goal_state + i * dim, dim * sizeof *l->state);
+        memcpy(l->goal + s * D, c->goal + i * D, D * sizeof *l->goal);
+        /* the newest C of the recorded context */
+        size_t all = (size_t)c->context, use = (size_t)C;
+        memcpy(history_at(l, s, l->N - C), c->z + (i * all + all - use) * D,
+               use * D * sizeof *l->z);
+        memcpy(l->past + (s * (N - 1) + N - use) * A, c->past + (i * (all - 1) + all - use) * A,
+               (use - 1) * A * sizeof *l->past);
+        l->running[e] = e < E;
+        if (e < E) out[e] = (cgs_outcome){.planned = NAN, .reached = NAN};
+    }
+    CGS_TRY(cgs_env_batch_start(&l->envs, l->state, l->goal_state));
+    for (int e = E; e < l->config.batch; e++) l->envs.done[e] = 1;
+    return CGS_OK;
+}
+
+static int gather_active(cgs_loop *l, int E) {
+    int n = 0;
+    for (int e = 0; e < E; e++)
+        if (l->running[e]) l->active[n++] = e;
+    return n;
+}
+
+/* the start of the search */
+static cgs_status initial_plan(cgs_loop *l, int n, int solve) {
+    const cgs_action_scale *s = &l->config.scale;
+    size_t length = (size_t)l->H * (size_t)l->A;
+    float fill[CGS_ENV_MAX_DIM * 64];
+    /* standardised zero control where one descends, the mean action where one samples */
+    for (int i = 0; i < l->A; i++)
+        fill[i] = l->kind == CGS_PLAN_GD ? (float)(-s->mean[i % s->dim] / s->std[i % s->dim]) : 0;
+    if (cgs_plan_wants_prior(l->kind)) {
+        for (int i = 0; i < n; i++)
+            memcpy(l->z_now + (size_t)i * (size_t)l->D,
+                   history_at(l, (size_t)l->active[i], l->N - 1), (size_t)l->D * sizeof *l->z_now);
+        return cgs_prior_plan(l->config.prior, l->z_now, l->goal_sub, n, l->start);
+    }
+    /* what a plan had left over begins the next one */
+    int executed = solve == 0 ? l->H : l->execute;
+    for (int i = 0; i < n; i++)
+        cgs_plan_shift(l->start + (size_t)i * length, l->plan + (size_t)l->active[i] * length, 1,
+                       l->H, l->A, executed, fill);
+    return CGS_OK;
+}
+
+static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *out) {
+    size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N, C = (size_t)l->seen;
+    size_t length = (size_t)l->H * A;
+    for (int i = 0; i < n; i++) {
+        size_t e = (size_t)l->active[i], k = (size_t)i;
+        memcpy(l->z_sub + k * C * D, history_at(l, e, l->N - l->seen), C * D * sizeof *l->z);
+        memcpy(l->past_sub + k * (C - 1) * A, l->past + (e * (N - 1) + N - C) * A,
+               (C - 1) * A * sizeof *l->past);
+        memcpy(l->goal_sub + k * D, l->goal + e * D, D * sizeof *l->goal);
+        l->id[i] = (uint64_t)first + e;
+        l->solve[i] = (uint64_t)number;
+    }
+    CGS_TRY(initial_plan(l, n, number));
+    cgs_rollout *r = l->rollout[l->seen];
+    if (r) CGS_TRY(cgs_rollout_set(r, n, l->z_sub, l->past_sub, l->goal_sub));
+    cgs_plan_problem q = {.E = n,
+                          .episode = l->id,
+                          .solve = l->solve,
+                          .start = l->start,
+                          .cost = cgs_rollout_cost,
+                          .gradient = cgs_rollout_gradient,
+                          .ctx = r};
+    cgs_plan_result result;
+    CGS_TRY(cgs_planner_solve(l->planner, &q, &result));
+    for (int i = 0; i < n; i++) {
+        size_t e = (size_t)l->active[i];
+        memcpy(l->plan + e * length, result.plan + (size_t)i * length, length * sizeof *l->plan);
+        out[e].solves++;
+        if (result.iterations)
+            out[e].planned = result.best[(size_t)(result.iterations - 1) * (size_t)n + (size_t)i];
+    }
+    if (l->config.watch.solved)
+        l->config.watch.solved(l->config.watch.user, &q, &result, l->active);
+    return CGS_OK;
+}
+
+/* one primitive action of every running episode */
+static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcome *out) {
+    const cgs_action_scale *s = &l->config.scale;
+    for (int e = 0; e < E; e++) {
+        if (!l->running[e]) continue;
+        const float *a = l->plan + ((size_t)e * (size_t)l->H + (size_t)block) * (size_t)l->A +
+                         (size_t)k * (size_t)s->dim;
+        for (int i = 0; i < s->dim; i++)
+            l->envs.action[e * s->dim + i] = (double)a[i] * s->std[i] + s->mean[i];
+    }
+    cgs_env_batch_step(&l->envs);
+    for (int e = 0; e < E; e++) {
+        if (!l->running[e]) continue;
+        out[e].actions++;
+        if (l->envs.success[e]) {
+            out[e].success = true;
+            out[e].first = out[e].actions;
+            l->envs.done[e] = 1; /* what follows cannot change the outcome */
+        }
+        if (l->envs.done[e]) l->running[e] = false;
+    }
+    if (!l->config.watch.stepped) return CGS_OK;
+    return l->config.watch.stepped(l->config.watch.user, &l->envs, step);
+}
+
+/* latents of the present frames of the n active episodes, into z_now; drawing them is not the
+ * planner's time */
+static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
+    size_t frame = (size_t)l->S * (size_t)l->S * 3;
+    CGS_TRY(cgs_env_batch_render(&l->envs, l->S, l->frames));
+    for (int i = 0; i < n; i++)
+        memcpy(l->frames_sub + (size_t)i * frame, l->frames + (size_t)l->active[i] * frame, frame);
+    double before = cgs_now();
+    CGS_TRY(cgs_encoder_run(l->config.encoder, l->frames_sub, n, l->z_now));
+    double spent = cgs_now() - before;
+    for (int i = 0; out && i < n; i++) out[l->active[i]].seconds += spent / n;
+    return CGS_OK;
+}
+
+/* puts z_now behind the history, and the executed block before it */
+static void remember(cgs_loop *l, int n, int block) {
+    size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
+    for (int i = 0; i < n; i++) {
+        size_t e = (size_t)l->active[i];
+        float *past = l->past + e * (N - 1) * A;
+        memmove(history_at(l, e, 0), history_at(l, e, 1), (N - 1) * D * sizeof *l->z);
+        memcpy(history_at(l, e, l->N - 1), l->z_now + (size_t)i * D, D * sizeof *l->z);
+        if (N < 2) continue;
+        memmove(past, past + A, (N - 2) * A * sizeof *past);
+        memcpy(past + (N - 2) * A, l->plan + (e * (size_t)l->H + (size_t)block) * A,
+               A * sizeof *past);
+    }
+}
+
+static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int E,
+                            cgs_outcome *out) {
+    const cgs_loop_config *c = &l->config;
+    int step = 0, n, f = c->scale.frameskip;
+    CGS_TRY(begin(l, cases, first, E, out));
+    if (c->watch.stepped) CGS_TRY(c->watch.stepped(c->watch.user, &l->envs, 0));
+    for (int number = 0; step < c->budget && (n = gather_active(l, E)) > 0; number++) {
+        double before = cgs_now();
+        CGS_TRY(solve(l, n, first, number, out));
+        double spent = cgs_now() - before;
+        for (int i = 0; i < n; i++) out[l->active[i]].seconds += spent / n;
+
+        for (int block = 0; block < l->execute && step < c->budget && n > 0; block++) {
+            for (int k = 0; k < f && step < c->budget && n > 0; k++) {
+                CGS_TRY(act(l, E, block, k, ++step, out));
+                n = gather_active(l, E);
+            }
+            /* frames that the next solve sees: the last one, and those of its history */
+            int keep = c->history == CGS_HISTORY_NATIVE ? 1 : l->N;
+            if (block < l->execute - keep || step >= c->budget || n == 0) continue;
+            CGS_TRY(observe(l, n, out));
+            remember(l, n, block);
+        }
+        l->seen = seen_after(l, l->seen);
+    }
+
+    /* how far from the goal it ended, in latents */
+    for (int e = 0; e < E; e++) l->active[e] = e;
+    CGS_TRY(observe(l, E, NULL));
+    for (size_t e = 0; e < (size_t)E; e++) {
+        double sum = 0;
+        for (size_t i = 0; i < (size_t)l->D; i++) {
+            double d = (double)l->z_now[e * (size_t)l->D + i] - l->goal[e * (size_t)l->D + i];
+            sum += d * d;
+        }
+        out[e].reached = (float)sum;
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome) {
+    const cgs_loop_watch *w = &l->config.watch;
+    if (cases->D != l->D || cases->A != l->A || cases->state_dim != l->config.env->state_dim)
+        return cgs_fail(CGS_EARG, "cases of another model or environment");
+    for (int first = 0; first < cases->count; first += l->config.batch) {
+        int left = cases->count - first, E = left < l->config.batch ? left : l->config.batch;
+        if (w->stop && w->stop(w->user)) return cgs_fail(CGS_ESTOPPED, "stopped");
+        CGS_TRY(run_batch(l, cases, first, E, outcome + first));
+        if (w->progress) w->progress(w->user, first + E);
+    }
+    return CGS_OK;
+}

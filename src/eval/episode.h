@@ -1,0 +1,82 @@
+/* episode.h - the closed loop: look, plan, carry out some blocks, look again.
+ *
+ * A loop runs a batch of episodes side by side: their environments step in parallel and one
+ * solve plans for all that have not reached their goal.  An episode's result depends on its
+ * case, its id and the settings, not on its neighbours.
+ *
+ *   cgs_loop_create    planner, tapes, environments
+ *   cgs_loop_run       cases -> outcomes
+ *   cgs_loop_destroy
+ *
+ * What the planner sees (history):
+ *   native    the present frame alone
+ *   dataset   the frames recorded before the start, later those that the loop saw
+ *   online    the start alone, later the frames that the loop saw
+ * Frames of a history are one model step apart, the newest last; between them lie the blocks
+ * that were executed. */
+#ifndef CGS_EVAL_EPISODE_H
+#define CGS_EVAL_EPISODE_H
+
+#include "eval/cases.h"
+#include "model/prior.h"
+#include "plan/planner.h"
+
+typedef enum cgs_history {
+    CGS_HISTORY_NATIVE,
+    CGS_HISTORY_DATASET,
+    CGS_HISTORY_ONLINE
+} cgs_history;
+cgs_status cgs_history_parse(cgs_history *h, const char *name);
+const char *cgs_history_name(cgs_history h);
+
+/* How one episode went. */
+typedef struct cgs_outcome {
+    bool success; /* the predicate held after some action */
+    int first;    /* actions until then, or 0 */
+    int actions;  /* carried out */
+    int solves;
+    float planned;  /* lowest cost in the last iteration of the last solve; NaN: none was asked */
+    float reached;  /* |z - goal|^2 of the last frame */
+    double seconds; /* encoding and planning, its share of the batch */
+} cgs_outcome;
+
+/* Somebody who looks on; any function may be NULL. */
+typedef struct cgs_loop_watch {
+    /* after a solve: its problem and result; active (E) names the episodes of the batch */
+    void (*solved)(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
+                   const int *active);
+    /* after the start (step 0) and every action, of the whole batch */
+    cgs_status (*stepped)(void *user, const cgs_env_batch *envs, int step);
+    bool (*stop)(void *user); /* asked between batches: true ends with CGS_ESTOPPED */
+    void (*progress)(void *user, int episodes); /* done so far */
+    void *user;
+} cgs_loop_watch;
+
+typedef struct cgs_loop_config {
+    cgs_lewm *model;
+    cgs_encoder *encoder;
+    cgs_prior *prior; /* for the planners that want one */
+    const cgs_env_class *env;
+    cgs_action_scale scale;
+    cgs_plan_config plan; /* A is set from the model */
+    cgs_history history;
+    cgs_dtype act;
+    int budget;  /* actions an episode may take */
+    int execute; /* blocks of a plan that are carried out; 0: all */
+    int batch;   /* episodes side by side */
+    cgs_loop_watch watch;
+} cgs_loop_config;
+
+typedef struct cgs_loop cgs_loop;
+
+/* Everything in the configuration is borrowed except settings. */
+cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c);
+void cgs_loop_destroy(cgs_loop *l);
+
+/* Context frames a case needs: the model's history for `dataset`, otherwise 1. */
+int cgs_history_context(cgs_history h, const cgs_lewm *m);
+
+/* Case i has id i: the name of its noise.  outcome: (count). */
+cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome);
+
+#endif /* CGS_EVAL_EPISODE_H */

@@ -1,0 +1,67 @@
+/* evaluate.h - goal-reaching success: models x planners x settings x seeds on shared starts.
+ *
+ * For every seed the starts are chosen once (starts.h), encoded once a model (cases.h) and
+ * run in the closed loop (episode.h) with every planner setting.  The seed of the starts is
+ * also the seed of the planner's noise, so all models meet the same starts with the same
+ * noise and can be compared in pairs.
+ *
+ * Results go line by line to a file (results.h); what the file already has is not run again. */
+#ifndef CGS_EVAL_EVALUATE_H
+#define CGS_EVAL_EVALUATE_H
+
+#include "eval/results.h"
+#include "model/store.h"
+
+/* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
+float cgs_default_tau(const char *env);
+
+typedef struct cgs_eval_options {
+    const char *const *models; /* (model_count) directories */
+    int model_count;
+    const char *env; /* NULL: what the models or the data say */
+    const char *data;
+    const char *out;      /* result file, or NULL */
+    const char *manifest; /* list of starts to reuse, or to save; with several seeds its name
+                           * is followed by "." and the seed.  NULL: none */
+    const char *const *planners;
+    const int *samples, *iters;
+    const double *taus; /* none: the default of the environment */
+    const uint64_t *seeds;
+    int planner_count, sample_count, iter_count, tau_count, seed_count;
+    int horizon, execute, budget, goal_offset, episodes, batch, elites, gd_steps;
+    bool held_out, skip_solved, whole_range;
+    cgs_history history;
+    const char *device, *precision; /* precision NULL: as the model was trained */
+    int threads;
+    /* Called now and then; both may be NULL. */
+    void (*progress)(void *user, const char *what, double done, double total);
+    bool (*stop)(void *user);
+    void *user;
+} cgs_eval_options;
+
+/* The published protocol: 50 starts of seeds 0, 1, 42, goal 25 rows later, 50 actions,
+ * plans of 5 blocks carried out whole, K = 128, I = 30.  Lists are left empty. */
+cgs_eval_options cgs_eval_defaults(void);
+
+/* One setting of one model, for one seed. */
+typedef struct cgs_eval_run {
+    int model; /* index */
+    cgs_plan_config plan;
+    uint64_t seed;
+    bool reused; /* found in the file */
+    cgs_eval_result result;
+} cgs_eval_run;
+
+typedef struct cgs_evaluation {
+    const cgs_env_class *env;
+    cgs_model_card *card; /* (models) */
+    int models, count;
+    cgs_eval_run *run; /* (count) ordered by setting, then model, then seed */
+} cgs_evaluation;
+
+/* Free with cgs_evaluation_free, also after a failure.  After CGS_ESTOPPED the same call
+ * continues. */
+cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o);
+void cgs_evaluation_free(cgs_evaluation *e);
+
+#endif /* CGS_EVAL_EVALUATE_H */

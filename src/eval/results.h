@@ -1,0 +1,62 @@
+/* results.h - results of evaluations as JSON lines.
+ *
+ * One line is one model, one planner setting and one seed, with every setting and every
+ * episode inside:
+ *   {"format":"cgs-eval","version":1,"hash":"...","settings":{...},"episodes":n,"successes":k,
+ *    "rate":r,"wilson":[low,high],"seconds":s,"code_version":"...","code_commit":"...",
+ *    "outcomes":[{"episode":e,"step":t,"success":true,"first":a,"actions":a,"solves":2,
+ *                 "planned":c,"reached":c,"seconds":s}, ...]}
+ *
+ * `hash` is a checksum of the text of `settings`: two lines with the same hash would hold the
+ * same numbers, so a run that finds its hash in the file is not made again. */
+#ifndef CGS_EVAL_RESULTS_H
+#define CGS_EVAL_RESULTS_H
+
+#include "eval/episode.h"
+
+/* Everything a result depends on.  Numbers that a planner does not use are left out. */
+typedef struct cgs_eval_settings {
+    const char *model; /* directory, as given */
+    char method[64];   /* of its card */
+    uint64_t weights;  /* checksum */
+    const char *env;
+    int env_version;
+    char dataset[256]; /* file name */
+    int64_t dataset_rows;
+    cgs_start_rule rule;
+    uint64_t starts; /* checksum of the rows */
+    cgs_history history;
+    int budget, execute;
+    cgs_plan_config plan; /* with the seed of the noise */
+    const char *device, *precision;
+} cgs_eval_settings;
+
+typedef struct cgs_eval_result {
+    char hash[17];
+    int episodes, successes;
+    double seconds;   /* planner time of an episode, mean */
+    uint8_t *success; /* (episodes) owned */
+} cgs_eval_result;
+
+/* The settings as JSON, and their hash.  The caller frees *json. */
+cgs_status cgs_eval_describe(const cgs_eval_settings *s, char **json, char hash[17]);
+
+/* One line without its end; the caller frees *line. */
+cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
+                         const cgs_outcome *outcome, char **line);
+
+/* The results of a file, in its order.  A file that does not exist is empty; an unfinished
+ * last line (a crash, a full disk) is cut off; anything else that is not a result is
+ * CGS_EFORMAT with its line. */
+typedef struct cgs_eval_file {
+    cgs_eval_result *result; /* (count) */
+    int count;
+} cgs_eval_file;
+cgs_status cgs_eval_file_read(cgs_eval_file *f, const char *path);
+void cgs_eval_file_free(cgs_eval_file *f);
+const cgs_eval_result *cgs_eval_file_find(const cgs_eval_file *f, const char *hash);
+
+/* Appends a line and waits until it is on the disk. */
+cgs_status cgs_eval_file_append(const char *path, const char *line);
+
+#endif /* CGS_EVAL_RESULTS_H */

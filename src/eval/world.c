@@ -1,0 +1,320 @@
+/* world.c - see world.h.
+ *
+ * Rows.  A product with few rows is bound by reading its weights and one with very many by
+ * the memory of activations.  So a run of the rollout tape takes the candidates of several
+ * episodes when they are few, and only a part of one episode's when they are many.  The
+ * grouping depends on K alone, never on the number of episodes, and thereby the bits of a
+ * result do not either. */
+#include "eval/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 8 };
+
+#define DIM(...) ((const int[]){__VA_ARGS__})
+
+/* ---- encoder ----------------------------------------------------------------------- */
+
+struct cgs_encoder {
+    cgs_tape *tape;
+    cgs_tensor *frames; /* (batch, S, S, 3) */
+    cgs_tensor *z;      /* (batch, D)       */
+    float *out;         /* (batch, D)       */
+    int batch, D;
+    size_t frame; /* bytes */
+};
+
+void cgs_encoder_destroy(cgs_encoder *e) {
+    if (!e) return;
+    cgs_tape_destroy(e->tape);
+    free(e->out);
+    free(e);
+}
+
+static cgs_status build_encoder(cgs_encoder *e, cgs_lewm *m, cgs_dtype act) {
+    int S = m->config.image_size;
+    CGS_TRY(cgs_tape_create(&e->tape, m->params.device, act));
+    cgs_tape_freeze_parameters(e->tape);
+    e->frames = cgs_input(e->tape, "frames", CGS_U8, 4, DIM(e->batch, S, S, 3));
+    e->z = cgs_keep(cgs_lewm_encode(e->tape, m, e->frames, false));
+    return cgs_tape_finish(e->tape, NULL);
+}
+
+cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int batch) {
+    *out = NULL;
+    if (batch < 1) return cgs_fail(CGS_EARG, "encoder: a batch of %d frames is empty", batch);
+    cgs_encoder *e = calloc(1, sizeof *e);
+    if (!e) return cgs_fail(CGS_ENOMEM, "encoder: no memory");
+    e->batch = batch;
+    e->D = m->config.width;
+    e->frame = (size_t)m->config.image_size * (size_t)m->config.image_size * 3;
+    e->out = malloc((size_t)batch * (size_t)e->D * sizeof *e->out);
+    cgs_status rc = e->out ? build_encoder(e, m, act) : cgs_fail(CGS_ENOMEM, "encoder: no memory");
+    if (rc != CGS_OK) {
+        cgs_encoder_destroy(e);
+        return rc;
+    }
+    *out = e;
+    return CGS_OK;
+}
+
+cgs_status cgs_encoder_run(cgs_encoder *e, const uint8_t *frames, int n, float *z) {
+    cgs_device *d = cgs_tape_device(e->tape);
+    for (int at = 0; at < n; at += e->batch) {
+        int count = n - at < e->batch ? n - at : e->batch;
+        CGS_TRY(d->ops->upload(d, e->frames->data, frames + (size_t)at * e->frame,
+                               (size_t)count * e->frame));
+        cgs_tape_forward(e->tape);
+        CGS_TRY(cgs_tensor_read(e->tape, e->z, e->out));
+        size_t values = (size_t)count * (size_t)e->D;
+        for (size_t i = 0; i < values; i++)
+            if (!isfinite(e->out[i]))
+                return cgs_fail(CGS_ENUMERIC, "encoder: value %d of the latent of frame %d is %g",
+                                (int)(i % (size_t)e->D), at + (int)(i / (size_t)e->D),
+                                (double)e->out[i]);
+        memcpy(z + (size_t)at * (size_t)e->D, e->out, values * sizeof *z);
+    }
+    return CGS_OK;
+}
+
+/* ---- rollout ----------------------------------------------------------------------- */
+
+struct cgs_rollout {
+    cgs_rollout_config config;
+    int A, D, T; /* T = C - 1 + H blocks in the list of a row */
+    int G, part; /* a run of the tape: episodes, and candidates of each */
+    int E;       /* episodes set */
+    bool has_goal;
+    cgs_rollout_cost_fn fn;
+    void *user;
+
+    cgs_tape *tape;
+    cgs_tensor *z_in;    /* (G, C, D)       */
+    cgs_tensor *goal_in; /* (G, D)          */
+    cgs_tensor *actions; /* (G*part, T, A)  */
+    cgs_tensor *cost;    /* (G*part)        */
+    cgs_tensor **frame;  /* (H) each (G*part, 1, D) */
+
+    cgs_arena arena;
+    float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
+    float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
+    float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
+    float *read;             /* (G*part, D) one frame of every row, or costs */
+    float *imagined;         /* (part, H, D) of one episode */
+};
+
+static void layout(cgs_rollout *r) {
+    const cgs_rollout_config *c = &r->config;
+    cgs_arena *a = &r->arena;
+    size_t E = (size_t)c->episodes, C = (size_t)c->context, D = (size_t)r->D, A = (size_t)r->A;
+    size_t G = (size_t)r->G, rows = G * (size_t)r->part, H = (size_t)c->horizon;
+    r->frame = CGS_TAKE(a, cgs_tensor *, H);
+    r->z = CGS_TAKE(a, float, E *C *D);
+    r->past = CGS_TAKE(a, float, E *(C - 1) * A);
+    r->goal = CGS_TAKE(a, float, E *D);
+    r->z_run = CGS_TAKE(a, float, G *C *D);
+    r->goal_run = CGS_TAKE(a, float, G *D);
+    r->list = CGS_TAKE(a, float, rows *(size_t)r->T *A);
+    r->read = CGS_TAKE(a, float, rows *D);
+    r->imagined = CGS_TAKE(a, float, (size_t)r->part *H *D);
+}
+
+static cgs_status build_rollout(cgs_rollout *r, cgs_lewm *m) {
+    const cgs_rollout_config *c = &r->config;
+    int rows = r->G * r->part, D = r->D;
+    CGS_TRY(cgs_tape_create(&r->tape, m->params.device, c->act));
+    cgs_tape *t = r->tape;
+    cgs_tape_freeze_parameters(t);
+    r->z_in = cgs_input(t, "context", CGS_F32, 3, DIM(r->G, c->context, D));
+    r->goal_in = cgs_input(t, "goal", CGS_F32, 2, DIM(r->G, D));
+    r->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(rows, r->T, r->A));
+    if (c->gradient) cgs_require_grad(t, r->actions);
+    cgs_lewm_rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->frame, c->horizon);
+    for (int s = 0; s < c->horizon; s++) cgs_keep(r->frame[s]);
+    cgs_tensor *last = cgs_reshape(t, r->frame[c->horizon - 1], 2, DIM(rows, D));
+    r->cost = cgs_keep(cgs_sqdist(t, last, r->goal_in));
+    /* the mean over rows and width: each row's own gradient comes out divided by rows * D */
+    return cgs_tape_finish(t, c->gradient ? cgs_mse(t, last, r->goal_in) : NULL);
+}
+
+cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c) {
+    *out = NULL;
+    if (c->context < 1 || c->context > m->config.history)
+        return cgs_fail(CGS_EARG, "rollout: %d context frames, the model sees 1 ... %d", c->context,
+                        m->config.history);
+    if (c->episodes < 1 || c->horizon < 1 || c->samples < 1 || (c->gradient && c->samples != 1))
+        return cgs_fail(CGS_EARG, "rollout: %d episodes, horizon %d, %d samples%s are impossible",
+                        c->episodes, c->horizon, c->samples, c->gradient ? " for gradients" : "");
+    cgs_rollout *r = calloc(1, sizeof *r);
+    if (!r) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
+    r->config = *c;
+    r->A = cgs_lewm_block(&m->config);
+    r->D = m->config.width;
+    r->T = c->context - 1 + c->horizon;
+    int runs = (c->samples + MAX_ROWS - 1) / MAX_ROWS, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
+    r->part = (c->samples + runs - 1) / runs;
+    r->G = r->part < few ? few / r->part : 1;
+    layout(r);
+    cgs_status rc = cgs_arena_bind(&r->arena, "rollout");
+    if (rc == CGS_OK) {
+        layout(r);
+        rc = build_rollout(r, m);
+    }
+    if (rc != CGS_OK) {
+        cgs_rollout_destroy(r);
+        return rc;
+    }
+    *out = r;
+    return CGS_OK;
+}
+
+void cgs_rollout_destroy(cgs_rollout *r) {
+    if (!r) return;
+    cgs_tape_destroy(r->tape);
+    cgs_arena_free(&r->arena);
+    free(r);
+}
+
+size_t cgs_rollout_memory(const cgs_rollout *r) { return cgs_tape_memory(r->tape); }
+const cgs_tape *cgs_rollout_tape(const cgs_rollout *r) { return r->tape; }
+
+void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user) {
+    r->fn = fn;
+    r->user = user;
+}
+
+cgs_status cgs_rollout_set(cgs_rollout *r, int E, const float *z, const float *past,
+                           const float *goal) {
+    const cgs_rollout_config *c = &r->config;
+    if (E < 1 || E > c->episodes)
+        return cgs_fail(CGS_EARG, "rollout: %d episodes, it was created for 1 ... %d", E,
+                        c->episodes);
+    size_t n = (size_t)E, C = (size_t)c->context, D = (size_t)r->D;
+    memcpy(r->z, z, n * C * D * sizeof *z);
+    if (C > 1) memcpy(r->past, past, n * (C - 1) * (size_t)r->A * sizeof *past);
+    if (goal) memcpy(r->goal, goal, n * D * sizeof *goal);
+    r->has_goal = goal != NULL;
+    r->E = E;
+    return CGS_OK;
+}
+
+/* one run of the tape: episodes e0 .. e0+n-1, candidates k0 .. k0+count-1 of each */
+typedef struct batch {
+    int e0, n, k0, count;
+} batch;
+
+/* the episode and candidate of a row; unused rows repeat the last used one */
+static void place(const cgs_rollout *r, const batch *b, int row, int *e, int *k) {
+    int g = row / r->part, i = row % r->part;
+    *e = b->e0 + (g < b->n ? g : b->n - 1);
+    *k = b->k0 + (i < b->count ? i : b->count - 1);
+}
+
+static cgs_status forward(cgs_rollout *r, const batch *b, const float *plans, int K) {
+    const cgs_rollout_config *c = &r->config;
+    size_t D = (size_t)r->D, C = (size_t)c->context, A = (size_t)r->A;
+    size_t n = (size_t)c->horizon * A, executed = (C - 1) * A, T = (size_t)r->T * A;
+    for (int g = 0; g < r->G; g++) {
+        size_t e = (size_t)(b->e0 + (g < b->n ? g : b->n - 1));
+        memcpy(r->z_run + (size_t)g * C * D, r->z + e * C * D, C * D * sizeof *r->z);
+        memcpy(r->goal_run + (size_t)g * D, r->goal + e * D, D * sizeof *r->goal);
+    }
+    for (int row = 0; row < r->G * r->part; row++) {
+        int e, k;
+        float *to = r->list + (size_t)row * T;
+        place(r, b, row, &e, &k);
+        memcpy(to, r->past + (size_t)e * executed, executed * sizeof *to);
+        memcpy(to + executed, plans + ((size_t)e * (size_t)K + (size_t)k) * n, n * sizeof *to);
+    }
+    CGS_TRY(cgs_tensor_write(r->tape, r->z_in, r->z_run));
+    CGS_TRY(cgs_tensor_write(r->tape, r->goal_in, r->goal_run));
+    CGS_TRY(cgs_tensor_write(r->tape, r->actions, r->list));
+    cgs_tape_forward(r->tape);
+    return CGS_OK;
+}
+
+/* the imagined frames of group g of the run that was just made: out (count, H, D) */
+static cgs_status read_frames(cgs_rollout *r, const batch *b, int g, float *out) {
+    size_t D = (size_t)r->D, H = (size_t)r->config.horizon;
+    for (size_t s = 0; s < H; s++) {
+        CGS_TRY(cgs_tensor_read(r->tape, r->frame[s], r->read));
+        const float *from = r->read + (size_t)g * (size_t)r->part * D;
+        for (size_t i = 0; i < (size_t)b->count; i++)
+            memcpy(out + (i * H + s) * D, from + i * D, D * sizeof *out);
+    }
+    return CGS_OK;
+}
+
+/* what a run hands out: costs, or the frames themselves */
+typedef struct sink {
+    float *cost, *frames;
+} sink;
+
+static cgs_status drain(cgs_rollout *r, const batch *b, const float *plans, int K, sink to) {
+    size_t n = (size_t)r->config.horizon * (size_t)r->A;
+    size_t frames = (size_t)r->config.horizon * (size_t)r->D;
+    if (to.cost && !r->fn) CGS_TRY(cgs_tensor_read(r->tape, r->cost, r->read));
+    for (int g = 0; g < b->n; g++) {
+        size_t at = (size_t)(b->e0 + g) * (size_t)K + (size_t)b->k0;
+        if (to.frames) {
+            CGS_TRY(read_frames(r, b, g, to.frames + at * frames));
+        } else if (r->fn) {
+            CGS_TRY(read_frames(r, b, g, r->imagined));
+            CGS_TRY(r->fn(r->user, b->e0 + g, plans + at * n, r->imagined, b->count, to.cost + at));
+        } else {
+            memcpy(to.cost + at, r->read + g * r->part, (size_t)b->count * sizeof *to.cost);
+        }
+    }
+    return CGS_OK;
+}
+
+static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to) {
+    if (E != r->E || K > r->config.samples)
+        return cgs_fail(CGS_EARG, "rollout: %d episodes of %d candidates, set for %d of at most %d",
+                        E, K, r->E, r->config.samples);
+    if (to.cost && !r->fn && !r->has_goal) return cgs_fail(CGS_EARG, "rollout: no goal is set");
+    for (int e0 = 0; e0 < E; e0 += r->G)
+        for (int k0 = 0; k0 < K; k0 += r->part) {
+            batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0, K - k0 < r->part ? K - k0 : r->part};
+            CGS_TRY(forward(r, &b, plans, K));
+            CGS_TRY(drain(r, &b, plans, K, to));
+        }
+    return CGS_OK;
+}
+
+cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    return run(ctx, plans, E, K, (sink){.cost = cost});
+}
+
+cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z) {
+    return run(r, plans, E, K, (sink){.frames = z});
+}
+
+cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
+    cgs_rollout *r = ctx;
+    const cgs_rollout_config *c = &r->config;
+    if (!c->gradient || r->fn || !r->has_goal || E != r->E)
+        return cgs_fail(CGS_EARG,
+                        "rollout: made for gradients %s, own cost %s, goal %s, %d "
+                        "episodes of %d",
+                        c->gradient ? "yes" : "no", r->fn ? "yes" : "no",
+                        r->has_goal ? "yes" : "no", E, r->E);
+    size_t n = (size_t)c->horizon * (size_t)r->A, T = (size_t)r->T * (size_t)r->A;
+    float scale = (float)r->G * (float)r->D;
+    for (int e0 = 0; e0 < E; e0 += r->G) {
+        batch b = {e0, E - e0 < r->G ? E - e0 : r->G, 0, 1};
+        CGS_TRY(forward(r, &b, plans, 1));
+        cgs_tape_backward(r->tape);
+        CGS_TRY(cgs_tensor_read(r->tape, r->cost, r->read));
+        memcpy(cost + e0, r->read, (size_t)b.n * sizeof *cost);
+        CGS_TRY(cgs_tensor_read_grad(r->tape, r->actions, r->list));
+        for (int g = 0; g < b.n; g++)
+            for (size_t i = 0; i < n; i++)
+                grad[(size_t)(e0 + g) * n + i] = scale * r->list[(size_t)g * T + T - n + i];
+    }
+    return CGS_OK;
+}

@@ -1,0 +1,12 @@
+/* random_model.h - a model directory with random weights, for tests that need some model. */
+#ifndef CGS_TESTS_RANDOM_MODEL_H
+#define CGS_TESTS_RANDOM_MODEL_H
+
+#include "model/store.h"
+
+/* The small preset.  Training begins with a predictor that ignores actions (AdaLN is zero);
+ * here actions matter. */
+cgs_status random_model(cgs_lewm **out, cgs_device *d, uint64_t seed);
+cgs_status random_model_dir(const char *dir, const char *env, const char *dataset, uint64_t seed);
+
+#endif
