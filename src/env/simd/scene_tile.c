@@ -14,6 +14,7 @@
 #define JOIN(a, b) JOIN2(a, b)
 #define LANES _Pragma("omp simd")
 
+enum { LANE = 16 }; /* batches are filled up to a multiple of the widest vector */
 static const float FAR = 1e30f;
 static const float TINY = 1e-12f;
 static const float LIFT = 5e-4f;  /* a point this far above its surface asks who blocks it */
@@ -331,7 +332,7 @@ static void find_shadow(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int 
 /* takes n samples, those numbered at[0], at[1], ... */
 static void gather(batch *b, const samples *s, const int16_t *at, int n) {
     b->n = n;
-    b->padded = (n + 15) / 16 * 16;
+    b->padded = (n + LANE - 1) / LANE * LANE;
     b->at = at;
     for (int k = 0; k < n; k++) {
         b->u[k] = s->u[at[k]];
@@ -339,6 +340,24 @@ static void gather(batch *b, const samples *s, const int16_t *at, int n) {
         b->t[k] = s->t[at[k]];
     }
     for (int k = n; k < b->padded; k++) b->u[k] = b->u[0], b->v[k] = b->v[0], b->t[k] = b->t[0];
+}
+
+/* least and greatest of n numbers, n a multiple of LANE */
+static void extent(const float *p, int n, float *low, float *high) {
+    float least[LANE], most[LANE];
+    for (int l = 0; l < LANE; l++) least[l] = most[l] = p[l];
+    for (int k = LANE; k < n; k += LANE) {
+        LANES
+        for (int l = 0; l < LANE; l++) {
+            least[l] = lesser(least[l], p[k + l]);
+            most[l] = larger(most[l], p[k + l]);
+        }
+    }
+    *low = least[0], *high = most[0];
+    for (int l = 1; l < LANE; l++) {
+        *low = lesser(*low, least[l]);
+        *high = larger(*high, most[l]);
+    }
 }
 
 /* points, normals and directions to the eye */
@@ -405,13 +424,8 @@ static void locate(batch *b, const cgs_frame *f, int id) {
     }
     float r2 = 0;
     for (int c = 0; c < 3; c++) {
-        const float *p = b->p[c];
-        float low = FAR, high = -FAR;
-        _Pragma("omp simd reduction(min : low) reduction(max : high)") for (int k = 0;
-                                                                            k < b->padded; k++) {
-            low = lesser(low, p[k]);
-            high = larger(high, p[k]);
-        }
+        float low, high;
+        extent(b->p[c], b->padded, &low, &high);
         b->ball[c] = 0.5f * (low + high);
         r2 += square(0.5f * (high - low));
     }
@@ -439,7 +453,7 @@ static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
     const float far = lamp->parallel ? 0 : 1, reach = lamp->parallel ? BEAM : 1;
     const float cutoff = lamp->parallel ? -1 : lamp->cutoff;
     const int n = b->padded;
-    float most = 0;
+    float least, most;
     LANES
     for (int k = 0; k < n; k++) {
         float wx = far * (lamp->pos[0] - b->p[0][k]) - (1 - far) * dx;
@@ -458,8 +472,7 @@ static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
         float fade = 1 / (far * (a0 + a1 * d + a2 * d * d) + (1 - far));
         strength[k] = cone[k] < cutoff ? 0 : fade;
     }
-    _Pragma("omp simd reduction(max : most)") for (int k = 0; k < n; k++) most =
-        larger(most, facing[k]);
+    extent(facing, n, &least, &most);
     power(gleam, g->gloss, n);
     if (!lamp->parallel && lamp->cutoff > -1 && lamp->exponent > 0) {
         power(cone, lamp->exponent, n);
