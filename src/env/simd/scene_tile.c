@@ -453,7 +453,7 @@ static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
     const float far = lamp->parallel ? 0 : 1, reach = lamp->parallel ? BEAM : 1;
     const float cutoff = lamp->parallel ? -1 : lamp->cutoff;
     const int n = b->padded;
-    float least, most;
+    float most[LANE] = {0};
     LANES
     for (int k = 0; k < n; k++) {
         float wx = far * (lamp->pos[0] - b->p[0][k]) - (1 - far) * dx;
@@ -472,14 +472,19 @@ static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
         float fade = 1 / (far * (a0 + a1 * d + a2 * d * d) + (1 - far));
         strength[k] = cone[k] < cutoff ? 0 : fade;
     }
-    extent(facing, n, &least, &most);
+    for (int k = 0; k < n; k += LANE) {
+        LANES
+        for (int l = 0; l < LANE; l++) most[l] = larger(most[l], facing[k + l]);
+    }
+    bool faces = false;
+    for (int l = 0; l < LANE; l++) faces |= most[l] > 0;
     power(gleam, g->gloss, n);
     if (!lamp->parallel && lamp->cutoff > -1 && lamp->exponent > 0) {
         power(cone, lamp->exponent, n);
         for (int k = 0; k < n; k++) strength[k] *= cone[k];
     }
     for (int k = 0; k < n; k++) b->lit[k] = 1;
-    if (lamp->shadow && most > 0) find_shadow(b, f, lamp, id);
+    if (lamp->shadow && faces) find_shadow(b, f, lamp, id);
     for (int c = 0; c < 3; c++) {
         float ambient = lamp->ambient[c] * g->rgb[c], diffuse = lamp->diffuse[c] * g->rgb[c];
         float specular = lamp->specular[c] * g->specular;
