@@ -87,7 +87,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: all test test-gpu tests asan tsan bench install dist clean deps found
+.PHONY: always all test test-gpu tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:

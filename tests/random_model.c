@@ -1,6 +1,7 @@
 /* random_model.c - see random_model.h. */
 #include "random_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,15 @@ cgs_status random_model(cgs_lewm **out, cgs_device *d, uint64_t seed) {
     cgs_params *p = &(*out)->params;
     for (int i = 0; i < p->count; i++) {
         const cgs_param *e = &p->list[i];
-        if (!strstr(e->name, "adaLN")) continue;
+        bool ada = strstr(e->name, "adaLN"), action = !strncmp(e->name, "action_encoder", 14);
+        bool proj = !strcmp(e->name, "pred_proj.net.3.weight"); /* latents of about unit size */
+        if (!ada && !proj && !(action && e->rank > 1)) continue;
+        double fan_in = (double)e->count / e->dim[0];
+        double scale = ada ? 0.1 : (proj ? 4 : 2) / sqrt(fan_in);
         float *v = malloc(e->count * sizeof *v);
+        if (!v) return cgs_fail(CGS_ENOMEM, "%s: no memory", e->name);
         cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_TEST, (uint64_t)i);
-        for (size_t k = 0; k < e->count; k++) v[k] = (float)(0.05 * cgs_rng_normal(&r));
+        for (size_t k = 0; k < e->count; k++) v[k] = (float)(scale * cgs_rng_normal(&r));
         cgs_status rc = cgs_param_write(p, e, v);
         free(v);
         CGS_TRY(rc);

@@ -4,8 +4,8 @@
 
 #include "model/store.h"
 
-/* The small preset for an environment with these action statistics.  AdaLN starts at zero in
- * training, which would make the predictor ignore actions: here it is drawn, too. */
+/* The small preset.  Training begins with a predictor that ignores actions (AdaLN is zero);
+ * here actions matter. */
 cgs_status random_model(cgs_lewm **out, cgs_device *d, uint64_t seed);
 cgs_status random_model_dir(const char *dir, const char *env, const char *dataset, uint64_t seed);
 

@@ -45,18 +45,19 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->windows, print_result, p);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, s->size, act, print_result, p);
     if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, NULL, print_result, p);
-    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, env or all", what);
+    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, plan, env or all", what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    static const char *const all[] = {"gemm", "ops", "train", "env"};
+    static const char *const all[] = {"gemm", "ops", "train", "plan", "env"};
     settings s = {.device = "cpu", .size = "paper", .precision = "bf16", .windows = 8,
                   .seconds = 0.2};
     bool json = false;
     const cgs_opt opts[] = {
         {"device", "NAME", "cpu or ref", OPT_STR, &s.device, false},
-        {"size", "NAME", "size preset of train: paper or small", OPT_STR, &s.size, false},
+        {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
         {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
@@ -67,7 +68,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_device d;
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(CGS_EARG, "needs what to measure: gemm, ops, train, env or all");
+        rc = cgs_fail(CGS_EARG, "needs what to measure: gemm, ops, train, plan, env or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
@@ -85,5 +86,5 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_bench = {
-    "bench", "gemm|ops|train|env|all ...",
+    "bench", "gemm|ops|train|plan|env|all ...",
     "speed: medians, and the share of what the machine can do", NULL, run};

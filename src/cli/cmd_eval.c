@@ -42,8 +42,8 @@ static const char *const sweeps[] = {"K", "I", "tau"};
 
 static void print_tables(const cgs_summary *s, const cgs_texts *models) {
     char text[96];
-    printf("%-20s %-32s %8s  %-17s %-15s %10s\n", "model", "planner", "success", "mean +- sd (seeds)",
-           "95% interval", "s/episode");
+    printf("%-20s %-32s %8s  %-17s %-15s %10s\n", "model", "planner", "success",
+           "mean +- sd (seeds)", "95% interval", "s/episode");
     for (int i = 0; i < s->rows; i++) {
         const cgs_summary_row *r = &s->row[i];
         plan_text(r->plan, text, sizeof text);
@@ -55,8 +55,8 @@ static void print_tables(const cgs_summary *s, const cgs_texts *models) {
     for (int i = 0; i < s->areas; i++) {
         const cgs_summary_area *a = &s->area[i];
         printf("%-20.20s %-10s over %s = %g ... %g (%d points): %.1f\n",
-               short_name(models->item[a->model]), a->plan->kind.s, sweeps[a->over], a->low, a->high,
-               a->points, a->nauc);
+               short_name(models->item[a->model]), a->plan->kind.s, sweeps[a->over], a->low,
+               a->high, a->points, a->nauc);
     }
     if (s->pairs) printf("\nthe same starts: second against first\n");
     for (int i = 0; i < s->pairs; i++) {

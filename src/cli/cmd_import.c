@@ -10,6 +10,12 @@ typedef struct request {
     const char *file, *out, *config, *env, *mean, *std;
 } request;
 
+static const cgs_env_class *find_env(const char *id) {
+    for (int i = 0; i < cgs_env_count(); i++)
+        if (!strcmp(cgs_env_at(i)->id, id)) return cgs_env_at(i);
+    return NULL;
+}
+
 /* What the user says about the actions: their number, and their statistics. */
 static cgs_status read_actions(const request *q, cgs_model_card *said, int *action_dim) {
     int means = 0, stds = 0;
@@ -34,13 +40,13 @@ static cgs_status read_actions(const request *q, cgs_model_card *said, int *acti
     if (!q->env) return CGS_OK;
     if (strlen(q->env) >= sizeof said->env)
         return cgs_fail(CGS_EARG, "--env: \"%.40s...\" is too long", q->env);
-    const cgs_env_class *cls;
-    CGS_TRY(cgs_env_find(q->env, &cls));
     strcpy(said->env, q->env);
-    if (*action_dim && *action_dim != cls->action_dim)
+    /* weights may be of an environment that this build does not have */
+    const cgs_env_class *cls = find_env(q->env);
+    if (cls && *action_dim && *action_dim != cls->action_dim)
         return cgs_fail(CGS_EARG, "--action-mean: %d numbers, an action of %s has %d", *action_dim,
                         q->env, cls->action_dim);
-    *action_dim = cls->action_dim;
+    if (cls) *action_dim = cls->action_dim;
     return CGS_OK;
 }
 
@@ -60,6 +66,8 @@ static void report(const request *q, const cgs_lewm *m, const cgs_import *how,
            tensors, learnable, m->config.history, m->config.frameskip, m->config.action_dim);
     if (how->ignored) printf("    ignored %d tensors of training\n", how->ignored);
     if (how->guessed[0]) printf("    guessed, for want of --config: %s\n", how->guessed);
+    if (q->env && !find_env(q->env))
+        printf("    %s is no environment of this build; see cgs envs\n", card->env);
     if (!cgs_card_has_statistics(card))
         printf("    action statistics are not known: planning will need the data\n");
 }

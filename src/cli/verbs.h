@@ -10,6 +10,8 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(prior) \
+    X(plan) \
     X(eval) \
     X(encode) \
     X(rollout) \

@@ -66,14 +66,14 @@ static cgs_status read_case(cgs_cases *c, int i, cgs_dataset *data, const cgs_st
                             float *z) {
     size_t n = (size_t)i, C = (size_t)c->context, D = (size_t)c->D, dim = (size_t)c->state_dim;
     CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row, 1, c->state + n * dim));
-    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row + goal_offset, 1,
-                                      c->goal_state + n * dim));
+    CGS_TRY(
+        cgs_dataset_read_rows_f64(data, column, s->row + goal_offset, 1, c->goal_state + n * dim));
     /* context frames, then the goal */
     for (int k = 0; k < c->context; k++) {
         int64_t step = s->step - (int64_t)(c->context - 1 - k) * scale->frameskip;
         if (step < 0) step = 0;
-        CGS_TRY(cgs_dataset_read_pixels(data, s->row - s->step + step, 1,
-                                        frames + (size_t)k * frame));
+        CGS_TRY(
+            cgs_dataset_read_pixels(data, s->row - s->step + step, 1, frames + (size_t)k * frame));
     }
     CGS_TRY(cgs_dataset_read_pixels(data, s->row + goal_offset, 1, frames + C * frame));
     CGS_TRY(cgs_encoder_run(encoder, frames, c->context + 1, z));

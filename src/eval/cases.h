@@ -19,7 +19,7 @@ typedef struct cgs_action_scale {
 } cgs_action_scale;
 
 typedef struct cgs_cases {
-    int count, context;        /* C */
+    int count, context; /* C */
     int state_dim, D, A;
     double *state, *goal_state; /* (count, state_dim) */
     float *z;                   /* (count, C, D) recorded frames, the start last */

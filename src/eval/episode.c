@@ -46,10 +46,10 @@ struct cgs_loop {
     bool *running;              /* (E) */
     uint8_t *frames;            /* (E, S, S, 3) rendered */
     /* gathered for the episodes that still run */
-    int *active;                       /* (E) their slots */
-    uint64_t *id, *solve;              /* (E) */
+    int *active;                                        /* (E) their slots */
+    uint64_t *id, *solve;                               /* (E) */
     float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
-    uint8_t *frames_sub;               /* (E, S, S, 3) */
+    uint8_t *frames_sub;                                /* (E, S, S, 3) */
 };
 
 static void layout(cgs_loop *l) {
@@ -64,7 +64,7 @@ static void layout(cgs_loop *l) {
     l->goal = CGS_TAKE(a, float, E *D);
     l->plan = CGS_TAKE(a, float, E *n);
     l->running = CGS_TAKE(a, bool, E);
-    l->frames = CGS_TAKE(a, uint8_t, E *frame);
+    l->frames = CGS_TAKE(a, uint8_t, E * frame);
     l->active = CGS_TAKE(a, int, E);
     l->id = CGS_TAKE(a, uint64_t, E);
     l->solve = CGS_TAKE(a, uint64_t, E);
@@ -73,7 +73,7 @@ static void layout(cgs_loop *l) {
     l->past_sub = CGS_TAKE(a, float, E *(N - 1) * A);
     l->goal_sub = CGS_TAKE(a, float, E *D);
     l->start = CGS_TAKE(a, float, E *n);
-    l->frames_sub = CGS_TAKE(a, uint8_t, E *frame);
+    l->frames_sub = CGS_TAKE(a, uint8_t, E * frame);
 }
 
 /* ---- create ------------------------------------------------------------------------ */
@@ -266,7 +266,8 @@ static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *
         if (result.iterations)
             out[e].planned = result.best[(size_t)(result.iterations - 1) * (size_t)n + (size_t)i];
     }
-    if (l->config.watch.solved) l->config.watch.solved(l->config.watch.user, &q, &result, l->active);
+    if (l->config.watch.solved)
+        l->config.watch.solved(l->config.watch.user, &q, &result, l->active);
     return CGS_OK;
 }
 
@@ -336,13 +337,14 @@ static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int 
         double spent = cgs_now() - before;
         for (int i = 0; i < n; i++) out[l->active[i]].seconds += spent / n;
 
-        for (int block = 0; block < l->execute && step < c->budget; block++) {
-            for (int k = 0; k < f && step < c->budget; k++)
+        for (int block = 0; block < l->execute && step < c->budget && n > 0; block++) {
+            for (int k = 0; k < f && step < c->budget && n > 0; k++) {
                 CGS_TRY(act(l, E, block, k, ++step, out));
+                n = gather_active(l, E);
+            }
             /* frames that the next solve sees: the last one, and those of its history */
             int keep = c->history == CGS_HISTORY_NATIVE ? 1 : l->N;
-            if (block < l->execute - keep || step >= c->budget) continue;
-            if ((n = gather_active(l, E)) == 0) continue;
+            if (block < l->execute - keep || step >= c->budget || n == 0) continue;
             CGS_TRY(observe(l, n, out));
             remember(l, n, block);
         }

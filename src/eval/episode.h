@@ -21,15 +21,19 @@
 #include "model/prior.h"
 #include "plan/planner.h"
 
-typedef enum cgs_history { CGS_HISTORY_NATIVE, CGS_HISTORY_DATASET, CGS_HISTORY_ONLINE } cgs_history;
+typedef enum cgs_history {
+    CGS_HISTORY_NATIVE,
+    CGS_HISTORY_DATASET,
+    CGS_HISTORY_ONLINE
+} cgs_history;
 cgs_status cgs_history_parse(cgs_history *h, const char *name);
 const char *cgs_history_name(cgs_history h);
 
 /* How one episode went. */
 typedef struct cgs_outcome {
-    bool success;   /* the predicate held after some action */
-    int first;      /* actions until then, or 0 */
-    int actions;    /* carried out */
+    bool success; /* the predicate held after some action */
+    int first;    /* actions until then, or 0 */
+    int actions;  /* carried out */
     int solves;
     float planned;  /* lowest cost in the last iteration of the last solve; NaN: none was asked */
     float reached;  /* |z - goal|^2 of the last frame */

@@ -37,12 +37,12 @@ typedef struct bench {
     cgs_device device;
     cgs_dataset *data;
     const cgs_source *source;
-    cgs_subject *subject;  /* (models) */
-    int64_t *ep_len;       /* (episodes) */
-    uint8_t *use;          /* (episodes) or NULL */
-    cgs_starts *starts;    /* (seeds) */
+    cgs_subject *subject; /* (models) */
+    int64_t *ep_len;      /* (episodes) */
+    uint8_t *use;         /* (episodes) or NULL */
+    cgs_starts *starts;   /* (seeds) */
     cgs_eval_file file;
-    double done, total;    /* episodes */
+    double done, total; /* episodes */
 } bench;
 
 /* ---- preparation ------------------------------------------------------------------- */
@@ -115,7 +115,8 @@ static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
     solved_filter *f = ctx;
     double state[CGS_ENV_MAX_DIM], goal[CGS_ENV_MAX_DIM];
     CGS_TRY(cgs_dataset_read_rows_f64(f->b->data, f->column, s->row, 1, state));
-    CGS_TRY(cgs_dataset_read_rows_f64(f->b->data, f->column, s->row + f->b->o->goal_offset, 1, goal));
+    CGS_TRY(
+        cgs_dataset_read_rows_f64(f->b->data, f->column, s->row + f->b->o->goal_offset, 1, goal));
     *skip = cgs_env_reached(f->env, state, goal);
     return CGS_OK;
 }
@@ -131,10 +132,9 @@ static cgs_status choose_starts(bench *b, int seed, const cgs_episodes *ep) {
     cgs_starts *s = &b->starts[seed];
     char name[4096];
     if (o->manifest) {
-        int n = o->seed_count > 1
-                    ? snprintf(name, sizeof name, "%s.%llu", o->manifest,
-                               (unsigned long long)o->seeds[seed])
-                    : snprintf(name, sizeof name, "%s", o->manifest);
+        int n = o->seed_count > 1 ? snprintf(name, sizeof name, "%s.%llu", o->manifest,
+                                             (unsigned long long)o->seeds[seed])
+                                  : snprintf(name, sizeof name, "%s", o->manifest);
         if (n < 0 || n >= (int)sizeof name)
             return cgs_fail(CGS_EARG, "%.64s...: the name is too long", o->manifest);
         if (cgs_file_exists(name)) return cgs_starts_load(s, name, ep);
@@ -145,8 +145,7 @@ static cgs_status choose_starts(bench *b, int seed, const cgs_episodes *ep) {
         rc = cgs_state_column(b->source, b->e->env, &f.column);
         if (rc == CGS_OK) rc = cgs_env_create(&f.env, b->e->env);
     }
-    if (rc == CGS_OK)
-        rc = cgs_starts_choose(s, ep, &rule, o->skip_solved ? skip_solved : NULL, &f);
+    if (rc == CGS_OK) rc = cgs_starts_choose(s, ep, &rule, o->skip_solved ? skip_solved : NULL, &f);
     cgs_env_destroy(f.env);
     CGS_TRY(rc);
     const char *slash = strrchr(o->data, '/');
@@ -247,8 +246,7 @@ static cgs_eval_settings settings_of(bench *b, const cgs_eval_run *r) {
     memcpy(out.method, s->card.method, sizeof out.method);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
     uint64_t h = 0;
-    for (int i = 0; i < starts->count; i++)
-        h = cgs_mix64(h ^ (uint64_t)starts->start[i].row);
+    for (int i = 0; i < starts->count; i++) h = cgs_mix64(h ^ (uint64_t)starts->start[i].row);
     out.starts = h;
     return out;
 }

@@ -18,7 +18,9 @@ static cgs_status precision_of(const char *name, cgs_dtype *act) {
     return CGS_OK;
 }
 
-const char *cgs_subject_precision(const cgs_subject *s) { return s->act == CGS_F32 ? "f32" : "bf16"; }
+const char *cgs_subject_precision(const cgs_subject *s) {
+    return s->act == CGS_F32 ? "f32" : "bf16";
+}
 
 /* a model without statistics (an imported one) takes those of the data */
 static cgs_status action_scale(cgs_subject *s, cgs_dataset *data) {
@@ -97,9 +99,11 @@ cgs_status cgs_subject_fits(const cgs_subject *s, const cgs_env_class *env,
         return cgs_fail(CGS_EARG, "%s: the model was trained in %s, not in %s", s->dir, s->card.env,
                         env->id);
     if (s->card.env[0] && s->card.env_version[0] && atoi(s->card.env_version) != env->version)
-        return cgs_fail(CGS_EARG, "%s: the model was trained in version %s of %s, this is version %d",
-                        s->dir, s->card.env_version, env->id, env->version);
-    if (data && data->pixels >= 0 && (data->height != m->image_size || data->width != m->image_size))
+        return cgs_fail(CGS_EARG,
+                        "%s: the model was trained in version %s of %s, this is version %d", s->dir,
+                        s->card.env_version, env->id, env->version);
+    if (data && data->pixels >= 0 &&
+        (data->height != m->image_size || data->width != m->image_size))
         return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model of %s sees %d x %d",
                         data->path, data->height, data->width, s->dir, m->image_size,
                         m->image_size);
@@ -109,8 +113,9 @@ cgs_status cgs_subject_fits(const cgs_subject *s, const cgs_env_class *env,
 cgs_status cgs_subject_held_out(const cgs_subject *s, const cgs_source *data, uint8_t *held) {
     struct stat st;
     if (strcmp(s->card.split, "episode") != 0 || !(s->card.train_fraction > 0))
-        return cgs_fail(CGS_EARG, "%s: the model was not trained with a split by episode (\"%s\"), "
-                                  "so no episode is held out",
+        return cgs_fail(CGS_EARG,
+                        "%s: the model was not trained with a split by episode (\"%s\"), "
+                        "so no episode is held out",
                         s->dir, s->card.split);
     if (s->card.dataset_bytes > 0 && stat(data->path, &st) == 0 &&
         (int64_t)st.st_size != s->card.dataset_bytes)

@@ -134,8 +134,8 @@ cgs_status cgs_summarise(cgs_summary *s, const cgs_evaluation *e) {
         for (int m = 0; m < M && rc == CGS_OK; m++) {
             summarise_row(&s->row[k * M + m], runs_of(e, seeds, k, m), seeds, rates);
             for (int a = 0; a < m && rc == CGS_OK; a++)
-                rc = compare(&s->pair[s->pairs++], runs_of(e, seeds, k, a),
-                             runs_of(e, seeds, k, m), seeds);
+                rc = compare(&s->pair[s->pairs++], runs_of(e, seeds, k, a), runs_of(e, seeds, k, m),
+                             seeds);
         }
     free(rates);
     if (rc == CGS_OK) rc = add_areas(s);

@@ -100,7 +100,7 @@ struct cgs_rollout {
     cgs_tensor **frame;  /* (H) each (G*part, 1, D) */
 
     cgs_arena arena;
-    float *z, *past, *goal; /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
+    float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
     float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
     float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
     float *read;             /* (G*part, D) one frame of every row, or costs */
@@ -298,8 +298,9 @@ cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cos
     cgs_rollout *r = ctx;
     const cgs_rollout_config *c = &r->config;
     if (!c->gradient || r->fn || !r->has_goal || E != r->E)
-        return cgs_fail(CGS_EARG, "rollout: made for gradients %s, own cost %s, goal %s, %d "
-                                  "episodes of %d",
+        return cgs_fail(CGS_EARG,
+                        "rollout: made for gradients %s, own cost %s, goal %s, %d "
+                        "episodes of %d",
                         c->gradient ? "yes" : "no", r->fn ? "yes" : "no",
                         r->has_goal ? "yes" : "no", E, r->E);
     size_t n = (size_t)c->horizon * (size_t)r->A, T = (size_t)r->T * (size_t)r->A;

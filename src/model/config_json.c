@@ -98,13 +98,21 @@ static const struct {
 
 /* ---- writing ----------------------------------------------------------------------- */
 
+/* The nearest short decimal of a setting: 0.1, not the 0.100000001 that a float holds. */
 static double size_of(const cgs_lewm_config *c, const char *key) {
     if (!strcmp(key, CGS_SIZE_BLOCK)) return cgs_lewm_block(c);
     char text[64] = "";
     for (int i = 0; i < cgs_lewm_field_count; i++)
         if (!strcmp(cgs_lewm_fields[i].key, key))
             cgs_config_format(&cgs_lewm_fields[i], c, text, sizeof text);
-    return strtod(text, NULL);
+    double exact = strtod(text, NULL), v = exact;
+    for (int digits = 1; digits < 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, exact);
+        v = strtod(text, NULL);
+        if ((float)v == (float)exact) break;
+        v = exact;
+    }
+    return v;
 }
 
 static const char *encoder_name(const cgs_lewm_config *c) {

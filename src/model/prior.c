@@ -115,10 +115,8 @@ static cgs_status save_weights(const char *path, const cgs_prior *p) {
     cgs_status rc = CGS_OK;
     for (int i = 0; i < all->count && rc == CGS_OK; i++) {
         const cgs_param *e = &all->list[i];
-        tensor[i] = (cgs_save){.name = e->name,
-                               .type = CGS_W_F32,
-                               .rank = e->rank,
-                               .data = values + e->offset};
+        tensor[i] = (cgs_save){
+            .name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = values + e->offset};
         for (int k = 0; k < e->rank; k++) tensor[i].dim[k] = e->dim[k];
         rc = cgs_param_read(all, e, values + e->offset);
     }
@@ -139,8 +137,7 @@ static cgs_status save_card(const char *path, const cgs_prior_card *c) {
         cJSON_AddNumberToObject(j, "width", c->width) &&
         cJSON_AddNumberToObject(j, "hidden", c->hidden) &&
         cJSON_AddNumberToObject(j, "horizon", c->horizon) &&
-        cJSON_AddNumberToObject(j, "block", c->block) &&
-        cJSON_AddStringToObject(j, "seed", seed) &&
+        cJSON_AddNumberToObject(j, "block", c->block) && cJSON_AddStringToObject(j, "seed", seed) &&
         cJSON_AddNumberToObject(j, "updates", (double)c->updates) &&
         cJSON_AddNumberToObject(j, "pairs", (double)c->pairs) &&
         cJSON_AddNumberToObject(j, "validation_pairs", (double)c->validation_pairs) &&
@@ -177,8 +174,7 @@ static cgs_status text_u64(const char *path, const cJSON *j, const char *key, in
                            uint64_t *out) {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(j, key);
     char *end = NULL;
-    if (cJSON_IsString(v) && v->valuestring[0] != '-')
-        *out = strtoull(v->valuestring, &end, base);
+    if (cJSON_IsString(v) && v->valuestring[0] != '-') *out = strtoull(v->valuestring, &end, base);
     if (!end || *end || end == v->valuestring)
         return cgs_fail(CGS_EFORMAT, "%s: \"%s\" is not a whole number in quotes", path, key);
     return CGS_OK;

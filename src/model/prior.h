@@ -11,9 +11,9 @@
 
 /* What the directory says about it. */
 typedef struct cgs_prior_card {
-    int width, hidden; /* D, and of both hidden layers */
+    int width, hidden;  /* D, and of both hidden layers */
     int horizon, block; /* H, A */
-    uint64_t model;    /* cgs_params_checksum of the model it was fitted to */
+    uint64_t model;     /* cgs_params_checksum of the model it was fitted to */
     uint64_t seed, updates;
     int64_t pairs, validation_pairs;
     double loss, validation_loss, zero_loss; /* mean squared errors; zero: of the mean action */
@@ -23,9 +23,9 @@ typedef struct cgs_prior {
     cgs_prior_card card;
     cgs_params params;
     cgs_affine layer[3];
-    cgs_tape *tape;    /* of cgs_prior_plan */
+    cgs_tape *tape; /* of cgs_prior_plan */
     cgs_tensor *in, *out;
-    float *rows;       /* (CGS_PRIOR_ROWS, 2D or H*A) */
+    float *rows; /* (CGS_PRIOR_ROWS, 2D or H*A) */
 } cgs_prior;
 
 #define CGS_PRIOR_ROWS 16 /* of one run of cgs_prior_plan's tape */

@@ -153,7 +153,10 @@ static cgs_status split(cgs_sizes *s, factor product, factor a, factor b, int us
     if (whole % *given.value)
         return cgs_fail(CGS_EFORMAT, "%s is %d, which %s %d does not divide", product.key, whole,
                         given.key, *given.value);
-    return cgs_sizes_claim(s, known(s, a.key) ? b.key : a.key, whole / *given.value, product.key);
+    char source[96];
+    snprintf(source, sizeof source, "%s %d over %s %d", product.key, whole, given.key,
+             *given.value);
+    return cgs_sizes_claim(s, known(s, a.key) ? b.key : a.key, whole / *given.value, source);
 }
 
 cgs_status cgs_sizes_settle(cgs_sizes *s, char *guessed, size_t size) {

@@ -198,6 +198,10 @@ void cgs_planner_destroy(cgs_planner *p) {
 
 void cgs_planner_reset(cgs_planner *p) { p->solves = 0; }
 
+void cgs_planner_set_deadline(cgs_planner *p, float seconds) {
+    p->config.deadline = isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
 /* ---- solving ----------------------------------------------------------------------- */
 
 static uint64_t episode_id(const cgs_plan_problem *q, int64_t e) {

@@ -145,6 +145,9 @@ typedef struct cgs_planner cgs_planner;
 cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int max_E);
 void cgs_planner_destroy(cgs_planner *p);
 
+/* Seconds that solves may take from now on; 0: no limit. */
+void cgs_planner_set_deadline(cgs_planner *p, float seconds);
+
 /* Starts counting solves from zero again. */
 void cgs_planner_reset(cgs_planner *p);
 

@@ -123,33 +123,40 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cpu_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
-    /* copies of x, W and the result in another type, or partial sums of the bias */
+    /* copies of x, W, dx and the result in another type, or partial sums of the bias */
     size_t result = n > CGS_CPU_ROW_BLOCKS ? n * m : CGS_CPU_ROW_BLOCKS * m;
-    CGS_TRY(need_shared(d, (result + n * k + 2 * k * m) * sizeof(float)));
+    bool mixed = x->dtype != y->dtype;
+    size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
+    CGS_TRY(need_shared(d, floats * sizeof(float)));
     cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
     cgs_product p = {
         .M = n, .N = m, .K = k, .in = x->dtype, .out = out, .b_transposed = true, .bias = r->in[2]};
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
-    for (int accumulate = 0; accumulate < 2; accumulate++) {
+    bool same = type == x->dtype && type == y->dtype;
+    l->run = same && n >= 2 * CGS_CPU_LINEAR_ROWS ? CGS_CPU_LINEAR_ROWS : n;
+    for (int i = 0; i < 4; i++) {
+        int tail = i / 2, accumulate = i % 2;
+        size_t rows = tail ? n % l->run : l->run;
+        if (rows == 0) continue;
         cgs_product dx = {
-            .M = n, .N = k, .K = m, .in = type, .out = type, .accumulate = accumulate};
+            .M = rows, .N = k, .K = m, .in = type, .out = type, .accumulate = accumulate};
         cgs_product dW = {.M = m,
                           .N = k,
-                          .K = n,
+                          .K = rows,
                           .in = type,
                           .out = CGS_F32,
                           .a_transposed = true,
                           .accumulate = accumulate};
-        if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->dx[accumulate]));
-        if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->dW[accumulate]));
+        if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
+        if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
     /* weights that this tape does not train are the same in every run of it */
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
     if (!used || (W->wants_grad && y->grad)) return CGS_OK;
     CGS_TRY(cgs_gemm_keep(d, l->forward, used, &l->W_forward));
-    if (x->wants_grad && type == x->dtype)
-        CGS_TRY(cgs_gemm_keep(d, l->dx[r->accumulate[0]], used, &l->W_dx));
+    if (x->wants_grad && type == x->dtype && n > 0)
+        CGS_TRY(cgs_gemm_keep(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
     return CGS_OK;
 }
 

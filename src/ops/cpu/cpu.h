@@ -40,7 +40,7 @@ typedef struct cgs_cpu_table {
 
 extern const cgs_cpu_table cgs_cpu_table_base, cgs_cpu_table_v3, cgs_cpu_table_v4;
 
-enum { CGS_MATH_EXP, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
+enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
 typedef struct cgs_gemm cgs_gemm;
@@ -71,10 +71,17 @@ const char *cgs_cpu_isa(const cgs_device *d);
 /* Sums over rows are made of at most this many partial sums over equal runs of rows. */
 #define CGS_CPU_ROW_BLOCKS 64
 
-/* prepare() leaves this in the record of a linear map */
+/* prepare() leaves this in the record of a linear map.  Backward works through runs of
+ * rows, so that the three readers of dy find it in the cache: back[0] is for whole runs,
+ * back[1] for a shorter last one. */
+#define CGS_CPU_LINEAR_ROWS 2048
 typedef struct cgs_cpu_linear {
-    cgs_gemm *forward, *dx[2], *dW[2]; /* [accumulate] */
-    cgs_kept *W_forward, *W_dx;        /* where weights are constants, or NULL */
+    cgs_gemm *forward;
+    struct {
+        cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
+    } back[2];
+    size_t run;                 /* rows in a whole run */
+    cgs_kept *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 
 /* ... and this in that of SIGReg */

@@ -31,7 +31,7 @@ struct cgs_kept {
     const void *from;
     size_t bytes;
     int users;
-    bool fresh;
+    bool fresh, transposed; /* a square matrix and its transpose have the same layout */
     struct cgs_kept *next;
 #ifdef CGS_WITH_ONEDNN
     dnnl_memory_desc_t layout;
@@ -253,7 +253,8 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
     if (!g->reorder || dnnl_memory_get_memory_desc(g->packed, &layout) != dnnl_success)
         return CGS_OK;
     for (cgs_kept *k = c->kept; k; k = k->next)
-        if (k->from == B && dnnl_memory_desc_equal(&k->layout, layout)) {
+        if (k->from == B && k->transposed == g->p.b_transposed &&
+            dnnl_memory_desc_equal(&k->layout, layout)) {
             k->users++;
             *out = k;
             return CGS_OK;
@@ -268,6 +269,7 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
     *k = (cgs_kept){.from = B,
                     .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
                     .users = 1,
+                    .transposed = g->p.b_transposed,
                     .next = c->kept,
                     .layout = *layout,
                     .data = data};

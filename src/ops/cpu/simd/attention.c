@@ -5,37 +5,17 @@
  * One task is one head of one batch element: its q, k and v are copied as f32 into the
  * thread's scratch, which fits the second-level cache, and the scores exist for a few
  * query rows at a time only.  Backward computes them again from lse.  Windows of a few
- * tokens take a path without tiles. */
+ * tokens take a path without tiles, one task for all heads of a batch element. */
 #include "ops/cpu/simd/attention.h"
 
-enum { SHORT = 16 };
-
-size_t CGS_FN(attention_scratch)(const cgs_record *r) {
-    head h = head_of(r, 0, 0);
-    size_t tall = h.Tr * h.Wc, wide = h.W * h.Tc;
-    size_t block = QUERIES * (2 * h.Tc + h.Wc) + 2 * TILE_M;
-    size_t bytes = (5 * tall + 2 * wide + block + 8 * (h.T + h.W)) * sizeof(float);
-    size_t pairs = CGS_FN(attention_pairs_scratch)(r);
-    return bytes > pairs ? bytes : pairs;
-}
-
-static float dot(const float *a, const float *b, size_t n) {
-    float s = 0;
-#pragma omp simd reduction(+ : s)
-    for (size_t i = 0; i < n; i++) s += a[i] * b[i];
-    return s;
-}
-static void add_scaled(float *to, float f, const float *x, size_t n) {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) to[i] += f * x[i];
-}
+enum { SHORT = 16 }; /* tokens of the longest window without tiles */
 
 /* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
 static float softmax_row(float *p, size_t n, size_t end, float *top) {
     float max = row_max(p, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
-        float e = fast_exp(p[j] - max);
+        float e = fast_exp_below_88(p[j] - max);
         p[j] = e;
         sum += e;
     }
@@ -91,7 +71,7 @@ static void long_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd
             float top, *p = s + i * h.Tc;
             size_t mine = visible(r, h.T, i0 + i);
             float sum = softmax_row(p, mine, seen, &top);
-            lse[i0 + i] = top + logf(sum);
+            lse[i0 + i] = top + fast_log(sum);
             inverse[i] = 1.0f / sum;
             if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, p, mine);
         }
@@ -136,7 +116,7 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
             if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, dp, mine);
 #pragma omp simd reduction(+ : sum)
             for (size_t j = 0; j < mine; j++) {
-                p[j] = fast_exp(p[j] - top);
+                p[j] = fast_exp_below_88(p[j] - top);
                 sum += p[j] * dp[j];
             }
 #pragma omp simd
@@ -161,70 +141,160 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
     }
 }
 
-/* ---- short sequences: dot products
- * ------------------------------------------------------------------ */
+/* ---- short sequences: all heads of a batch element together ---------------------------------- */
 
-static void short_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
-    const cgs_tensor *x = r->in[0], *y = r->out;
-    head h = head_of(r, b, hd);
-    float *lse = (float *)r->saved[0]->data + h.index;
-    float *q = thread_scratch(d), *k = q + h.T * h.W, *v = k + h.T * h.W, *o = v + h.T * h.W;
-    load(q, h.W, h.T, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
-    load(k, h.W, h.T, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
-    load(v, h.W, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
-    for (size_t i = 0; i < h.T; i++) {
-        float p[SHORT], top;
-        size_t n = visible(r, h.T, i);
-        for (size_t j = 0; j < n; j++) p[j] = dot(q + i * h.W, k + j * h.W, h.W);
-        float sum = softmax_row(p, n, n, &top);
-        lse[i] = top + logf(sum);
-        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, p, n);
-        memset(o, 0, h.W * sizeof *o);
-        for (size_t j = 0; j < n; j++) add_scaled(o, p[j] / sum, v + j * h.W, h.W);
-        row_done(y->data, y->dtype, h.out + i * h.all, h.W, o);
+/* One batch element as f32, and for the token at hand what each head gives the tokens it
+ * sees: (T,heads), heads innermost, so that exponentials are vectors over heads. */
+typedef struct window {
+    size_t T, H, W, all;
+    const float *x;   /* (T, 3*all): q, k, v of each token */
+    const float *dy;  /* (T, all), for backward            */
+    float *p, *dp;    /* (T,H) */
+    float *top, *sum; /* (H)   */
+    float *dx;        /* (T, 3*all), for backward          */
+    float scale;
+} window;
+
+static size_t short_scratch(const cgs_record *r) {
+    size_t T = (size_t)r->in[0]->dim[1], H = (size_t)r->arg.attention.heads;
+    size_t all = H * (size_t)r->arg.attention.width;
+    return (7 * T * all + 2 * T * H + 2 * H + all) * sizeof(float);
+}
+
+static window window_of(const cgs_device *d, const cgs_record *r, size_t b) {
+    size_t T = (size_t)r->in[0]->dim[1], H = (size_t)r->arg.attention.heads;
+    size_t W = (size_t)r->arg.attention.width, all = H * W;
+    float *at = thread_scratch(d);
+    window w = {.T = T, .H = H, .W = W, .all = all, .scale = (float)(1 / sqrt((double)W))};
+    w.x = data_in(r->in[0], b * T * 3 * all, T * 3 * all, at);
+    w.dx = at + 3 * T * all;
+    float *dy = w.dx + 3 * T * all;
+    if (r->out->grad) w.dy = grad_in(r, b * T * all, T * all, dy);
+    w.p = dy + T * all;
+    w.dp = w.p + T * H;
+    w.top = w.dp + T * H;
+    w.sum = w.top + H;
+    return w;
+}
+
+/* for each head the dot product of its parts of two rows, times scale */
+static void head_dots(float *to, const window *w, const float *a, const float *b, float scale) {
+    for (size_t h = 0; h < w->H; h++) {
+        float s = 0;
+#pragma omp simd reduction(+ : s)
+        for (size_t i = h * w->W; i < (h + 1) * w->W; i++) s += a[i] * b[i];
+        to[h] = scale * s;
+    }
+}
+/* row += each head's factor times its part of x */
+static void head_add(float *row, const window *w, const float *factor, const float *x) {
+    for (size_t h = 0; h < w->H; h++) {
+        float f = factor[h];
+#pragma omp simd
+        for (size_t i = h * w->W; i < (h + 1) * w->W; i++) row[i] += f * x[i];
     }
 }
 
-static void short_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
-    const cgs_tensor *x = r->in[0], *y = r->out;
-    head h = head_of(r, b, hd);
-    const float *lse = (const float *)r->saved[0]->data + h.index;
-    size_t n = h.T * h.W;
-    float *q = thread_scratch(d), *k = q + n, *v = k + n; /* (T,W) */
-    float *dk = v + n, *dv = dk + n;                      /* (T,W) */
-    float *g = dv + n, *dq = g + h.W;                     /* (W) */
-    load(q, h.W, h.T, x->data, x->dtype, h.in, h.in_row, &h, h.scale);
-    load(k, h.W, h.T, x->data, x->dtype, h.in + h.all, h.in_row, &h, 1.0f);
-    load(v, h.W, h.T, x->data, x->dtype, h.in + 2 * h.all, h.in_row, &h, 1.0f);
-    memset(dk, 0, 2 * n * sizeof *dk);
-    for (size_t i = 0; i < h.T; i++) {
-        const float *pg = row_in(y->grad, y->dtype, h.out + i * h.all, h.W, g);
-        float p[SHORT], dp[SHORT], sum = 0;
-        size_t mine = visible(r, h.T, i);
-        for (size_t j = 0; j < mine; j++) {
-            p[j] = fast_exp(dot(q + i * h.W, k + j * h.W, h.W) - lse[i]);
-            dp[j] = dot(pg, v + j * h.W, h.W);
+/* dropout factors of token i, n tokens seen, on (n,H) */
+static void head_drop(const cgs_record *r, const window *w, size_t b, size_t i, size_t n,
+                      float *p) {
+    float rate = r->arg.attention.dropout, scale = 1.0f / (1.0f - rate);
+    if (rate <= 0) return;
+    uint64_t key = CGS_DROPOUT_KEY(r->arg.attention.key, *r->step);
+    for (size_t j = 0; j < n; j++) {
+#pragma omp simd
+        for (size_t h = 0; h < w->H; h++) {
+            uint64_t index = ((b * w->H + h) * w->T + i) * w->T + j;
+            float keep = cgs_to_f32(cgs_rng_at(key, index)) >= rate ? scale : 0.0f;
+            p[j * w->H + h] *= keep;
         }
-        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, dp, mine);
-        for (size_t j = 0; j < mine; j++) sum += p[j] * dp[j];
-        for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
-        if (r->arg.attention.dropout > 0) drop_row(r, &h, i, p, mine);
-        memset(dq, 0, h.W * sizeof *dq);
-        for (size_t j = 0; j < mine; j++) {
-            add_scaled(dv + j * h.W, p[j], pg, h.W);
-            add_scaled(dk + j * h.W, dp[j], q + i * h.W, h.W);
-            add_scaled(dq, dp[j] * h.scale, k + j * h.W, h.W);
-        }
-        give_done(r, 0, h.in + i * h.in_row, h.W, dq);
-    }
-    for (size_t t = 0; t < h.T; t++) {
-        give_done(r, 0, h.in + h.all + t * h.in_row, h.W, dk + t * h.W);
-        give_done(r, 0, h.in + 2 * h.all + t * h.in_row, h.W, dv + t * h.W);
     }
 }
 
-/* ---- all heads
- * -------------------------------------------------------------------------------------- */
+static void short_forward(cgs_device *d, const cgs_record *r, size_t b) {
+    window w = window_of(d, r, b);
+    float *lse = (float *)r->saved[0]->data + b * w.H * w.T, *out = w.sum + w.H; /* (all) */
+    for (size_t i = 0; i < w.T; i++) {
+        size_t n = visible(r, w.T, i);
+        for (size_t j = 0; j < n; j++)
+            head_dots(w.p + j * w.H, &w, w.x + i * 3 * w.all, w.x + j * 3 * w.all + w.all, w.scale);
+        for (size_t h = 0; h < w.H; h++) w.top[h] = w.p[h];
+        for (size_t j = 1; j < n; j++) {
+            const float *p = w.p + j * w.H;
+#pragma omp simd
+            for (size_t h = 0; h < w.H; h++) w.top[h] = p[h] > w.top[h] ? p[h] : w.top[h];
+        }
+        memset(w.sum, 0, w.H * sizeof *w.sum);
+        for (size_t j = 0; j < n; j++) {
+            float *p = w.p + j * w.H;
+#pragma omp simd
+            for (size_t h = 0; h < w.H; h++) {
+                p[h] = fast_exp_below_88(p[h] - w.top[h]);
+                w.sum[h] += p[h];
+            }
+        }
+#pragma omp simd
+        for (size_t h = 0; h < w.H; h++) {
+            lse[h * w.T + i] = w.top[h] + fast_log(w.sum[h]);
+            w.sum[h] = 1.0f / w.sum[h];
+        }
+        head_drop(r, &w, b, i, n, w.p);
+        memset(out, 0, w.all * sizeof *out);
+        for (size_t j = 0; j < n; j++) {
+            float *p = w.p + j * w.H;
+            for (size_t h = 0; h < w.H; h++) p[h] *= w.sum[h];
+            head_add(out, &w, p, w.x + j * 3 * w.all + 2 * w.all);
+        }
+        row_done(r->out->data, r->out->dtype, (b * w.T + i) * w.all, w.all, out);
+    }
+}
+
+static void short_backward(cgs_device *d, const cgs_record *r, size_t b) {
+    window w = window_of(d, r, b);
+    size_t H = w.H, row = 3 * w.all;
+    const float *lse = (const float *)r->saved[0]->data + b * H * w.T;
+    memset(w.dx, 0, w.T * row * sizeof *w.dx);
+    for (size_t i = 0; i < w.T; i++) {
+        size_t n = visible(r, w.T, i);
+        const float *q = w.x + i * row, *g = w.dy + i * w.all;
+        for (size_t j = 0; j < n; j++) {
+            float *p = w.p + j * H;
+            head_dots(p, &w, q, w.x + j * row + w.all, w.scale);
+            head_dots(w.dp + j * H, &w, g, w.x + j * row + 2 * w.all, 1.0f);
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) p[h] = fast_exp_below_88(p[h] - lse[h * w.T + i]);
+        }
+        head_drop(r, &w, b, i, n, w.dp);
+        memset(w.sum, 0, H * sizeof *w.sum);
+        for (size_t j = 0; j < n * H; j++) w.sum[j % H] += w.p[j] * w.dp[j];
+        for (size_t j = 0; j < n; j++) {
+            float *p = w.p + j * H, *dp = w.dp + j * H;
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) dp[h] = w.scale * p[h] * (dp[h] - w.sum[h]);
+        }
+        head_drop(r, &w, b, i, n, w.p);
+        for (size_t j = 0; j < n; j++) {
+            float *dxj = w.dx + j * row;
+            head_add(w.dx + i * row, &w, w.dp + j * H, w.x + j * row + w.all);
+            head_add(dxj + w.all, &w, w.dp + j * H, q);
+            head_add(dxj + 2 * w.all, &w, w.p + j * H, g);
+        }
+    }
+    give_done(r, 0, b * w.T * row, w.T * row, w.dx);
+}
+
+size_t CGS_FN(attention_scratch)(const cgs_record *r) {
+    head h = head_of(r, 0, 0);
+    if (h.T <= SHORT) return short_scratch(r);
+    size_t tall = h.Tr * h.Wc, wide = h.W * h.Tc;
+    size_t block = QUERIES * (2 * h.Tc + h.Wc) + 2 * TILE_M;
+    size_t bytes = (5 * tall + 2 * wide + block) * sizeof(float);
+    size_t pairs = CGS_FN(attention_pairs_scratch)(r);
+    return bytes > pairs ? bytes : pairs;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
 
 static bool by_pairs(const cgs_record *r) {
     return r->in[0]->dtype == CGS_BF16 && CGS_FN(attention_has_pairs)();
@@ -234,11 +304,14 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
     bool pairs = by_pairs(r);
+    if (T <= SHORT) {
+        PARALLEL(d, cgs_numel(r->out) * T)
+        for (size_t b = 0; b < B; b++) short_forward(d, r, b);
+        return;
+    }
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
-        if (T <= SHORT)
-            short_forward(d, r, task / heads, task % heads);
-        else if (pairs)
+        if (pairs)
             CGS_FN(attention_pairs_forward)(d, r, task / heads, task % heads);
         else
             long_forward(d, r, task / heads, task % heads);
@@ -250,11 +323,14 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
     bool pairs = by_pairs(r);
+    if (T <= SHORT) {
+        PARALLEL(d, cgs_numel(r->out) * T)
+        for (size_t b = 0; b < B; b++) short_backward(d, r, b);
+        return;
+    }
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
-        if (T <= SHORT)
-            short_backward(d, r, task / heads, task % heads);
-        else if (pairs)
+        if (pairs)
             CGS_FN(attention_pairs_backward)(d, r, task / heads, task % heads);
         else
             long_backward(d, r, task / heads, task % heads);

@@ -118,7 +118,7 @@ static float softmax_pairs(uint16_t *p, float *s, size_t n, size_t end, float sc
     float shift = scale * row_max(s, n), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < n; j++) {
-        float e = fast_exp(scale * s[j] - shift);
+        float e = fast_exp_below_88(scale * s[j] - shift);
         s[j] = e;
         p[j] = (uint16_t)(rounded(e) >> 16);
         sum += e;
@@ -155,7 +155,7 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t 
             size_t mine = visible(r, h.T, i0 + i);
             uint16_t *narrow_p = (uint16_t *)(p + i * pw);
             float sum = softmax_pairs(narrow_p, row, mine, even, h.scale, &top);
-            lse[i0 + i] = top + logf(sum);
+            lse[i0 + i] = top + fast_log(sum);
             inverse[i] = 1.0f / sum;
             if (r->arg.attention.dropout > 0) {
                 drop_row(r, &h, i0 + i, row, mine);
@@ -181,7 +181,7 @@ static float score_back(const cgs_record *r, const head *h, size_t i, float *p, 
     if (r->arg.attention.dropout > 0) drop_row(r, h, i, dp, mine);
 #pragma omp simd reduction(+ : sum)
     for (size_t j = 0; j < mine; j++) {
-        p[j] = fast_exp(scale * p[j] - lse);
+        p[j] = fast_exp_below_88(scale * p[j] - lse);
         sum += p[j] * dp[j];
     }
     for (size_t j = mine; j < end; j++) p[j] = dp[j] = 0;

@@ -46,49 +46,98 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 
-/* db = sum of the rows of dy */
-static void bias_back(cgs_device *d, const cgs_record *r, float *part) {
-    size_t n = cgs_rows(r->out), m = (size_t)cgs_cols(r->out), run = row_block(n);
-    size_t parts = (n + run - 1) / run;
-    PARALLEL(d, n * m)
-    for (size_t p = 0; p < parts; p++) {
-        float *sum = part + p * m, *buf = thread_scratch(d); /* (m) */
-        memset(sum, 0, m * sizeof *sum);
-        for (size_t row = p * run; row < min_size(n, (p + 1) * run); row++) {
-            const float *pg = grad_in(r, row * m, m, buf);
+/* sum += four rows of bf16, one load and store of the sum for all */
+static void add_rows(float *sum, const uint16_t *g, size_t rows, size_t m) {
+    size_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+        const uint16_t *a = g + row * m, *b = a + m, *c = b + m, *e = c + m;
 #pragma omp simd
-            for (size_t i = 0; i < m; i++) sum[i] += pg[i];
-        }
+        for (size_t i = 0; i < m; i++)
+            sum[i] += (cgs_bf16_to_f32(a[i]) + cgs_bf16_to_f32(b[i])) +
+                      (cgs_bf16_to_f32(c[i]) + cgs_bf16_to_f32(e[i]));
     }
-    float buf[CHUNK];
-    give_sum(r, 2, part, parts, m, buf);
+    for (; row < rows; row++)
+        for (size_t i = 0; i < m; i++) sum[i] += cgs_bf16_to_f32(g[row * m + i]);
 }
 
-/* adds or copies an f32 gradient into that of x */
-static void give_all(cgs_device *d, const cgs_record *r, const float *dx) {
-    size_t n = cgs_numel(r->in[0]);
+/* db = or += the sum of rows first .. first + n of dy */
+static void bias_back(cgs_device *d, const cgs_record *r, size_t first, size_t n, float *part) {
+    const cgs_tensor *y = r->out;
+    size_t m = (size_t)cgs_cols(y), run = row_block(n), parts = (n + run - 1) / run;
+    PARALLEL(d, n * m)
+    for (size_t p = 0; p < parts; p++) {
+        float *sum = part + p * m;
+        size_t rows = min_size(run, n - p * run), at = (first + p * run) * m;
+        memset(sum, 0, m * sizeof *sum);
+        if (y->dtype == CGS_BF16) {
+            add_rows(sum, (const uint16_t *)y->grad + at, rows, m);
+            continue;
+        }
+        const float *g = (const float *)y->grad + at;
+        for (size_t row = 0; row < rows; row++) {
+#pragma omp simd
+            for (size_t i = 0; i < m; i++) sum[i] += g[row * m + i];
+        }
+    }
+    cgs_record add = *r;
+    add.accumulate[2] |= first > 0;
+    float buf[CHUNK];
+    give_sum(&add, 2, part, parts, m, buf);
+}
+
+static void *row_at(const void *p, cgs_dtype type, size_t at) {
+    return (char *)(uintptr_t)p + at * cgs_dtype_size(type);
+}
+
+/* x and y have the same type: runs of rows, each of which all three gradients read */
+static void backward_same(cgs_device *d, const cgs_record *r) {
+    const cgs_cpu_linear *l = r->impl;
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
+    float *scratch = (float *)cgs_cpu_of(d)->shared, *part = scratch;
+    scratch += CGS_CPU_ROW_BLOCKS * m;
+    const void *Wt = wants(r, 0) ? weights(d, r, x->dtype, &scratch) : NULL;
+    for (size_t first = 0; first < n; first += l->run) {
+        size_t rows = min_size(l->run, n - first);
+        int tail = rows<l->run, added = first> 0 || r->accumulate[1];
+        const void *dy = row_at(y->grad, y->dtype, first * m);
+        if (wants(r, 2)) bias_back(d, r, first, rows, part);
+        if (wants(r, 0))
+            cgs_gemm_run(d, l->back[tail].dx[r->accumulate[0]],
+                         row_at(x->grad, x->dtype, first * k), dy, Wt, NULL, l->W_dx);
+        if (wants(r, 1))
+            cgs_gemm_run(d, l->back[tail].dW[added], W->grad, dy,
+                         row_at(x->data, x->dtype, first * k), NULL, NULL);
+    }
+}
+
+/* one of them is f32, the other bf16: products in f32 */
+static void backward_mixed(cgs_device *d, const cgs_record *r) {
+    const cgs_cpu_linear *l = r->impl;
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    float *scratch = (float *)cgs_cpu_of(d)->shared;
+    if (wants(r, 2)) bias_back(d, r, 0, cgs_rows(x), scratch);
+    const float *dy = as_type(d, CGS_F32, y->grad, y->dtype, cgs_numel(y), &scratch);
+    if (wants(r, 1)) {
+        const float *xt = as_type(d, CGS_F32, x->data, x->dtype, cgs_numel(x), &scratch);
+        cgs_gemm_run(d, l->back[0].dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
+    }
+    if (!wants(r, 0)) return;
+    const float *Wt = weights(d, r, CGS_F32, &scratch);
+    if (x->dtype == CGS_F32) {
+        cgs_gemm_run(d, l->back[0].dx[r->accumulate[0]], x->grad, dy, Wt, NULL, l->W_dx);
+        return;
+    }
+    size_t n = cgs_numel(x);
+    cgs_gemm_run(d, l->back[0].dx[0], scratch, dy, Wt, NULL, NULL);
     PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) give_done(r, 0, at, min_size(CHUNK, n - at), dx + at);
+    for (size_t at = 0; at < n; at += CHUNK)
+        give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
 }
 
 void CGS_FN(linear_backward)(cgs_device *d, const cgs_record *r) {
-    const cgs_cpu_linear *l = r->impl;
-    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
-    cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
-    float *scratch = (float *)cgs_cpu_of(d)->shared;
-    if (wants(r, 2)) bias_back(d, r, scratch);
-    const void *dy = as_type(d, type, y->grad, y->dtype, cgs_numel(y), &scratch);
-    if (wants(r, 0)) {
-        const void *Wt = weights(d, r, type, &scratch);
-        if (type == x->dtype) {
-            cgs_gemm_run(d, l->dx[r->accumulate[0]], x->grad, dy, Wt, NULL, l->W_dx);
-        } else {
-            cgs_gemm_run(d, l->dx[0], scratch, dy, Wt, NULL, NULL);
-            give_all(d, r, scratch);
-        }
-    }
-    if (wants(r, 1)) {
-        const void *xt = as_type(d, type, x->data, x->dtype, cgs_numel(x), &scratch);
-        cgs_gemm_run(d, l->dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
-    }
+    if (r->in[0]->dtype == r->out->dtype)
+        backward_same(d, r);
+    else
+        backward_mixed(d, r);
 }

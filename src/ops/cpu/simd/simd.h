@@ -9,6 +9,9 @@
 
 #include <math.h>
 #include <omp.h>
+#if defined __AVX512F__
+#include <immintrin.h>
+#endif
 
 #include "core/rng.h"
 #include "ops/cpu/cpu.h"
@@ -67,9 +70,26 @@ static inline void widen(float *to, const uint16_t *from, size_t n) {
 #pragma omp simd
     for (size_t i = 0; i < n; i++) to[i] = cgs_bf16_to_f32(from[i]);
 }
+
+#if defined __AVX512F__
+/* the instruction for it, which differs from cgs_f32_to_bf16 on denormals only (0 here) */
+__attribute__((target("avx512bf16"))) static inline size_t
+narrow_vectors(uint16_t *to, const float *from, size_t n) {
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(to + i),
+                            (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i)));
+    return i;
+}
+#endif
+
 static inline void narrow(uint16_t *to, const float *from, size_t n) {
+    size_t done = 0;
+#if defined __AVX512F__
+    if (__builtin_cpu_supports("avx512bf16")) done = narrow_vectors(to, from, n);
+#endif
 #pragma omp simd
-    for (size_t i = 0; i < n; i++) to[i] = cgs_f32_to_bf16(from[i]);
+    for (size_t i = done; i < n; i++) to[i] = cgs_f32_to_bf16(from[i]);
 }
 
 /* n elements from `at` on, as f32 */
@@ -158,10 +178,9 @@ static inline uint32_t to_bits(float f) {
     return u;
 }
 
-/* e^x, to 1e-7 relative for x in [-87, 88]; beyond, the value at the end */
-static inline float fast_exp(float x) {
+/* e^x, to 1e-7 relative for x in [-87, 88]; below, the value at -87 */
+static inline float fast_exp_below_88(float x) {
     x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
     /* adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits */
     float t = x * 1.44269504f + 0x1.8p23f, n = t - 0x1.8p23f;
     float q = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -174,11 +193,26 @@ static inline float fast_exp(float x) {
     return p * from_bits((to_bits(t) << 23) + 0x3f800000u);
 }
 
+/* ... and above, the value at 88 */
+static inline float fast_exp(float x) { return fast_exp_below_88(x > 88.0f ? 88.0f : x); }
+
+/* log x to 1e-7 for normal x > 0: x = m 2^e with m near 1, log m = 2 atanh((m-1)/(m+1)) */
+static inline float fast_log(float x) {
+    uint32_t u = to_bits(x) - 0x3f3504f3u; /* sqrt(1/2): m lies in [sqrt(1/2), sqrt(2)) */
+    float e = (float)((int32_t)u >> 23), m = from_bits((u & 0x7fffffu) + 0x3f3504f3u);
+    float s = (m - 1.0f) / (m + 1.0f), s2 = s * s;
+    float p = 2.0f / 9.0f;
+    p = p * s2 + 2.0f / 7.0f;
+    p = p * s2 + 2.0f / 5.0f;
+    p = p * s2 + 2.0f / 3.0f;
+    return e * 0.693147181f + (p * s2 * s + 2.0f * s);
+}
+
 /* The normal distribution function and density from one exponential: below zero the
  * former is the latter times a smooth function of x (its Mills ratio), here a
  * polynomial in 1 / (1 + 0.3 |x|). */
 static inline float normal_cdf(float x, float *density) {
-    float e = fast_exp(-0.5f * x * x), t = 1.0f / (1.0f + 0.3f * fabsf(x));
+    float e = fast_exp_below_88(-0.5f * x * x), t = 1.0f / (1.0f + 0.3f * fabsf(x));
     float p = -2.061282886e-02f;
     p = p * t + 1.123757741e-01f;
     p = p * t - 2.280675004e-01f;

@@ -31,6 +31,7 @@ void CGS_FN(math)(int which, float *y, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         switch (which) {
         case CGS_MATH_EXP: y[i] = fast_exp(x[i]); break;
+        case CGS_MATH_LOG: y[i] = fast_log(x[i]); break;
         case CGS_MATH_NORMAL_CDF: y[i] = normal_cdf(x[i], &unused); break;
         case CGS_MATH_SIN: fast_sincos(x[i], &y[i], &unused); break;
         default: fast_sincos(x[i], &unused, &y[i]); break;

@@ -1,0 +1,272 @@
+/* cmd_plan.c - cgs plan: one episode, watched: costs as the search goes on, the outcome, and
+ * an animation of what happened beside the goal. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/verbs.h"
+#include "eval/evaluate.h"
+#include "eval/subject.h"
+#include "io/gif.h"
+
+enum { GAP = 4, PIECES = 12 };
+
+typedef struct job {
+    const char *model, *env, *data, *planner, *history, *gif, *device, *precision;
+    int samples, iters, horizon, execute, budget, goal_offset, threads, delay;
+    double tau;
+    int episode, step; /* of the dataset; -1: the first start of the seed */
+    uint64_t seed;
+    bool json, held_out;
+} job;
+
+typedef struct watcher {
+    const job *j;
+    int side, solves;
+    uint8_t *canvas; /* (side, 2 * side + GAP, 3): now, goal */
+    uint8_t *now;    /* (side, side, 3) */
+    cgs_gif *gif;    /* or NULL */
+} watcher;
+
+static void put(watcher *w, const uint8_t *frame, int x0) {
+    size_t row = (size_t)(2 * w->side + GAP) * 3, line = (size_t)w->side * 3;
+    for (size_t y = 0; y < (size_t)w->side; y++)
+        memcpy(w->canvas + y * row + (size_t)x0 * 3, frame + y * line, line);
+}
+
+static cgs_status on_step(void *user, const cgs_env_batch *envs, int step) {
+    watcher *w = user;
+    if (w->j->json) {
+        printf("{\"step\":%d,\"state\":[", step);
+        for (int i = 0; i < envs->cls->state_dim; i++)
+            printf("%s%.17g", i ? "," : "", envs->state[i]);
+        printf("],\"success\":%s}\n", step > 0 && envs->success[0] ? "true" : "false");
+    }
+    if (!w->gif) return CGS_OK;
+    CGS_TRY(cgs_env_render(envs->env[0], w->side, w->now));
+    put(w, w->now, 0);
+    return cgs_gif_add(w->gif, w->canvas, w->j->delay);
+}
+
+static void on_solved(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
+                      const int *active) {
+    watcher *w = user;
+    (void)q;
+    (void)active;
+    w->solves++;
+    if (w->j->json) {
+        printf("{\"solve\":%d,\"seconds\":%.6g,\"lowest\":[", w->solves, r->times.total);
+        for (int i = 0; i < r->iterations; i++) printf("%s%.9g", i ? "," : "", (double)r->best[i]);
+        printf("],\"mean\":[");
+        for (int i = 0; i < r->iterations; i++) printf("%s%.9g", i ? "," : "", (double)r->mean[i]);
+        printf("]}\n");
+        return;
+    }
+    printf("solve %d: %.3f s (sampling %.3f, rollouts %.3f, update %.3f)\n", w->solves,
+           r->times.total, r->times.sample, r->times.cost, r->times.update);
+    if (r->iterations) printf("  %9s %14s %14s\n", "iteration", "lowest cost", "mean cost");
+    int every = r->iterations / PIECES + 1;
+    for (int i = 0; i < r->iterations; i++)
+        if (i % every == 0 || i + 1 == r->iterations)
+            printf("  %9d %14.4f %14.4f\n", i + 1, (double)r->best[i], (double)r->mean[i]);
+}
+
+/* ---- the start --------------------------------------------------------------------- */
+
+static cgs_status choose(const job *j, const cgs_subject *s, const cgs_source *src,
+                         cgs_starts *starts) {
+    if (j->episode >= 0) {
+        if (j->episode >= src->episodes || j->step < 0 ||
+            j->step + j->goal_offset >= src->ep_len[j->episode])
+            return cgs_fail(CGS_EARG,
+                            "%s: episode %d has no step %d with a goal %d rows later (%d rows)",
+                            src->path, j->episode, j->step, j->goal_offset,
+                            j->episode < src->episodes ? src->ep_len[j->episode] : 0);
+        starts->start = malloc(sizeof *starts->start);
+        if (!starts->start) return cgs_fail(CGS_ENOMEM, "no memory for a start");
+        starts->rule = (cgs_start_rule){.count = 1, .goal_offset = j->goal_offset};
+        starts->count = 1;
+        starts->start[0] = (cgs_start){j->episode, j->step, src->ep_offset[j->episode] + j->step};
+        return CGS_OK;
+    }
+    size_t n = (size_t)src->episodes;
+    int64_t *length = malloc(n * sizeof *length);
+    uint8_t *held = malloc(n);
+    cgs_status rc = length && held ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for episodes");
+    if (rc == CGS_OK && j->held_out) rc = cgs_subject_held_out(s, src, held);
+    if (rc == CGS_OK) {
+        for (size_t i = 0; i < n; i++) length[i] = src->ep_len[i];
+        cgs_episodes ep = {src->episodes, length, src->ep_offset, j->held_out ? held : NULL};
+        cgs_start_rule rule = {.count = 1, .goal_offset = j->goal_offset, .seed = j->seed};
+        rc = cgs_starts_choose(starts, &ep, &rule, NULL, NULL);
+    }
+    free(length);
+    free(held);
+    return rc;
+}
+
+/* ---- the episode ------------------------------------------------------------------- */
+
+static cgs_status settings(const job *j, const cgs_env_class *env, cgs_plan_config *p) {
+    cgs_plan_kind kind;
+    *p = cgs_plan_defaults();
+    CGS_TRY(cgs_plan_kind_parse(&kind, j->planner));
+    snprintf(p->kind.s, sizeof p->kind.s, "%s", j->planner);
+    p->K = j->samples;
+    p->iters = j->iters;
+    p->H = j->horizon;
+    p->seed = j->seed;
+    p->tau = j->tau != 0 ? (float)j->tau : cgs_default_tau(env->id);
+    bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
+    if (j->tau == 0 && !(p->tau > 0)) {
+        if (mppi) return cgs_fail(CGS_EARG, "no temperature is known for %s; give --tau", env->id);
+        p->tau = 1;
+    }
+    return cgs_plan_check(p);
+}
+
+static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_start *s) {
+    if (!w->j->gif) return CGS_OK;
+    size_t frame = (size_t)w->side * (size_t)w->side * 3;
+    w->now = malloc(frame);
+    w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
+    if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
+    memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
+    CGS_TRY(cgs_dataset_read_pixels(data, s->row + w->j->goal_offset, 1, w->now));
+    put(w, w->now, w->side + GAP);
+    return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
+}
+
+static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s,
+                          const cgs_env_class *env) {
+    if (j->json) {
+        printf("{\"episode\":%lld,\"start\":%lld,\"success\":%s,\"actions\":%d,\"solves\":%d,"
+               "\"reached\":%.9g,\"seconds\":%.6g}\n",
+               (long long)s->episode, (long long)s->step, o->success ? "true" : "false", o->actions,
+               o->solves, (double)o->reached, o->seconds);
+        return;
+    }
+    printf("episode %lld from step %lld: ", (long long)s->episode, (long long)s->step);
+    if (o->success)
+        printf("reached the goal after %d actions", o->first);
+    else
+        printf("did not reach the goal in %d actions", o->actions);
+    printf(" (%s); latent distance^2 at the end %.4f\n", env->success, (double)o->reached);
+    if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
+}
+
+static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subject *s) {
+    const cgs_env_class *env;
+    cgs_history history;
+    cgs_starts starts = {0};
+    cgs_cases cases = {0};
+    cgs_prior *prior = NULL;
+    cgs_loop *loop = NULL;
+    cgs_outcome outcome;
+    watcher w = {.j = j, .side = s->model->config.image_size};
+    CGS_TRY(cgs_dataset_env(data, j->env, &env));
+    CGS_TRY(cgs_subject_fits(s, env, cgs_dataset_source(data)));
+    CGS_TRY(cgs_history_parse(&history, j->history));
+    cgs_loop_config c = {.model = s->model,
+                         .encoder = s->encoder,
+                         .env = env,
+                         .scale = s->scale,
+                         .history = history,
+                         .act = s->act,
+                         .budget = j->budget,
+                         .execute = j->execute,
+                         .batch = 1,
+                         .watch = {.solved = on_solved, .stepped = on_step, .user = &w}};
+    CGS_TRY(settings(j, env, &c.plan));
+    cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
+    if (rc == CGS_OK && !strncmp(j->planner, "pg-", 3))
+        rc = cgs_prior_load(&prior, s->dir, s->weights, d);
+    c.prior = prior;
+    if (rc == CGS_OK)
+        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
+                             cgs_history_context(history, s->model));
+    if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
+    if (rc == CGS_OK) rc = open_gif(&w, data, &starts.start[0]);
+    if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
+    if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* the end stays a while */
+    if (rc == CGS_OK && w.gif) {
+        rc = cgs_gif_close(w.gif);
+        w.gif = NULL;
+    }
+    if (rc == CGS_OK) print_outcome(j, &outcome, &starts.start[0], env);
+    cgs_gif_abandon(w.gif);
+    free(w.now);
+    free(w.canvas);
+    cgs_loop_destroy(loop);
+    cgs_cases_free(&cases);
+    cgs_starts_free(&starts);
+    cgs_prior_destroy(prior);
+    return rc;
+}
+
+static cgs_status plan(const job *j) {
+    cgs_device d;
+    cgs_dataset *data = NULL;
+    cgs_subject s;
+    CGS_TRY(cgs_device_open(&d, j->device, j->threads));
+    cgs_status rc = cgs_dataset_open(&data, j->data);
+    if (rc == CGS_OK) rc = cgs_subject_open(&s, j->model, &d, j->precision, 1, data);
+    if (rc == CGS_OK) {
+        rc = play(j, &d, data, &s);
+        cgs_subject_close(&s);
+    }
+    cgs_dataset_close(data);
+    cgs_device_close(&d);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    job j = {.planner = "mppi",
+             .history = "native",
+             .device = "cpu",
+             .samples = 128,
+             .iters = 30,
+             .horizon = 5,
+             .budget = 50,
+             .goal_offset = 25,
+             .delay = 8,
+             .episode = -1};
+    const cgs_opt opts[] = {
+        {"model", "DIR", "model directory", OPT_STR, &j.model, true},
+        {"data", "F.h5", "dataset that start and goal come from", OPT_STR, &j.data, true},
+        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
+        {"planner", "P", "cem, mppi, pg-cem, pg-mppi, gd, zero or random (mppi)", OPT_STR,
+         &j.planner, false},
+        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
+        {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
+        {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &j.tau, false},
+        {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
+        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &j.horizon, false},
+        {"execute", "N", "blocks carried out before the next solve (all)", OPT_INT, &j.execute,
+         false},
+        {"budget", "N", "actions at most (50)", OPT_INT, &j.budget, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &j.goal_offset, false},
+        {"episode", "E", "episode of the dataset (drawn)", OPT_INT, &j.episode, false},
+        {"step", "T", "its row to start from (0)", OPT_INT, &j.step, false},
+        {"held-out", NULL, "draw from episodes the model did not train on", OPT_FLAG, &j.held_out,
+         false},
+        {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
+        {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
+        {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
+        {"device", "D", "cpu or ref (cpu)", OPT_STR, &j.device, false},
+        {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
+        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
+    };
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = plan(&j);
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_plan = {
+    "plan", "--model DIR --data F.h5 [--planner P] [--gif x.gif] ...",
+    "one episode, watched: costs per iteration, outcome, animation",
+    "Start and goal are rows of the dataset as in cgs eval; the first plan sees the recorded\n"
+    "frame, later ones what the environment shows.\n"
+    "  cgs plan --model runs/cgs --data tworooms.h5 --planner cem --gif episode.gif",
+    run};
