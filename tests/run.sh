@@ -12,7 +12,7 @@ export TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}"
 export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 passed=0 failed=0 skipped=0
 for t in "$build"/tests/test_* "$here"/cli_*.sh; do
-    case $t in *.o | *.d) continue ;; esac
+    case $t in *.o | *.d | *.log) continue ;; esac
     [ -f "$t" ] || continue
     name=$(basename "$t" .sh)
     if [ $# -gt 0 ]; then

@@ -35,9 +35,16 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
 
 /* ---- encoder ----------------------------------------------------------------------- */
 
-static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads) {
+/* cls_only: the last layer, of whose result only the CLS token is read; the others are
+ * needed as keys and values, not beyond */
+static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
+                             bool cls_only) {
     cgs_tensor *qkv = affine(t, norm(t, x, &l->norm1, VIT_EPS), &l->qkv);
     cgs_tensor *a = cgs_attention(t, qkv, heads, false, 1, 0, 0);
+    if (cls_only) {
+        a = cgs_take(t, a, 0, 1);
+        x = cgs_take(t, x, 0, 1);
+    }
     x = cgs_add(t, x, affine(t, a, &l->out));
     cgs_tensor *h = affine(t, norm(t, x, &l->norm2, VIT_EPS), &l->fc1);
     return cgs_add(t, x, affine(t, cgs_activate(t, h, CGS_GELU), &l->fc2));
@@ -48,9 +55,8 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
     cgs_tensor *x = cgs_patchify(t, frames, c->patch, cgs_image_mean, cgs_image_std);
     x = cgs_tokens(t, affine(t, x, &m->patch), &m->cls, &m->pos);
     for (int i = 0; i < c->encoder_layers; i++)
-        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads);
-    /* the final norm works token by token, so only the CLS token needs it */
-    cgs_tensor *cls = norm(t, cgs_take(t, x, 0, 1), &m->final_norm, VIT_EPS);
+        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads, i + 1 == c->encoder_layers);
+    cgs_tensor *cls = norm(t, x, &m->final_norm, VIT_EPS);
     int dim[2] = {cls->dim[0], c->width};
     return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
 }
@@ -79,8 +85,8 @@ static uint64_t site(const cgs_lewm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x,
-                                   cgs_tensor *mod, int t0, bool training) {
+static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x, cgs_tensor *mod,
+                                   int t0, bool training) {
     cgs_predictor_layer *l = &m->predictor[i];
     int D = m->config.width;
     float p = training ? m->config.dropout : 0;
