@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cgs_env_class *const classes[] = {&cgs_pusht_class, &cgs_tworooms_class,
-                                               &cgs_wall_class};
+static const cgs_env_class *const classes[] = {
+    &cgs_pusht_class, &cgs_tworooms_class, &cgs_wall_class,
+#ifdef CGS_WITH_MUJOCO
+    &cgs_umaze_class, &cgs_medium_class,   &cgs_reacher_class, &cgs_cube_class,
+#endif
+};
 enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
 
 /* beyond this no environment can mean anything, and Chipmunk would abort on overflow */

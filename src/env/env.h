@@ -143,5 +143,7 @@ cgs_status cgs_env_batch_render(cgs_env_batch *b, int side, uint8_t *rgb);
 
 /* ---- concrete classes ----------------------------------------------------------- */
 extern const cgs_env_class cgs_pusht_class, cgs_tworooms_class, cgs_wall_class;
+/* these exist where MuJoCo was found when building */
+extern const cgs_env_class cgs_reacher_class, cgs_cube_class, cgs_umaze_class, cgs_medium_class;
 
 #endif /* CGS_ENV_ENV_H */
