@@ -140,7 +140,7 @@ static void test_known_bytes(void **unused) {
         {-2.174, -1.205, 1.964,  -2.299, -1.571, -1.647, 0.45,   0.001, 0.447,  -0.444, 0.45,
          0,      0.447,  -0.439, 0.51,   -0.192, 0.035,  -0.499, 0.006, -0.011, 0.867},
     };
-    static const uint32_t known[SUBJECTS] = {0x1d9bdd9a, 0x40db6784, 0x8ed94130, 0x70f97dc9};
+    static const uint32_t known[SUBJECTS] = {0x1d9bdd9a, 0x40db6784, 0x8ed94130, 0x5bb45a88};
     for (int k = 0; k < SUBJECTS; k++) {
         cgs_mj_view view;
         const mjModel *m;
@@ -206,6 +206,10 @@ typedef struct gl {
     void (*destroy)(void *);
     uint8_t *buffer;
 } gl;
+
+/* OSMesa keeps some of what it allocates; the leak checker asks for this by name */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libOSMesa"; }
 
 /* a software OpenGL context, or false where OSMesa is not installed */
 static bool gl_open(gl *g) {

@@ -131,9 +131,27 @@ static void pose(const mjModel *m, mjData *d, const double *qpos) {
 
 static int exponent_of(float shininess) { return (int)(shininess * 128 + 0.5f); }
 
+/* releases name textures and kinds of lights differently */
+#if mjVERSION_HEADER >= 320
+static cgs_texture texture_of(const mjModel *m, int id) {
+    if (m->tex_nchannel[id] != 3) return (cgs_texture){0};
+    return (cgs_texture){m->tex_data + m->tex_adr[id], m->tex_width[id], m->tex_height[id]};
+}
+static int texture_id(const mjModel *m, int material) {
+    return m->mat_texid[material * mjNTEXROLE + mjTEXROLE_RGB];
+}
+#else
 static cgs_texture texture_of(const mjModel *m, int id) {
     return (cgs_texture){m->tex_rgb + m->tex_adr[id], m->tex_width[id], m->tex_height[id]};
 }
+static int texture_id(const mjModel *m, int material) { return m->mat_texid[material]; }
+#endif
+
+#if mjVERSION_HEADER >= 333
+static bool is_parallel(const mjvLight *l) { return l->type == mjLIGHT_DIRECTIONAL; }
+#else
+static bool is_parallel(const mjvLight *l) { return l->directional; }
+#endif
 
 static bool take_shape(const mjModel *m, const mjvGeom *g, cgs_shape *out) {
     static const int kinds[][2] = {
@@ -154,18 +172,22 @@ static bool take_shape(const mjModel *m, const mjvGeom *g, cgs_shape *out) {
         out->rgb[c] = g->rgba[c];
         for (int a = 0; a < 3; a++) out->axis[a][c] = g->mat[3 * c + a];
     }
-    if (out->kind == CGS_SHAPE_PLANE && g->texid >= 0 && m->tex_type[g->texid] == mjTEXTURE_2D) {
-        out->texture = texture_of(m, g->texid);
+    int material = g->objtype == mjOBJ_GEOM ? m->geom_matid[g->objid] : -1;
+    int texture = material >= 0 ? texture_id(m, material) : -1;
+    if (out->kind == CGS_SHAPE_PLANE && texture >= 0 && m->tex_type[texture] == mjTEXTURE_2D) {
+        out->texture = texture_of(m, texture);
         for (int c = 0; c < 2; c++) {
-            bool whole = !g->texuniform && g->size[c] > 0; /* repetitions over the whole plane */
-            out->texture_scale[c] = 0.5f * g->texrepeat[c] / (whole ? g->size[c] : 1);
+            /* repetitions over the whole plane, or per unit of length */
+            bool whole = !m->mat_texuniform[material] && g->size[c] > 0;
+            float repeat = m->mat_texrepeat[2 * material + c];
+            out->texture_scale[c] = 0.5f * repeat / (whole ? g->size[c] : 1);
         }
     }
     return true;
 }
 
 static void take_lamp(const mjvLight *l, const cgs_eye *eye, cgs_lamp *out) {
-    *out = (cgs_lamp){.parallel = l->directional || l->headlight,
+    *out = (cgs_lamp){.parallel = is_parallel(l) || l->headlight,
                       .shadow = l->castshadow && !l->headlight,
                       .cutoff = -1,
                       .exponent = (int)(l->exponent + 0.5f)};

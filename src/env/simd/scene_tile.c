@@ -167,7 +167,8 @@ typedef struct batch {
     float p[3][SAMPLES];   /* points, in the world           */
     float nrm[3][SAMPLES]; /* normals                        */
     float eye[3][SAMPLES]; /* unit vectors to the eye        */
-    float way[3][SAMPLES]; /* to the lamp: point + way       */
+    float way[3][SAMPLES]; /* unit vectors to a lamp         */
+    float distance[SAMPLES], facing[SAMPLES], strength[SAMPLES], gleam[SAMPLES];
     float lit[SAMPLES];    /* 0 or 1                         */
     float rgb[3][SAMPLES]; /* sum of lights                  */
     float ball[4];         /* around the points              */
@@ -190,7 +191,9 @@ typedef struct batch {
     float dy = m10 * b->way[0][i] + m11 * b->way[1][i] + m12 * b->way[2][i];                       \
     float dz = m20 * b->way[0][i] + m21 * b->way[1][i] + m22 * b->way[2][i];
 #define SHADE_IF(i, enter, leave)                                                                  \
-    b->lit[i] = (enter) <= (leave) && (leave) > 0 && (enter) < 1 ? 0 : b->lit[i];
+    float range = b->distance[i], was = b->lit[i];                                                 \
+    was = (enter) <= (leave) && (leave) > 0 && (enter) < range ? 0 : was;                          \
+    b->lit[i] = was;
 
 static void block_ellipsoid(batch *b, const cgs_shape *shape) {
     BEAM_TO(shape)
@@ -444,61 +447,88 @@ static void power(float *x, int n, int count) {
     memcpy(x, result, (size_t)count * sizeof *x);
 }
 
+/* The way to a lamp, how far the surface faces it (b->facing), and how strong it is there:
+ * attenuated, and inside its cone. */
+static void aim(batch *b, const cgs_lamp *lamp) {
+    const float dx = lamp->dir[0], dy = lamp->dir[1], dz = lamp->dir[2];
+    const float a0 = lamp->attenuation[0], a1 = lamp->attenuation[1], a2 = lamp->attenuation[2];
+    const float px = lamp->pos[0], py = lamp->pos[1], pz = lamp->pos[2], cutoff = lamp->cutoff;
+    const int n = b->padded;
+    float cone[SAMPLES];
+    if (lamp->parallel) {
+        LANES
+        for (int k = 0; k < n; k++) {
+            b->way[0][k] = -dx, b->way[1][k] = -dy, b->way[2][k] = -dz;
+            b->distance[k] = BEAM;
+            b->strength[k] = 1;
+            float cosine = -(b->nrm[0][k] * dx + b->nrm[1][k] * dy + b->nrm[2][k] * dz);
+            b->facing[k] = larger(cosine, 0);
+        }
+        return;
+    }
+    LANES
+    for (int k = 0; k < n; k++) {
+        float x = px - b->p[0][k], y = py - b->p[1][k], z = pz - b->p[2][k];
+        float d = sqrtf(larger(x * x + y * y + z * z, 1e-30f)), scale = 1 / d;
+        x *= scale, y *= scale, z *= scale;
+        b->way[0][k] = x, b->way[1][k] = y, b->way[2][k] = z;
+        b->distance[k] = d;
+        float cosine = b->nrm[0][k] * x + b->nrm[1][k] * y + b->nrm[2][k] * z;
+        b->facing[k] = larger(cosine, 0);
+        cone[k] = larger(-(x * dx + y * dy + z * dz), 0);
+        float fade = 1 / (a0 + a1 * d + a2 * d * d);
+        b->strength[k] = cone[k] < cutoff ? 0 : fade;
+    }
+    if (lamp->cutoff > -1 && lamp->exponent > 0) {
+        power(cone, lamp->exponent, n);
+        for (int k = 0; k < n; k++) b->strength[k] *= cone[k];
+    }
+}
+
+/* the highlight, where the lamp is faced at all */
+static void glint(batch *b, int gloss) {
+    const int n = b->padded;
+    LANES
+    for (int k = 0; k < n; k++) {
+        float x = b->way[0][k] + b->eye[0][k], y = b->way[1][k] + b->eye[1][k];
+        float z = b->way[2][k] + b->eye[2][k];
+        float length = sqrtf(larger(x * x + y * y + z * z, 1e-30f));
+        float cosine = (b->nrm[0][k] * x + b->nrm[1][k] * y + b->nrm[2][k] * z) / length;
+        cosine = larger(cosine, 0);
+        b->gleam[k] = b->facing[k] > 0 ? cosine : 0;
+    }
+    power(b->gleam, gloss, n);
+}
+
+static bool any_faces(const batch *b) {
+    float most[LANE] = {0}, all = 0;
+    for (int k = 0; k < b->padded; k += LANE) {
+        LANES
+        for (int l = 0; l < LANE; l++) most[l] = larger(most[l], b->facing[k + l]);
+    }
+    for (int l = 0; l < LANE; l++) all = larger(all, most[l]);
+    return all > 0;
+}
+
 /* adds one lamp's light to b->rgb, or, for a lamp with a shadow, its clamped share */
 static void shine(batch *b, const cgs_frame *f, const cgs_lamp *lamp, int id) {
     const cgs_shape *g = &f->scene->shape[id];
-    float facing[SAMPLES], gleam[SAMPLES], cone[SAMPLES], strength[SAMPLES];
-    const float dx = lamp->dir[0], dy = lamp->dir[1], dz = lamp->dir[2];
-    const float a0 = lamp->attenuation[0], a1 = lamp->attenuation[1], a2 = lamp->attenuation[2];
-    const float far = lamp->parallel ? 0 : 1, reach = lamp->parallel ? BEAM : 1;
-    const float cutoff = lamp->parallel ? -1 : lamp->cutoff;
     const int n = b->padded;
-    float most[LANE] = {0};
-    LANES
-    for (int k = 0; k < n; k++) {
-        float wx = far * (lamp->pos[0] - b->p[0][k]) - (1 - far) * dx;
-        float wy = far * (lamp->pos[1] - b->p[1][k]) - (1 - far) * dy;
-        float wz = far * (lamp->pos[2] - b->p[2][k]) - (1 - far) * dz;
-        float d = sqrtf(larger(wx * wx + wy * wy + wz * wz, 1e-30f)), scale = 1 / d;
-        b->way[0][k] = reach * wx, b->way[1][k] = reach * wy, b->way[2][k] = reach * wz;
-        wx *= scale, wy *= scale, wz *= scale;
-        float hx = wx + b->eye[0][k], hy = wy + b->eye[1][k], hz = wz + b->eye[2][k];
-        float h = 1 / sqrtf(larger(hx * hx + hy * hy + hz * hz, 1e-30f));
-        float nx = b->nrm[0][k], ny = b->nrm[1][k], nz = b->nrm[2][k];
-        facing[k] = larger(nx * wx + ny * wy + nz * wz, 0);
-        float shine_on = larger((nx * hx + ny * hy + nz * hz) * h, 0);
-        gleam[k] = facing[k] > 0 ? shine_on : 0;
-        cone[k] = larger(-(wx * dx + wy * dy + wz * dz), 0);
-        float fade = 1 / (far * (a0 + a1 * d + a2 * d * d) + (1 - far));
-        strength[k] = cone[k] < cutoff ? 0 : fade;
-    }
-    for (int k = 0; k < n; k += LANE) {
-        LANES
-        for (int l = 0; l < LANE; l++) most[l] = larger(most[l], facing[k + l]);
-    }
-    bool faces = false;
-    for (int l = 0; l < LANE; l++) faces |= most[l] > 0;
-    power(gleam, g->gloss, n);
-    if (!lamp->parallel && lamp->cutoff > -1 && lamp->exponent > 0) {
-        power(cone, lamp->exponent, n);
-        for (int k = 0; k < n; k++) strength[k] *= cone[k];
-    }
+    aim(b, lamp);
+    if (g->specular * (lamp->specular[0] + lamp->specular[1] + lamp->specular[2]) > 0)
+        glint(b, g->gloss);
+    else
+        memset(b->gleam, 0, (size_t)n * sizeof *b->gleam);
     for (int k = 0; k < n; k++) b->lit[k] = 1;
-    if (lamp->shadow && faces) find_shadow(b, f, lamp, id);
+    if (lamp->shadow && any_faces(b)) find_shadow(b, f, lamp, id);
     for (int c = 0; c < 3; c++) {
         float ambient = lamp->ambient[c] * g->rgb[c], diffuse = lamp->diffuse[c] * g->rgb[c];
-        float specular = lamp->specular[c] * g->specular;
-        float *rgb = b->rgb[c];
-        if (lamp->shadow) {
-            LANES
-            for (int k = 0; k < n; k++) {
-                float light = ambient + strength[k] * (diffuse * facing[k] + specular * gleam[k]);
-                rgb[k] += b->lit[k] * lesser(light, 1);
-            }
-        } else {
-            LANES
-            for (int k = 0; k < n; k++)
-                rgb[k] += ambient + strength[k] * (diffuse * facing[k] + specular * gleam[k]);
+        float specular = lamp->specular[c] * g->specular, most = lamp->shadow ? 1 : FAR;
+        LANES
+        for (int k = 0; k < n; k++) {
+            float surface = diffuse * b->facing[k] + specular * b->gleam[k];
+            float light = ambient + b->strength[k] * surface;
+            b->rgb[c][k] += b->lit[k] * lesser(light, most);
         }
     }
 }
@@ -599,9 +629,16 @@ void JOIN(cgs_tile, CGS_ISA)(const cgs_frame *f, int x, int y, const int16_t *li
     int32_t other = 0;
     for (int i = 0; i < SAMPLES; i++) other |= s.id[i] ^ s.id[0];
     if (other) {
-        for (int i = 0; i < SAMPLES; i++) first[s.id[i] + 2]++;
+        for (int i = 0, j; i < SAMPLES; i = j) { /* by runs: neighbours see the same */
+            for (j = i + 1; j < SAMPLES && s.id[j] == s.id[i];) j++;
+            first[s.id[i] + 2] = (int16_t)(first[s.id[i] + 2] + j - i);
+        }
         for (int k = 0; k <= f->shapes; k++) first[k + 1] = (int16_t)(first[k + 1] + first[k]);
-        for (int i = 0; i < SAMPLES; i++) order[first[s.id[i] + 1]++] = (int16_t)i;
+        for (int i = 0, j; i < SAMPLES; i = j) {
+            int16_t *end = &first[s.id[i] + 1];
+            for (j = i; j < SAMPLES && s.id[j] == s.id[i]; j++) order[*end + j - i] = (int16_t)j;
+            *end = (int16_t)(*end + j - i);
+        }
     } else {
         for (int i = 0; i < SAMPLES; i++) order[i] = (int16_t)i;
         for (int k = s.id[0] + 1; k <= f->shapes; k++) first[k] = SAMPLES;
