@@ -184,11 +184,11 @@ test-gpu: deps
 	$(B)/tests/test_gpu
 
 asan: deps
-	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined all tests
+	@$(MAKE) --no-print-directory B=$(B)/asan CUDA=0 SAN=address,undefined all tests
 	@tests/run.sh $(B)/asan
 
 tsan: deps
-	@$(MAKE) --no-print-directory B=$(B)/tsan CC=clang SAN=thread ONEDNN=0 all tests
+	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
 	@tests/run.sh $(B)/tsan
 
 bench: all
