@@ -3,13 +3,14 @@
 #   make            library and program into build/
 #   make test       the tests (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
+#   make test-gpu   the tests that need a GPU
 #   make bench      speed, as JSON lines
 #   make install    PREFIX=/usr/local
 #   make dist       a relocatable folder with the shared libraries it needs
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
-# with DIR/include and DIR/lib)
+# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here)
 
 CC     ?= gcc
 ifeq ($(origin CC),default)
@@ -19,6 +20,8 @@ B      ?= build
 PREFIX ?= /usr/local
 ONEDNN ?= 1
 MUJOCO ?= 1
+NVCC   ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CUDA   ?= $(if $(NVCC),1,0)
 
 # one short line a command; V=1 shows them whole
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
@@ -55,8 +58,19 @@ ifneq ($(MJ_FOUND),)
 CPPFLAGS += -DCGS_WITH_MUJOCO
 LDLIBS   += -lmujoco
 endif
+# The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
+# opened.  So one binary runs with and without CUDA on the machine.
+ifeq ($(CUDA),1)
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+CPPFLAGS  += -DCGS_WITH_CUDA
+LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
+             -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
+             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
+NVFLAGS  += -Werror all-warnings
 endif
 ifneq ($(SAN),)
 CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
@@ -74,6 +88,10 @@ ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
 endif
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+ifeq ($(CUDA),1)
+LIB_SRC += $(sort $(wildcard src/ops/cuda/*.c))
+CU_SRC  := $(sort $(wildcard src/ops/cuda/*.cu))
+endif
 # loops that are compiled once per instruction set and chosen at run time
 SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
 ISAS     := base v3 v4
@@ -84,7 +102,7 @@ FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512 -ffp-contract=fast
 # ... and those of them whose results must not depend on the choice
 EXACT_SRC := $(sort $(wildcard src/env/simd/*.c))
 
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) \
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o) \
            $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o) $(EXACT_SRC:%.c=$(B)/%.$(i).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -92,13 +110,15 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all test tests asan tsan bench install dist clean deps found
+.PHONY: always all test test-gpu tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
 	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell pkg-config --modversion $(p)),)\
-	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no), mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze)")
+	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
+	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
+	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),no)")
 
 $(B)/libcgs.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -114,6 +134,14 @@ $(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/src/ops/cuda/%.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(B)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# random numbers are the same bits as on a CPU: no fused multiply-add
+$(B)/src/ops/cuda/directions.cu.o: NVFLAGS += -fmad=false
 
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c
@@ -137,8 +165,8 @@ $(B)/commit: always
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
-# test_plan counts what the library allocates
-$(B)/tests/test_plan: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+# these count what the library allocates
+$(B)/tests/test_plan $(B)/tests/test_api: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 .SECONDARY:
 tests: $(TEST_BIN)
@@ -151,12 +179,16 @@ test: deps
 	@$(MAKE) --no-print-directory all tests
 	@tests/run.sh $(B)
 
+test-gpu: deps
+	@$(MAKE) --no-print-directory $(B)/tests/test_gpu
+	$(B)/tests/test_gpu
+
 asan: deps
-	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined all tests
+	@$(MAKE) --no-print-directory B=$(B)/asan CUDA=0 SAN=address,undefined all tests
 	@tests/run.sh $(B)/asan
 
 tsan: deps
-	@$(MAKE) --no-print-directory B=$(B)/tsan CC=clang SAN=thread ONEDNN=0 all tests
+	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
 	@tests/run.sh $(B)/tsan
 
 bench: all

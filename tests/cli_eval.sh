@@ -102,7 +102,7 @@ refused() {
 base="--model $tmp/a --data $tmp/data.h5"
 refused 2 "plan.samples: 0" eval $base --samples 0
 refused 2 "plan.elites: 9" eval $base --planner cem --samples 8 --elites 9
-refused 2 "plan.tau: -1" eval $base --tau -1
+refused 2 "plan.tau: -1" eval $base --tau=-1
 refused 2 "horizon 99" eval $base --horizon 99
 refused 2 "99999 rows later" eval $base --goal-offset 99999
 refused 2 '"sgd"' eval $base --planner sgd

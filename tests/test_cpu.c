@@ -23,9 +23,10 @@
         if ((call) != CGS_OK) fail_msg("%s", cgs_last_error());                                    \
     } while (0)
 
-static const char *const isas[] = {"base", "v3", "v4"};
-static const cgs_cpu_table *const tables[] = {&cgs_cpu_table_base, &cgs_cpu_table_v3,
-                                              &cgs_cpu_table_v4};
+static const char *const isas[] = {"base", "v3", "v4", "amx", "v4 tiles"};
+enum { TABLES = 3, ISAS = 5 }; /* the first three have tables of their own */
+static const cgs_cpu_table *const tables[TABLES] = {&cgs_cpu_table_base, &cgs_cpu_table_v3,
+                                                    &cgs_cpu_table_v4};
 
 /* whether the processor has it; prints what is left out */
 static bool limit(cgs_device *d, const char *isa, bool products) {
@@ -72,13 +73,36 @@ static void compare(cgs_device *best, cgs_device *other, int isa) {
 
 static void test_instruction_sets_agree(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < TABLES; i++) {
         cgs_device best, other;
         OK(cgs_device_open(&best, "cpu", 2));
         OK(cgs_device_open(&other, "cpu", 2));
         if (limit(&other, isas[i], false)) compare(&best, &other, i);
         cgs_device_close(&other);
         cgs_device_close(&best);
+    }
+}
+
+/* every way to multiply bf16 pairs, on all kinds of attention, against the reference */
+static void test_attention_by_pairs(void **state) {
+    (void)state;
+    for (int i = TABLES - 1; i < ISAS; i++) {
+        cgs_device ref, cpu;
+        OK(cgs_device_open(&ref, "ref", 1));
+        OK(cgs_device_open(&cpu, "cpu", 2));
+        bool run = limit(&cpu, isas[i], true);
+        for (int k = 0; k < cgs_case_count && run; k++) {
+            const cgs_case *c = &cgs_cases[k];
+            cgs_mismatch m;
+            if (c->op != CGS_OP_attention || c->heavy) continue;
+            OK(cgs_check_eval(c, (cgs_setup){&ref, CGS_BF16}, (cgs_setup){&cpu, CGS_BF16}, k % 2,
+                              &m));
+            print_message("%s, %s: %.2g\n", isas[i], c->name, m.error);
+            if (!(m.error <= c->tol_bf16))
+                fail_msg("%s[%zu]: %.9g, want %.9g", m.where, m.index, m.got, m.want);
+        }
+        cgs_device_close(&cpu);
+        cgs_device_close(&ref);
     }
 }
 
@@ -128,7 +152,7 @@ static void test_functions(void **state) {
     enum { N = 100000 };
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     assert_true(x && y);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < TABLES; i++) {
         cgs_device d;
         OK(cgs_device_open(&d, "cpu", 1));
         bool run = limit(&d, isas[i], true);
@@ -276,6 +300,7 @@ int main(void) {
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_instruction_sets_agree),
+        cmocka_unit_test(test_attention_by_pairs),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_changed_weights_are_seen),
         cmocka_unit_test(test_runs_of_rows),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "cli/verbs.h"
 #include "core/build.h"
@@ -46,17 +47,23 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->windows, print_result, p);
     if (!strcmp(what, "plan")) return cgs_bench_plan(d, s->size, act, print_result, p);
-    if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, NULL, print_result, p);
-    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, plan, env or all", what);
+    if (!strcmp(what, "encode"))
+        return cgs_bench_encode(d, s->size, act, 4 * s->windows, print_result, p);
+    char scratch[64];
+    snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
+    if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
+    if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
+    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, encode, plan, env, data or all",
+                    what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    static const char *const all[] = {"gemm", "ops", "train", "plan", "env"};
-    settings s = {.device = "cpu", .size = "paper", .precision = "bf16", .windows = 8,
-                  .seconds = 0.2};
+    static const char *const all[] = {"gemm", "ops", "train", "encode", "plan", "env", "data"};
+    settings s = {
+        .device = "auto", .size = "paper", .precision = "bf16", .windows = 8, .seconds = 0.2};
     bool json = false;
     const cgs_opt opts[] = {
-        {"device", "NAME", "cpu or ref", OPT_STR, &s.device, false},
+        {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
         {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
@@ -68,12 +75,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_device d;
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(CGS_EARG, "needs what to measure: gemm, ops, train, plan, env or all");
+        rc = cgs_fail(CGS_EARG,
+                      "needs what to measure: gemm, ops, train, encode, plan, env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
     if (rc != CGS_OK) return cgs_exit_code(self, rc);
-    printing p = {.device = s.device, .json = json};
+    printing p = {.device = d.ops->name, .json = json};
     for (int i = 0; rc == CGS_OK && i < words.count; i++) {
         if (strcmp(words.word[i], "all") != 0) {
             rc = bench(words.word[i], &s, &d, &p);
@@ -85,6 +93,5 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     return cgs_exit_code(self, rc);
 }
 
-const cgs_verb cmd_bench = {
-    "bench", "gemm|ops|train|plan|env|all ...",
-    "speed: medians, and the share of what the machine can do", NULL, run};
+const cgs_verb cmd_bench = {"bench", "gemm|ops|train|encode|plan|env|data|all ...",
+                            "speed: medians, and the share of what the machine can do", NULL, run};

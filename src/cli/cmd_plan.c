@@ -223,7 +223,7 @@ static cgs_status plan(const job *j) {
 static int run(int argc, char **argv, const cgs_verb *self) {
     job j = {.planner = "mppi",
              .history = "native",
-             .device = "cpu",
+             .device = "auto",
              .samples = 128,
              .iters = 30,
              .horizon = 5,
@@ -253,7 +253,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
         {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
         {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
-        {"device", "D", "cpu or ref (cpu)", OPT_STR, &j.device, false},
+        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},

@@ -97,6 +97,7 @@ static cgs_status build(cgs_agent *a, const char *dir, const cgs_agent_options *
                                 .horizon = a->plan.H,
                                 .samples = gradient ? 1 : a->plan.K,
                                 .gradient = gradient,
+                                .group = 1,
                                 .act = a->s.act};
         CGS_TRY(cgs_rollout_create(&a->rollout[C], a->s.model, &r));
     }

@@ -30,4 +30,11 @@ cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, in
 cgs_status cgs_bench_plan(cgs_device *d, const char *preset, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
+/* Frames encoded a second by a model of a preset. */
+cgs_status cgs_bench_encode(cgs_device *d, const char *preset, cgs_dtype act, int frames,
+                            cgs_bench_fn fn, void *user);
+/* Frames read a second in batches, from HDF5 and from a packed copy.  scratch: a file name
+ * that does not exist yet; removed afterwards. */
+cgs_status cgs_bench_data(const char *scratch, cgs_bench_fn fn, void *user);
+
 #endif /* CGS_EVAL_BENCH_H */

@@ -53,6 +53,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
             const cgs_record *r = cgs_tape_record(t, i);
             double begin = cgs_now();
             b->device->ops->forward[r->op](b->device, r);
+            b->device->ops->sync(b->device);
             double took = (cgs_now() - begin) / RUNS;
             spent[r->op] += took;
             total += took;
@@ -79,6 +80,7 @@ static cgs_status measure(const bed *b, const char *planner) {
                             .horizon = H,
                             .samples = gradient ? 1 : K,
                             .gradient = gradient,
+                            .group = 1,
                             .act = b->act};
     cgs_planner *solver = NULL;
     cgs_rollout *r = NULL;
@@ -87,10 +89,8 @@ static cgs_status measure(const bed *b, const char *planner) {
     cgs_status rc = cgs_rollout_create(&r, b->model, &c);
     if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, 1);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, 1, b->z, NULL, b->goal);
-    cgs_plan_problem q = {.E = 1,
-                          .cost = cgs_rollout_cost,
-                          .gradient = cgs_rollout_gradient,
-                          .ctx = r};
+    cgs_plan_problem q = {
+        .E = 1, .cost = cgs_rollout_cost, .gradient = cgs_rollout_gradient, .ctx = r};
     for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
         rc = cgs_planner_solve(solver, &q, &result);
         seconds[run] = result.times.total;

@@ -3,8 +3,8 @@
  * Rows.  A product with few rows is bound by reading its weights and one with very many by
  * the memory of activations.  So a run of the rollout tape takes the candidates of several
  * episodes when they are few, and only a part of one episode's when they are many.  The
- * grouping depends on K alone, never on the number of episodes, and thereby the bits of a
- * result do not either. */
+ * grouping depends on K (or on the caller's wish), never on the number of episodes, and
+ * thereby the bits of a result do not either. */
 #include "eval/world.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #include "core/arena.h"
 
-enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 8 };
+enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 16 };
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -146,7 +146,8 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
     if (c->context < 1 || c->context > m->config.history)
         return cgs_fail(CGS_EARG, "rollout: %d context frames, the model sees 1 ... %d", c->context,
                         m->config.history);
-    if (c->episodes < 1 || c->horizon < 1 || c->samples < 1 || (c->gradient && c->samples != 1))
+    if (c->episodes < 1 || c->horizon < 1 || c->samples < 1 || c->group < 0 ||
+        (c->gradient && c->samples != 1))
         return cgs_fail(CGS_EARG, "rollout: %d episodes, horizon %d, %d samples%s are impossible",
                         c->episodes, c->horizon, c->samples, c->gradient ? " for gradients" : "");
     cgs_rollout *r = calloc(1, sizeof *r);
@@ -157,7 +158,7 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
     r->T = c->context - 1 + c->horizon;
     int runs = (c->samples + MAX_ROWS - 1) / MAX_ROWS, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
     r->part = (c->samples + runs - 1) / runs;
-    r->G = r->part < few ? few / r->part : 1;
+    r->G = c->group ? c->group : r->part < few ? few / r->part : 1;
     layout(r);
     cgs_status rc = cgs_arena_bind(&r->arena, "rollout");
     if (rc == CGS_OK) {

@@ -28,6 +28,8 @@ typedef struct cgs_rollout_config {
     int horizon;   /* H blocks in a plan */
     int samples;   /* K candidates an episode in one call */
     bool gradient; /* K = 1, and gradients by the plan */
+    int group;     /* episodes in one run of the tape; 0: what is efficient for many.  1 answers
+                    * a lone episode soonest */
     cgs_dtype act;
 } cgs_rollout_config;
 

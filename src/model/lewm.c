@@ -35,9 +35,16 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
 
 /* ---- encoder ----------------------------------------------------------------------- */
 
-static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads) {
+/* cls_only: the last layer, of whose result only the CLS token is read; the others are
+ * needed as keys and values, not beyond */
+static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
+                             bool cls_only) {
     cgs_tensor *qkv = affine(t, norm(t, x, &l->norm1, VIT_EPS), &l->qkv);
     cgs_tensor *a = cgs_attention(t, qkv, heads, false, 1, 0, 0);
+    if (cls_only) {
+        a = cgs_take(t, a, 0, 1);
+        x = cgs_take(t, x, 0, 1);
+    }
     x = cgs_add(t, x, affine(t, a, &l->out));
     cgs_tensor *h = affine(t, norm(t, x, &l->norm2, VIT_EPS), &l->fc1);
     return cgs_add(t, x, affine(t, cgs_activate(t, h, CGS_GELU), &l->fc2));
@@ -48,9 +55,8 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
     cgs_tensor *x = cgs_patchify(t, frames, c->patch, cgs_image_mean, cgs_image_std);
     x = cgs_tokens(t, affine(t, x, &m->patch), &m->cls, &m->pos);
     for (int i = 0; i < c->encoder_layers; i++)
-        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads);
-    /* the final norm works token by token, so only the CLS token needs it */
-    cgs_tensor *cls = norm(t, cgs_take(t, x, 0, 1), &m->final_norm, VIT_EPS);
+        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads, i + 1 == c->encoder_layers);
+    cgs_tensor *cls = norm(t, x, &m->final_norm, VIT_EPS);
     int dim[2] = {cls->dim[0], c->width};
     return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
 }
@@ -79,16 +85,22 @@ static uint64_t site(const cgs_lewm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x,
-                                   cgs_tensor *mod, int t0, bool training) {
+/* past: where the qkv of a window's earlier tokens is kept while it grows, or NULL; x then
+ * holds the new tokens only.  last: only the last token is needed behind this block. */
+static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x, cgs_tensor *mod,
+                                   int t0, bool training, cgs_tensor **past, bool last) {
     cgs_predictor_layer *l = &m->predictor[i];
-    int D = m->config.width;
+    int D = m->config.width, n = last ? 1 : x->dim[1];
     float p = training ? m->config.dropout : 0;
 
     cgs_tensor *u = cgs_layernorm(t, x, NULL, NULL, ADA_EPS);
     u = cgs_modulate(t, u, mod, SHIFT1 * D, SCALE1 * D, t0);
     cgs_tensor *qkv = cgs_linear_f32(t, norm(t, u, &l->attn_norm, NORM_EPS), &l->qkv, NULL);
+    if (past) qkv = past[i] = past[i] ? cgs_join(t, past[i], qkv) : qkv;
     cgs_tensor *a = cgs_attention(t, qkv, m->config.predictor_heads, true, 1, p, site(m, i, 0));
+    a = cgs_take(t, a, a->dim[1] - n, n);
+    t0 += x->dim[1] - n;
+    x = cgs_take(t, x, x->dim[1] - n, n);
     a = cgs_dropout(t, affine_f32(t, a, &l->attn_out), p, site(m, i, 1));
     x = cgs_gate_add(t, x, a, mod, GATE1 * D, t0);
 
@@ -100,12 +112,17 @@ static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *
     return cgs_gate_add(t, x, h, mod, GATE2 * D, t0);
 }
 
-cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_conditioning *c,
-                             int t0, bool last_only, bool training) {
+static cgs_tensor *predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_conditioning *c,
+                           int t0, bool last_only, bool training, cgs_tensor **past) {
     cgs_tensor *x = cgs_add_pos(t, z, &m->pred_pos);
-    for (int i = 0; i < m->config.predictor_layers; i++)
-        x = predictor_layer(t, m, i, x, c->modulation[i], t0, training);
-    if (last_only) x = cgs_take(t, x, x->dim[1] - 1, 1);
+    int layers = m->config.predictor_layers;
+    if (past && past[0]) { /* all tokens but the newest are known already */
+        t0 += x->dim[1] - 1;
+        x = cgs_take(t, x, x->dim[1] - 1, 1);
+    }
+    for (int i = 0; i < layers; i++)
+        x = predictor_layer(t, m, i, x, c->modulation[i], t0, training, past,
+                            last_only && i + 1 == layers);
     x = norm(t, x, &m->pred_norm, NORM_EPS);
     int B = x->dim[0], T = x->dim[1], D = m->config.width;
     int rows[2] = {B * T, D}, tokens[3] = {B, T, D};
@@ -113,15 +130,23 @@ cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_
     return cgs_reshape(t, x, 3, tokens);
 }
 
+cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_conditioning *c,
+                             int t0, bool last_only, bool training) {
+    return predict(t, m, z, c, t0, last_only, training, NULL);
+}
+
+/* While the window grows, a token keeps its position and sees the same tokens as before, so
+ * its keys and values are those of the step before.  Once it slides, positions restart and
+ * nothing above the latents can be used again. */
 void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actions,
                       cgs_tensor **frames, int H) {
     cgs_conditioning c = cgs_lewm_condition(t, m, actions, NULL);
+    cgs_tensor *past[64] = {0}, *window = z;
     int C = z->dim[1], N = m->config.history;
-    cgs_tensor *window = z;
     for (int s = 0; s < H; s++) {
         int seen = C + s, w = seen < N ? seen : N;
         window = cgs_take(t, window, window->dim[1] - w, w);
-        frames[s] = cgs_lewm_predict(t, m, window, &c, seen - w, true, false);
+        frames[s] = predict(t, m, window, &c, seen - w, true, false, seen <= N ? past : NULL);
         if (s + 1 < H) window = cgs_join(t, window, frames[s]);
     }
 }

@@ -1,41 +1,73 @@
 /* backend.c - the fast CPU backend: its table, memory, and what records need beforehand. */
+#define _DEFAULT_SOURCE /* syscall */
+#include <cpuid.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "ops/cpu/gemm.h"
 
 /* ---- instruction sets ---------------------------------------------------------------- */
 
-static const cgs_cpu_table *const tables[] = {&cgs_cpu_table_v4, &cgs_cpu_table_v3,
-                                              &cgs_cpu_table_base};
+/* the best first; what comes after "base" is for tests only */
+typedef struct instruction_set {
+    const char *name;
+    const cgs_cpu_table *table;
+    cgs_tiles tiles;
+} instruction_set;
+static const instruction_set sets[] = {{"amx", &cgs_cpu_table_v4, CGS_TILES_AMX},
+                                       {"v4", &cgs_cpu_table_v4, CGS_TILES_NONE},
+                                       {"v3", &cgs_cpu_table_v3, CGS_TILES_NONE},
+                                       {"base", &cgs_cpu_table_base, CGS_TILES_NONE},
+                                       {"v4 tiles", &cgs_cpu_table_v4, CGS_TILES_PLAIN}};
+enum { SETS = sizeof sets / sizeof sets[0] };
 
-static bool supported(const cgs_cpu_table *t) {
-    if (t == &cgs_cpu_table_v4)
+/* The processor has tiles of bf16, and the system lets this process keep their contents
+ * over a change of threads, which Linux wants to be asked for. */
+static bool has_amx(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
+        return false;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool supported(const instruction_set *s) {
+    if (s->tiles && !__builtin_cpu_supports("avx512bf16")) return false;
+    if (s->tiles == CGS_TILES_AMX && !has_amx()) return false;
+    if (s->table == &cgs_cpu_table_v4)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
-    if (t == &cgs_cpu_table_v3)
+    if (s->table == &cgs_cpu_table_v3)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     return true;
 }
 
+static void use(cgs_cpu *c, const instruction_set *s) {
+    c->isa = s->name;
+    c->table = s->table;
+    c->tiles = s->tiles;
+}
+
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
     cgs_cpu *c = cgs_cpu_of(d);
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        if (strcmp(tables[i]->isa, isa)) continue;
-        if (!supported(tables[i]))
+    for (size_t i = 0; i < SETS; i++) {
+        if (strcmp(sets[i].name, isa)) continue;
+        if (!supported(&sets[i]))
             return cgs_fail(CGS_EDEVICE, "this processor cannot run \"%s\"", isa);
         cgs_gemm_cache_destroy(c->gemms);
         c->gemms = NULL;
-        c->table = tables[i];
+        use(c, &sets[i]);
         return cgs_gemm_cache_create(&c->gemms, products);
     }
     return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
 }
 
-const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->table->isa; }
+const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
@@ -105,12 +137,12 @@ static cgs_status open_cpu(cgs_device *d) {
     cgs_cpu *c = d->impl = calloc(1, sizeof *c);
     if (!c) return cgs_fail(CGS_ENOMEM, "no memory for the cpu device");
     size_t best = 0;
-    while (!supported(tables[best])) best++;
-    c->table = tables[best];
+    while (!supported(&sets[best])) best++;
+    use(c, &sets[best]);
     cgs_status rc = cgs_gemm_cache_create(&c->gemms, true);
     size_t most = 0;
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if (tables[i]->product_scratch() > most) most = tables[i]->product_scratch();
+    for (size_t i = 0; i < SETS; i++)
+        if (sets[i].table->product_scratch() > most) most = sets[i].table->product_scratch();
     if (rc == CGS_OK) rc = need_thread(d, most);
     if (rc != CGS_OK) close_cpu(d);
     return rc;

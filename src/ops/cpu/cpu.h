@@ -2,7 +2,8 @@
  *
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4").  Each copy ends in one table of functions, and open()
- * picks the best table that the processor can run.  gemm.c gives matrix products to
+ * picks the best table that the processor can run.  Where there is AMX, attention of the
+ * AVX-512 copy multiplies with its tiles.  gemm.c gives matrix products to
  * oneDNN where it has a fast one and otherwise to the table's own.
  *
  * Threads: loops are cut into pieces that depend on the shapes alone, and partial sums
@@ -25,7 +26,6 @@ typedef struct cgs_product {
 
 /* What one instruction set offers. */
 typedef struct cgs_cpu_table {
-    const char *isa;
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
     double (*sum_squares)(cgs_device *d, const float *x, size_t n);
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
@@ -40,6 +40,9 @@ typedef struct cgs_cpu_table {
 
 extern const cgs_cpu_table cgs_cpu_table_base, cgs_cpu_table_v3, cgs_cpu_table_v4;
 
+/* how bf16 pairs are multiplied (simd/pairs.h); PLAIN stands in for AMX in tests */
+typedef enum cgs_tiles { CGS_TILES_NONE, CGS_TILES_AMX, CGS_TILES_PLAIN } cgs_tiles;
+
 enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
@@ -48,7 +51,9 @@ typedef struct cgs_kept cgs_kept;
 
 /* d->impl */
 typedef struct cgs_cpu {
+    const char *isa;
     const cgs_cpu_table *table;
+    cgs_tiles tiles;
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;
@@ -62,9 +67,9 @@ static inline void *cgs_cpu_thread(const cgs_device *d, int thread) {
     return c->thread + (size_t)thread * c->thread_bytes;
 }
 
-/* Restricts a device to an instruction set: "base", "v3" or "v4"; for tests, before any
- * record is prepared.  CGS_EARG when there is no such set, CGS_EDEVICE when the processor
- * lacks it.  products: whether oneDNN may be used. */
+/* Restricts a device to an instruction set: "base", "v3", "v4", "amx" or "v4 tiles" (AMX
+ * spelled out in C); for tests, before any record is prepared.  CGS_EARG when there is no such set,
+ * CGS_EDEVICE when the processor lacks it.  products: whether oneDNN may be used. */
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products);
 const char *cgs_cpu_isa(const cgs_device *d);
 

@@ -296,14 +296,16 @@ size_t CGS_FN(attention_scratch)(const cgs_record *r) {
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-static bool by_pairs(const cgs_record *r) {
-    return r->in[0]->dtype == CGS_BF16 && CGS_FN(attention_has_pairs)();
+/* how to multiply when all is bf16, or NULL for f32 tiles */
+static const pairs_way *by_pairs(const cgs_device *d, const cgs_record *r) {
+    bool bf16 = r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16;
+    return bf16 ? CGS_FN(pairs_way)(d) : NULL;
 }
 
 void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    bool pairs = by_pairs(r);
+    const pairs_way *way = by_pairs(d, r);
     if (T <= SHORT) {
         PARALLEL(d, cgs_numel(r->out) * T)
         for (size_t b = 0; b < B; b++) short_forward(d, r, b);
@@ -311,8 +313,8 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     }
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
-        if (pairs)
-            CGS_FN(attention_pairs_forward)(d, r, task / heads, task % heads);
+        if (way)
+            CGS_FN(attention_pairs_forward)(d, r, way, task / heads, task % heads);
         else
             long_forward(d, r, task / heads, task % heads);
     }
@@ -322,7 +324,7 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    bool pairs = by_pairs(r);
+    const pairs_way *way = by_pairs(d, r);
     if (T <= SHORT) {
         PARALLEL(d, cgs_numel(r->out) * T)
         for (size_t b = 0; b < B; b++) short_backward(d, r, b);
@@ -330,8 +332,8 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     }
     PARALLEL(d, cgs_numel(r->out) * T)
     for (size_t task = 0; task < B * heads; task++) {
-        if (pairs)
-            CGS_FN(attention_pairs_backward)(d, r, task / heads, task % heads);
+        if (way)
+            CGS_FN(attention_pairs_backward)(d, r, way, task / heads, task % heads);
         else
             long_backward(d, r, task / heads, task % heads);
     }

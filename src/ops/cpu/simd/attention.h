@@ -2,6 +2,7 @@
 #ifndef CGS_OPS_CPU_SIMD_ATTENTION_H
 #define CGS_OPS_CPU_SIMD_ATTENTION_H
 
+#include "ops/cpu/simd/pairs.h"
 #include "ops/cpu/simd/simd.h"
 #include "ops/cpu/simd/tile.h"
 
@@ -65,9 +66,10 @@ static inline float row_max(const float *p, size_t n) {
 }
 
 /* The path for bf16 on processors with dot products of bf16 pairs (attention_bf16.c). */
-bool CGS_FN(attention_has_pairs)(void);
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r);
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd);
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd);
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                     size_t b, size_t hd);
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                      size_t b, size_t hd);
 
 #endif /* CGS_OPS_CPU_SIMD_ATTENTION_H */

@@ -1,211 +1,236 @@
-/* attention_bf16.c - attention over many bf16 tokens with AVX512_BF16.
+/* attention_bf16.c - attention over many bf16 tokens by products of bf16 pairs (pairs.h).
  *
- * The instruction multiplies pairs of bf16 along the summed axis and adds both products
- * to an f32 sum: twice the rate of f32.  A pair is one 32-bit word here.  A left factor
- * has its pairs next to each other (rows as they are in memory, or two rows woven
- * together when the sum runs over rows); a right factor has for each pair a row of
- * words.  Order and blocks are those of attention.c; probabilities and score gradients
- * are rounded to bf16 before they are multiplied. */
+ * Order and blocks are those of attention.c; probabilities and score gradients are rounded
+ * to bf16 before they are multiplied.  Sums over keys weave two rows of v or k together.
+ * Sums over queries are made transposed, dv^T = dout^T P, so that P and dS need weaving
+ * only, and what has to be transposed are the small factors, once a head.
+ *
+ * With AMX the products cost less than what happens to the scores between them, so that
+ * is written for vectors of 16: exponentials in base 2, one pass a row in backward (the
+ * sum over P dP of a row is dout . out). */
 #include "ops/cpu/simd/attention.h"
 
 #if defined __AVX512F__
 
 #include <immintrin.h>
 
-/* c (TILE_M, TILE_N) = or += sum over K pairs of a[i*row + k*col] b[k*ldb + j] */
-__attribute__((target("avx512bf16"))) static void tile_pairs(float *c, size_t ldc,
-                                                             const uint32_t *a, size_t row,
-                                                             size_t col, const uint32_t *b,
-                                                             size_t ldb, size_t K, bool add) {
-    __m512 s[TILE_M][2];
-#pragma GCC unroll 16
-    for (int i = 0; i < TILE_M; i++) {
-        s[i][0] = add ? _mm512_loadu_ps(c + (size_t)i * ldc) : _mm512_setzero_ps();
-        s[i][1] = add ? _mm512_loadu_ps(c + (size_t)i * ldc + VECTOR) : _mm512_setzero_ps();
-    }
-    for (size_t k = 0; k < K; k++, a += col, b += ldb) {
-        __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
-        __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + VECTOR);
-#pragma GCC unroll 16
-        for (int i = 0; i < TILE_M; i++) {
-            __m512bh x = (__m512bh)_mm512_set1_epi32((int)a[(size_t)i * row]);
-            s[i][0] = _mm512_dpbf16_ps(s[i][0], x, b0);
-            s[i][1] = _mm512_dpbf16_ps(s[i][1], x, b1);
-        }
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < TILE_M; i++) {
-        _mm512_storeu_ps(c + (size_t)i * ldc, s[i][0]);
-        _mm512_storeu_ps(c + (size_t)i * ldc + VECTOR, s[i][1]);
-    }
-}
+#define WITH_BF16 __attribute__((target("avx512bf16")))
+#define LOG2_E 1.44269504f
 
-static void tiles_pairs(float *c, size_t ldc, const uint32_t *a, size_t row, size_t col,
-                        const uint32_t *b, size_t ldb, size_t M, size_t N, size_t K, bool add) {
-    for (size_t j = 0; j < N; j += TILE_N)
-        for (size_t i = 0; i < M; i += TILE_M)
-            tile_pairs(c + i * ldc + j, ldc, a + i * row, row, col, b + j, ldb, K, add);
-}
+/* rows of scores that exist at a time: in forward they fit the first-level cache, in
+ * backward more of them mean fewer visits to dk and dv */
+enum { FORWARD = 32, BACKWARD = 64 };
 
-bool CGS_FN(attention_has_pairs)(void) { return __builtin_cpu_supports("avx512bf16"); }
-
-/* words in a row of W elements, and pairs of T rows */
-static size_t half(size_t n) { return (n + 1) / 2; }
+/* words of a factor in any of its four forms */
+static size_t form_words(const head *h) { return h->Tc * h->Wc / 2; }
 
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     head h = head_of(r, 0, 0);
-    size_t natural = h.Tr * half(h.W), woven = half(h.Tr) * h.Wc, turned = half(h.W) * h.Tc;
-    size_t f32 = 2 * h.Tr * h.Wc + QUERIES * (2 * h.Tc + h.Wc);
-    size_t words = 3 * natural + 3 * woven + 2 * turned + 3 * QUERIES * h.Tc + 4 * TILE_N;
-    return (f32 + words) * 4;
+    size_t factors = 8 * form_words(&h), scores = BACKWARD / 2 * 7 * h.Tc + 2 * h.Tc;
+    return (factors + scores + 2 * h.Wc * h.Tc + BACKWARD * h.Wc) * 4;
 }
 
-/* to (rows, words of W): rows of W elements as they are, zeros behind them */
-static void load_rows(uint32_t *to, size_t rows, const void *p, size_t at, size_t row,
-                      const head *h) {
-    size_t words = half(h->W);
-    for (size_t t = 0; t < rows; t++, to += words) {
-        to[words - 1] = 0;
-        if (t < h->T)
-            memcpy(to, (const uint16_t *)p + at + t * row, h->W * 2);
-        else
-            memset(to, 0, words * 4);
+/* ---- forms of a factor: T rows of W elements, zeros around them -------------------------- */
+
+/* to (Tc, Wc/2): rows as they are */
+static void load_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
+    size_t used = h->W * 2, bytes = h->Wc * 2;
+    for (size_t t = 0; t < h->T; t++, to += h->Wc / 2) {
+        memcpy(to, (const uint16_t *)p + at + t * row, used);
+        if (used < bytes) memset((char *)to + used, 0, bytes - used);
     }
+    memset(to, 0, (h->Tc - h->T) * bytes);
 }
 
-/* to (pairs of rows, Wc): rows 2t and 2t+1 woven together, zeros around them */
-static void weave_rows(uint32_t *to, size_t rows, const void *p, size_t at, size_t row,
-                       const head *h) {
-    for (size_t t = 0; t < rows; t += 2, to += h->Wc) {
+/* to (Tc/2, Wc): rows 2t and 2t+1 woven together */
+static void weave_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
+    memset(to + h->T / 2 * h->Wc, 0, (h->Tc / 2 - h->T / 2) * h->Wc * 4);
+    for (size_t t = 0; t < h->T; t += 2, to += h->Wc) {
         const uint16_t *low = (const uint16_t *)p + at + t * row, *high = low + row;
-        size_t n = t < h->T ? h->W : 0;
         if (t + 1 < h->T) {
 #pragma omp simd
-            for (size_t i = 0; i < n; i++) to[i] = low[i] | (uint32_t)high[i] << 16;
+            for (size_t i = 0; i < h->W; i++) to[i] = low[i] | (uint32_t)high[i] << 16;
         } else {
-            for (size_t i = 0; i < n; i++) to[i] = low[i];
+            for (size_t i = 0; i < h->W; i++) to[i] = low[i];
         }
-        for (size_t i = n; i < h->Wc; i++) to[i] = 0;
+        for (size_t i = h->W; i < h->Wc; i++) to[i] = 0;
     }
 }
 
-/* to (words of W, Tc): the transpose of what load_rows gave */
-static void turn_rows(uint32_t *to, const uint32_t *from, const head *h) {
-    size_t words = half(h->W);
-    for (size_t t0 = 0; t0 < h->Tc; t0 += 16)
-        for (size_t w = 0; w < words; w++)
-            for (size_t t = t0; t < t0 + 16; t++)
-                to[w * h->Tc + t] = t < h->Tr ? from[t * words + w] : 0;
+/* to (Wc/2, Tc): pairs along W, a right factor; spare has room for one form */
+static void turn_rows(uint32_t *to, uint32_t *spare, const void *p, size_t at, size_t row,
+                      const head *h) {
+    load_rows(spare, p, at, row, h);
+    CGS_FN(turn)(to, h->Tc, spare, h->Wc / 2, h->Tc, h->Wc / 2);
 }
 
-/* round to nearest even; these numbers are never the NaNs that would overflow */
-static inline uint32_t rounded(float f) {
-    uint32_t u = to_bits(f);
-    return u + 0x7fffu + (u >> 16 & 1);
-}
-static void narrow_row(uint16_t *to, const float *from, size_t n) {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) to[i] = (uint16_t)(rounded(from[i]) >> 16);
-}
-static void weave(uint32_t *to, const float *low, const float *high, size_t n) {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) to[i] = rounded(low[i]) >> 16 | (rounded(high[i]) & 0xffff0000u);
+/* to (Wc, Tc/2): pairs along T, a left factor */
+static void turn_woven(uint32_t *to, uint32_t *spare, const void *p, size_t at, size_t row,
+                       const head *h) {
+    weave_rows(spare, p, at, row, h);
+    CGS_FN(turn)(to, h->Tc / 2, spare, h->Wc, h->Tc / 2, h->Wc);
 }
 
-/* p = exp(scale (s - max)) as bf16, 0 from n to end; returns the sum before rounding and
- * leaves scale * max.  s keeps the values in f32 where dropout still has to act on them. */
-static float softmax_pairs(uint16_t *p, float *s, size_t n, size_t end, float scale, float *top) {
-    float shift = scale * row_max(s, n), sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (size_t j = 0; j < n; j++) {
-        float e = fast_exp_below_88(scale * s[j] - shift);
-        s[j] = e;
-        p[j] = (uint16_t)(rounded(e) >> 16);
-        sum += e;
+/* ---- scores ------------------------------------------------------------------------------ */
+
+/* which of 16 elements lie in front of the n-th */
+static inline __mmask16 first_of(size_t n) { return n < 16 ? (__mmask16)((1u << n) - 1) : 0xffff; }
+
+/* 2^x, to 3e-6 relative for x in [-125, 128): nothing beside the rounding to bf16 that
+ * follows; below, about the value at -125 */
+static inline __m512 exp2_vector(__m512 x) {
+    const __m512 magic = _mm512_set1_ps(0x1.8p23f); /* rounds to a whole number, in low bits */
+    x = _mm512_max_ps(x, _mm512_set1_ps(-125.0f));
+    __m512 t = _mm512_add_ps(x, magic), q = _mm512_sub_ps(x, _mm512_sub_ps(t, magic));
+    __m512 p = _mm512_set1_ps(9.570101908e-03f);
+    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(5.591786032e-02f));
+    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(2.402474483e-01f));
+    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(6.931218147e-01f));
+    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(9.999992614e-01f));
+    __m512i power = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
+}
+
+static inline float vector_max(const float *s, size_t n) {
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    __m512 top = least;
+    for (size_t j = 0; j < n; j += 16)
+        top = _mm512_max_ps(top, _mm512_mask_loadu_ps(least, first_of(n - j), s + j));
+    return _mm512_reduce_max_ps(top);
+}
+
+/* p (end) = 2^(scale s - *top) as bf16 with *top the largest scale s, 0 from n on; returns
+ * the sum before rounding.  s takes the values in f32. */
+WITH_BF16 static float softmax(uint16_t *p, float *s, size_t n, size_t end, float scale,
+                               float *top) {
+    float shift = scale * vector_max(s, n);
+    __m512 sum = _mm512_setzero_ps(), factor = _mm512_set1_ps(scale), less = _mm512_set1_ps(shift);
+    for (size_t j = 0; j < n; j += 16) {
+        __m512 x = _mm512_fmsub_ps(factor, _mm512_loadu_ps(s + j), less);
+        __m512 e = _mm512_maskz_mov_ps(first_of(n - j), exp2_vector(x));
+        _mm512_storeu_ps(s + j, e);
+        _mm256_storeu_si256((__m256i *)(p + j), (__m256i)_mm512_cvtneps_pbh(e));
+        sum = _mm512_add_ps(sum, e);
     }
-    for (size_t j = n; j < end; j++) p[j] = 0;
+    size_t done = round_up(n, 16);
+    if (done < end) memset(p + done, 0, (end - done) * 2);
     *top = shift;
-    return sum;
+    return _mm512_reduce_add_ps(sum);
 }
 
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                     size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
-    size_t words = half(h.W), pw = h.Tc / 2;
+    size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
     float *lse = (float *)r->saved[0]->data + h.index;
-    uint32_t *q = (uint32_t *)thread_scratch(d); /* (Tr,words) */
-    uint32_t *k = q + h.Tr * words;              /* (Tr,words) */
-    uint32_t *kt = k + h.Tr * words;             /* (words,Tc) */
-    uint32_t *v = kt + words * h.Tc;             /* (Tr/2,Wc)  */
-    uint32_t *p = v + half(h.Tr) * h.Wc;         /* (QUERIES,Tc/2) */
-    float *s = (float *)(p + QUERIES * pw);      /* (QUERIES,Tc) */
-    float *o = s + QUERIES * h.Tc;               /* (QUERIES,Wc) */
-    load_rows(q, h.Tr, x->data, h.in, h.in_row, &h);
-    load_rows(k, h.Tr, x->data, h.in + h.all, h.in_row, &h);
-    turn_rows(kt, k, &h);
-    weave_rows(v, h.Tr, x->data, h.in + 2 * h.all, h.in_row, &h);
-    for (size_t i0 = 0; i0 < h.T; i0 += QUERIES) {
-        size_t n = min_size(QUERIES, h.T - i0), rows = round_up(n, TILE_M);
-        size_t seen = visible(r, h.T, i0 + n - 1), even = round_up(seen, 2);
-        tiles_pairs(s, h.Tc, q + i0 * words, words, 1, kt, h.Tc, rows, round_up(seen, TILE_N),
-                    words, false);
-        float inverse[QUERIES];
+    uint32_t *q = (uint32_t *)thread_scratch(d); /* (Tc,Wc/2) */
+    uint32_t *kt = q + form;                     /* (Wc/2,Tc) */
+    uint32_t *v = kt + form;                     /* (Tc/2,Wc) */
+    uint32_t *p = v + form;                      /* (FORWARD,Tc/2) */
+    float *s = (float *)(p + FORWARD * pw);      /* (FORWARD,Tc) */
+    float *o = s + FORWARD * h.Tc;               /* (FORWARD,Wc) */
+    turn_rows(kt, q, x->data, h.in + h.all, h.in_row, &h);
+    load_rows(q, x->data, h.in, h.in_row, &h);
+    weave_rows(v, x->data, h.in + 2 * h.all, h.in_row, &h);
+    way->begin();
+    for (size_t i0 = 0; i0 < h.T; i0 += FORWARD) {
+        size_t n = min_size(FORWARD, h.T - i0), rows = round_up(n, way->rows);
+        size_t seen = visible(r, h.T, i0 + n - 1), pairs = round_up((seen + 1) / 2, way->pairs);
+        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, round_up(seen, 32), words,
+                      false);
+        float top[FORWARD], sum[FORWARD];
         for (size_t i = 0; i < n; i++) {
-            float top, *row = s + i * h.Tc;
+            float *row = s + i * h.Tc;
             size_t mine = visible(r, h.T, i0 + i);
-            uint16_t *narrow_p = (uint16_t *)(p + i * pw);
-            float sum = softmax_pairs(narrow_p, row, mine, even, h.scale, &top);
-            lse[i0 + i] = top + fast_log(sum);
-            inverse[i] = 1.0f / sum;
+            uint16_t *to = (uint16_t *)(p + i * pw);
+            sum[i] = softmax(to, row, mine, 2 * pairs, h.scale * LOG2_E, &top[i]);
             if (r->arg.attention.dropout > 0) {
                 drop_row(r, &h, i0 + i, row, mine);
-                narrow_row(narrow_p, row, mine);
+                narrow(to, row, mine);
             }
         }
-        tiles_pairs(o, h.Wc, p, pw, 1, v, h.Wc, rows, h.Wc, even / 2, false);
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) {
+            lse[i0 + i] = top[i] / LOG2_E + fast_log(sum[i]);
+            sum[i] = 1.0f / sum[i];
+        }
+        way->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
         for (size_t i = 0; i < n; i++) {
             float *row = o + i * h.Wc;
 #pragma omp simd
-            for (size_t c = 0; c < h.W; c++) row[c] *= inverse[i];
+            for (size_t c = 0; c < h.W; c++) row[c] *= sum[i];
             row_done(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, row);
         }
     }
+    way->end();
 }
 
-/* row i of the scores becomes P, that of dP meets dropout; both end with zeros.  Returns
- * the sum of P dP. */
-static float score_back(const cgs_record *r, const head *h, size_t i, float *p, float *dp,
-                        float lse, size_t end) {
-    size_t mine = visible(r, h->T, i);
-    float sum = 0, scale = h->scale;
-    if (r->arg.attention.dropout > 0) drop_row(r, h, i, dp, mine);
-#pragma omp simd reduction(+ : sum)
-    for (size_t j = 0; j < mine; j++) {
-        p[j] = fast_exp_below_88(scale * p[j] - lse);
-        sum += p[j] * dp[j];
+/* ---- backward ---------------------------------------------------------------------------- */
+
+/* one row of scores and dP, which sees `mine` tokens; keep: dropout factors, or NULL */
+typedef struct score_row {
+    const float *s, *dp, *keep;
+    float lse, sum; /* lse in base 2; the sum of P dP */
+    size_t mine;
+} score_row;
+
+/* dS = P (M dP - sum) of 16 elements from j on; *p becomes P M */
+static inline __m512 score_back(const score_row *row, size_t j, __m512 scale, __m512 *p) {
+    __mmask16 seen = j < row->mine ? first_of(row->mine - j) : 0;
+    __m512 x = _mm512_fmsub_ps(scale, _mm512_loadu_ps(row->s + j), _mm512_set1_ps(row->lse));
+    __m512 e = _mm512_maskz_mov_ps(seen, exp2_vector(x)), dp = _mm512_loadu_ps(row->dp + j);
+    *p = e;
+    if (row->keep) {
+        __m512 keep = _mm512_loadu_ps(row->keep + j);
+        *p = _mm512_mul_ps(e, keep);
+        dp = _mm512_mul_ps(dp, keep);
     }
-    for (size_t j = mine; j < end; j++) p[j] = dp[j] = 0;
+    return _mm512_maskz_mul_ps(seen, e, _mm512_sub_ps(dp, _mm512_set1_ps(row->sum)));
+}
+
+/* Two rows: pw (n) and dsw (n) take P M and dS woven together, low and high dS as it is. */
+WITH_BF16 static void weave_scores(uint32_t *pw, uint32_t *dsw, uint16_t *low, uint16_t *high,
+                                   const score_row *a, const score_row *b, float scale, size_t n) {
+    uint16_t order[32];
+    for (int i = 0; i < 32; i++) order[i] = (uint16_t)(i / 2 + 16 * (i % 2));
+    const __m512i woven = _mm512_loadu_si512(order);
+    const __m512 factor = _mm512_set1_ps(scale);
+    for (size_t j = 0; j < n; j += 16) {
+        __m512 p0, p1, ds0 = score_back(a, j, factor, &p0), ds1 = score_back(b, j, factor, &p1);
+        __m512i p = (__m512i)_mm512_cvtne2ps_pbh(p1, p0);
+        __m512i ds = (__m512i)_mm512_cvtne2ps_pbh(ds1, ds0);
+        _mm512_storeu_si512(pw + j, _mm512_permutexvar_epi16(woven, p));
+        _mm512_storeu_si512(dsw + j, _mm512_permutexvar_epi16(woven, ds));
+        _mm256_storeu_si256((__m256i *)(low + j), _mm512_castsi512_si256(ds));
+        _mm256_storeu_si256((__m256i *)(high + j), _mm512_extracti64x4_epi64(ds, 1));
+    }
+}
+
+static float dot_rows(const void *a, const void *b, size_t at, size_t n) {
+    const uint16_t *x = (const uint16_t *)a + at, *y = (const uint16_t *)b + at;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; i++) sum += cgs_bf16_to_f32(x[i]) * cgs_bf16_to_f32(y[i]);
     return sum;
 }
 
-/* where P M and dS of two rows go: woven together, and dS also as it is */
-typedef struct score_rows {
-    uint32_t *p, *ds;
-    uint16_t *low, *high;
-} score_rows;
-
-/* dS = P (dP - sum) of two rows */
-static void weave_scores(score_rows to, const float *p0, const float *dp0, float sum0,
-                         const float *p1, const float *dp1, float sum1, size_t n) {
-#pragma omp simd
-    for (size_t j = 0; j < n; j++) {
-        uint32_t low = rounded(p0[j] * (dp0[j] - sum0)) >> 16;
-        uint32_t high = rounded(p1[j] * (dp1[j] - sum1)) & 0xffff0000u;
-        to.p[j] = rounded(p0[j]) >> 16 | (rounded(p1[j]) & 0xffff0000u);
-        to.ds[j] = low | high;
-        to.low[j] = (uint16_t)low;
-        to.high[j] = (uint16_t)(high >> 16);
+/* row i of the scores; keep: (Tc) for its dropout factors */
+static score_row row_of(const cgs_record *r, const head *h, size_t i, const float *s,
+                        const float *dp, float *keep) {
+    if (i >= h->T) return (score_row){.s = s, .dp = dp};
+    const cgs_tensor *y = r->out;
+    score_row row = {.s = s,
+                     .dp = dp,
+                     .lse = LOG2_E * ((const float *)r->saved[0]->data)[h->index + i],
+                     .sum = dot_rows(y->grad, y->data, h->out + i * h->all, h->W),
+                     .mine = visible(r, h->T, i)};
+    if (r->arg.attention.dropout > 0) {
+        for (size_t j = 0; j < h->Tc; j++) keep[j] = 1;
+        drop_row(r, h, i, keep, row.mine);
+        row.keep = keep;
     }
+    return row;
 }
 
 static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, float scale) {
@@ -214,82 +239,79 @@ static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, fl
     give_done(r, 0, at, n, row);
 }
 
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                      size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
-    size_t words = half(h.W), pw = h.Tc / 2, tall = h.Tr * h.Wc;
-    size_t natural = h.Tr * words, woven = half(h.Tr) * h.Wc, turned = words * h.Tc;
-    const float *lse = (const float *)r->saved[0]->data + h.index;
-    uint32_t *q = (uint32_t *)thread_scratch(d), *g = q + natural;  /* (Tr,words): q, dout */
-    uint32_t *t = g + natural;                                      /* (Tr,words): to be turned */
-    uint32_t *qw = t + natural, *gw = qw + woven, *kw = gw + woven; /* (Tr/2,Wc) */
-    uint32_t *kt = kw + woven, *vt = kt + turned;                   /* (words,Tc) */
-    uint32_t *pi = vt + turned;                        /* (QUERIES/2,Tc): P M, rows woven */
-    uint32_t *dsi = pi + QUERIES / 2 * h.Tc + TILE_N;  /* (QUERIES/2,Tc): dS, rows woven */
-    uint32_t *dsn = dsi + QUERIES / 2 * h.Tc + TILE_N; /* (QUERIES,Tc/2): dS */
-    float *s = (float *)(dsn + QUERIES * pw + TILE_N), *ds = s + QUERIES * h.Tc;
-    float *dk = ds + QUERIES * h.Tc, *dv = dk + tall, *dq = dv + tall; /* (Tr,Wc), (QUERIES,Wc) */
-    load_rows(t, h.Tr, x->data, h.in + h.all, h.in_row, &h);
-    turn_rows(kt, t, &h);
-    load_rows(t, h.Tr, x->data, h.in + 2 * h.all, h.in_row, &h);
-    turn_rows(vt, t, &h);
-    load_rows(q, h.Tr, x->data, h.in, h.in_row, &h);
-    load_rows(g, h.Tr, y->grad, h.out, h.all, &h);
-    weave_rows(qw, h.Tr, x->data, h.in, h.in_row, &h);
-    weave_rows(kw, h.Tr, x->data, h.in + h.all, h.in_row, &h);
-    weave_rows(gw, h.Tr, y->grad, h.out, h.all, &h);
-    memset(dk, 0, 2 * tall * sizeof *dk);
-    for (size_t i0 = 0; i0 < h.T; i0 += QUERIES) {
-        size_t n = min_size(QUERIES, h.T - i0), rows = round_up(n, TILE_M);
-        size_t seen = visible(r, h.T, i0 + n - 1), even = round_up(seen, 2);
-        size_t cols = round_up(seen, TILE_N), keys = round_up(seen, TILE_M);
-        size_t end = keys > even ? min_size(keys, h.Tc) : even; /* what the products read */
-        tiles_pairs(s, h.Tc, q + i0 * words, words, 1, kt, h.Tc, rows, cols, words, false);
-        tiles_pairs(ds, h.Tc, g + i0 * words, words, 1, vt, h.Tc, rows, cols, words, false);
+    size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
+    uint32_t *spare = (uint32_t *)thread_scratch(d);               /* any form */
+    uint32_t *q = spare + form, *g = q + form;                     /* (Tc,Wc/2): q, dout */
+    uint32_t *kt = g + form, *vt = kt + form;                      /* (Wc/2,Tc) */
+    uint32_t *kw = vt + form;                                      /* (Tc/2,Wc) */
+    uint32_t *qt = kw + form, *gt = qt + form;                     /* (Wc,Tc/2) */
+    uint32_t *p = gt + form, *dsw = p + BACKWARD / 2 * h.Tc;       /* (BACKWARD/2,Tc): P M, dS */
+    uint32_t *dsn = dsw + BACKWARD / 2 * h.Tc;                     /* (BACKWARD,Tc/2): dS */
+    float *s = (float *)(dsn + BACKWARD * pw);                     /* (BACKWARD,Tc) */
+    float *dp = s + BACKWARD * h.Tc, *keep = dp + BACKWARD * h.Tc; /* (BACKWARD,Tc), (2,Tc) */
+    float *dkt = keep + 2 * h.Tc, *dvt = dkt + h.Wc * h.Tc;        /* (Wc,Tc) */
+    float *dq = dvt + h.Wc * h.Tc;                                 /* (BACKWARD,Wc) */
+    turn_rows(kt, spare, x->data, h.in + h.all, h.in_row, &h);
+    turn_rows(vt, spare, x->data, h.in + 2 * h.all, h.in_row, &h);
+    turn_woven(qt, spare, x->data, h.in, h.in_row, &h);
+    turn_woven(gt, spare, y->grad, h.out, h.all, &h);
+    weave_rows(kw, x->data, h.in + h.all, h.in_row, &h);
+    load_rows(q, x->data, h.in, h.in_row, &h);
+    load_rows(g, y->grad, h.out, h.all, &h);
+    memset(dkt, 0, 2 * h.Wc * h.Tc * sizeof *dkt);
+    way->begin();
+    for (size_t i0 = 0; i0 < h.T; i0 += BACKWARD) {
+        size_t n = min_size(BACKWARD, h.T - i0), rows = round_up(n, way->rows);
+        size_t seen = visible(r, h.T, i0 + n - 1), cols = round_up(seen, 32);
+        size_t queries = round_up((n + 1) / 2, way->pairs); /* pairs of them */
+        size_t keys = round_up((seen + 1) / 2, way->pairs);
+        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
+        way->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
-            float *p0 = s + i * h.Tc, *dp0 = ds + i * h.Tc, *p1 = p0 + h.Tc, *dp1 = dp0 + h.Tc;
-            float sum0 = score_back(r, &h, i0 + i, p0, dp0, lse[i0 + i], end), sum1 = 0;
-            if (i + 1 < n) {
-                sum1 = score_back(r, &h, i0 + i + 1, p1, dp1, lse[i0 + i + 1], end);
-            } else {
-                memset(p1, 0, end * sizeof *p1);
-                memset(dp1, 0, end * sizeof *dp1);
-            }
-            score_rows to = {pi + i / 2 * h.Tc, dsi + i / 2 * h.Tc, (uint16_t *)(dsn + i * pw),
-                             (uint16_t *)(dsn + (i + 1) * pw)};
-            weave_scores(to, p0, dp0, sum0, p1, dp1, sum1, end);
-            if (r->arg.attention.dropout > 0) {
-                drop_row(r, &h, i0 + i, p0, visible(r, h.T, i0 + i));
-                if (i + 1 < n) drop_row(r, &h, i0 + i + 1, p1, visible(r, h.T, i0 + i + 1));
-                weave(to.p, p0, p1, end);
-            }
+            size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores exist */
+            score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep);
+            score_row high =
+                row_of(r, &h, i0 + i + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc);
+            weave_scores(p + i / 2 * h.Tc, dsw + i / 2 * h.Tc, (uint16_t *)(dsn + i * pw),
+                         (uint16_t *)(dsn + (i + 1) * pw), &low, &high, h.scale * LOG2_E, cols);
         }
-        size_t pairs = half(n);
-        tiles_pairs(dv, h.Wc, pi, 1, h.Tc, gw + i0 / 2 * h.Wc, h.Wc, keys, h.Wc, pairs, true);
-        tiles_pairs(dk, h.Wc, dsi, 1, h.Tc, qw + i0 / 2 * h.Wc, h.Wc, keys, h.Wc, pairs, true);
-        tiles_pairs(dq, h.Wc, dsn, pw, 1, kw, h.Wc, rows, h.Wc, even / 2, false);
+        size_t done = (n + 1) / 2;
+        memset(p + done * h.Tc, 0, (queries - done) * h.Tc * 4);
+        memset(dsw + done * h.Tc, 0, (queries - done) * h.Tc * 4);
+        way->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, true);
+        way->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, true);
+        way->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
         for (size_t i = 0; i < n; i++)
             give_scaled(r, h.in + (i0 + i) * h.in_row, dq + i * h.Wc, h.W, h.scale);
     }
-    for (size_t j = 0; j < h.T; j++) {
-        give_scaled(r, h.in + h.all + j * h.in_row, dk + j * h.Wc, h.W, h.scale);
-        give_done(r, 0, h.in + 2 * h.all + j * h.in_row, h.W, dv + j * h.Wc);
-    }
+    way->end();
+    float *rows = (float *)spare; /* (Tc,Wc), over spare and q */
+    CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dkt, h.Tc, h.Wc, h.Tc);
+    for (size_t j = 0; j < h.T; j++)
+        give_scaled(r, h.in + h.all + j * h.in_row, rows + j * h.Wc, h.W, h.scale);
+    CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dvt, h.Tc, h.Wc, h.Tc);
+    for (size_t j = 0; j < h.T; j++)
+        give_done(r, 0, h.in + 2 * h.all + j * h.in_row, h.W, rows + j * h.Wc);
 }
 
 #else
 
 /* never called */
-bool CGS_FN(attention_has_pairs)(void) { return false; }
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     (void)r;
     return 0;
 }
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
-    (void)d, (void)r, (void)b, (void)hd;
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                     size_t b, size_t hd) {
+    (void)d, (void)r, (void)way, (void)b, (void)hd;
 }
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
-    (void)d, (void)r, (void)b, (void)hd;
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
+                                      size_t b, size_t hd) {
+    (void)d, (void)r, (void)way, (void)b, (void)hd;
 }
 
 #endif

@@ -18,8 +18,6 @@
 
 #define CGS_JOIN_(a, b) a##_##b
 #define CGS_JOIN(a, b) CGS_JOIN_(a, b)
-#define CGS_TEXT_(a) #a
-#define CGS_TEXT(a) CGS_TEXT_(a)
 /* the name of a function in this copy */
 #define CGS_FN(name) CGS_JOIN(cgs_cpu_##name, CGS_ISA)
 

@@ -2,7 +2,6 @@
 #include "ops/cpu/simd/simd.h"
 
 const cgs_cpu_table CGS_FN(table) = {
-    .isa = CGS_TEXT(CGS_ISA),
     .forward =
         {
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = CGS_FN(name##_forward),

@@ -1,0 +1,295 @@
+/* test_api.c - the public C API: agents and environments. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/threads.h"
+#include "random_model.h"
+
+/* ---- allocations, counted (the linker sends the library's calls here) --------------- */
+
+static long allocations;
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+
+void *__wrap_malloc(size_t n) {
+    allocations++;
+    return __real_malloc(n);
+}
+void *__wrap_calloc(size_t n, size_t size) {
+    allocations++;
+    return __real_calloc(n, size);
+}
+void *__wrap_realloc(void *p, size_t n) {
+    allocations++;
+    return __real_realloc(p, n);
+}
+void *__wrap_aligned_alloc(size_t align, size_t n) {
+    allocations++;
+    return __real_aligned_alloc(align, n);
+}
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
+    } while (0)
+
+#define REFUSED(call, code, word)                                                                  \
+    do {                                                                                           \
+        assert_int_equal((call), (code));                                                          \
+        if (!strstr(cgs_last_error(), (word)))                                                     \
+            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
+    } while (0)
+
+enum { S = 64, D = 96, H = 5, F = 5, ACTIONS = H * F * 2 };
+
+static char dir[64];
+static uint8_t here[3 * S * S * 3], there[S * S * 3];
+
+static int setup(void **state) {
+    (void)state;
+    cgs_sim *sim;
+    strcpy(dir, "/tmp/cgs_api_XXXXXX");
+    if (!mkdtemp(dir) || random_model_dir(dir, "tworooms", NULL, 4) != CGS_OK) return 1;
+    if (cgs_sim_create(&sim, "tworooms") != CGS_OK) return 1;
+    cgs_status rc = CGS_OK;
+    for (int i = 0; i < 4 && rc == CGS_OK; i++) { /* three frames of a history, and a goal */
+        double state_[2] = {40 + 10 * i, 60 + 5 * i};
+        rc = cgs_sim_set_state(sim, state_, 2);
+        if (rc == CGS_OK) rc = cgs_sim_render(sim, S, i < 3 ? here + i * S * S * 3 : there);
+    }
+    cgs_sim_destroy(sim);
+    return rc;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command);
+}
+
+static cgs_agent *agent_of(const char *planner) {
+    cgs_agent *a;
+    cgs_agent_options o = {.planner = planner, .samples = 24, .iters = 4, .threads = 1};
+    OK(cgs_agent_create(&a, dir, &o));
+    return a;
+}
+
+static void test_describe(void **state) {
+    (void)state;
+    cgs_agent *a = agent_of(NULL);
+    cgs_agent_info i = cgs_agent_describe(a);
+    assert_int_equal(i.image_size, S);
+    assert_int_equal(i.width, D);
+    assert_int_equal(i.history, 3);
+    assert_int_equal(i.action_dim, 2);
+    assert_int_equal(i.frameskip, F);
+    assert_int_equal(i.horizon, H);
+    assert_string_equal(i.env, "tworooms");
+    assert_string_equal(i.method, "random");
+    cgs_agent_destroy(a);
+    cgs_agent_destroy(NULL);
+}
+
+/* every planner, without allocating; a picture and its latent are the same goal */
+static void test_plan(void **state) {
+    (void)state;
+    static const char *const planners[] = {"mppi", "cem", "gd", "zero", "random"};
+    for (int p = 0; p < 5; p++) {
+        double by_image[ACTIONS], by_latent[ACTIONS], executed[2 * F * 2] = {0.3};
+        float z[D];
+        cgs_plan_report r;
+        cgs_observation one = {.frames = here, .count = 1};
+        cgs_observation three = {.frames = here, .count = 3, .executed = executed};
+        cgs_agent *a = agent_of(planners[p]), *b = agent_of(planners[p]);
+        OK(cgs_agent_encode(b, there, 1, z));
+        long before = allocations;
+        OK(cgs_agent_goal_image(a, there));
+        OK(cgs_agent_goal_latent(b, z));
+        OK(cgs_agent_plan(a, &one, 0, by_image, &r));
+        OK(cgs_agent_plan(b, &one, 0, by_latent, NULL));
+        OK(cgs_agent_plan(a, &three, 0, by_image, NULL));
+        OK(cgs_agent_plan(b, &three, 0, by_latent, NULL));
+        assert_int_equal(allocations, before);
+        assert_memory_equal(by_image, by_latent, sizeof by_image);
+        assert_int_equal(r.iterations, p < 3 ? 4 : 0);
+        assert_int_equal(r.cut, 0);
+        assert_int_equal(isnan(r.cost), p >= 3);
+        if (p == 3) /* the mean action of the training data */
+            for (int i = 0; i < ACTIONS; i++)
+                assert_true(fabs(by_image[i] - (i % 2 ? 0.2 : 0.1)) < 1e-6);
+        cgs_agent_destroy(a);
+        cgs_agent_destroy(b);
+    }
+}
+
+/* a search that goes on from what is left of the last plan is not one that begins anew */
+static void test_warm_start(void **state) {
+    (void)state;
+    double first[ACTIONS], warm[ACTIONS], cold[ACTIONS];
+    cgs_agent *a = agent_of("gd"), *b = agent_of("gd");
+    cgs_observation o = {.frames = here, .count = 1};
+    OK(cgs_agent_goal_image(a, there));
+    OK(cgs_agent_goal_image(b, there));
+    OK(cgs_agent_plan(a, &o, 0, first, NULL));
+    OK(cgs_agent_plan(b, &o, 0, first, NULL));
+    OK(cgs_agent_plan(b, &o, 0, cold, NULL));
+    o.advanced = 1;
+    OK(cgs_agent_plan(a, &o, 0, warm, NULL));
+    assert_memory_equal(first, cold, sizeof first); /* gd draws nothing: the same again */
+    assert_true(memcmp(warm, cold, sizeof warm) != 0);
+    cgs_agent_destroy(a);
+    cgs_agent_destroy(b);
+}
+
+static void test_deadline(void **state) {
+    (void)state;
+    double plan[ACTIONS];
+    cgs_agent *a;
+    cgs_plan_report r;
+    cgs_agent_options o = {.planner = "mppi", .samples = 64, .iters = 100000, .threads = 1};
+    cgs_observation see = {.frames = here, .count = 1};
+    OK(cgs_agent_create(&a, dir, &o));
+    OK(cgs_agent_goal_image(a, there));
+    OK(cgs_agent_plan(a, &see, 1e-6, plan, &r));
+    assert_int_equal(r.iterations, 1);
+    assert_int_equal(r.cut, 1);
+    OK(cgs_agent_plan(a, &see, 0.3, plan, &r));
+    assert_int_equal(r.cut, 1);
+    assert_true(r.iterations > 1 && r.iterations < 100000);
+    /* generous: the machine may be busy */
+    if (!(r.seconds < 3)) fail_msg("%g seconds for a deadline of 0.3", r.seconds);
+    REFUSED(cgs_agent_plan(a, &see, -1, plan, &r), CGS_EARG, "deadline");
+    cgs_agent_destroy(a);
+}
+
+/* a cost that wants the second action value large and sees actions in the data's units */
+typedef struct seen {
+    int plans;
+    double sum;
+} seen;
+
+static cgs_status push(void *user, const float *z, const float *actions, int n, float *cost) {
+    seen *s = user;
+    for (int i = 0; i < n; i++) {
+        double c = 0;
+        for (int k = 0; k < ACTIONS; k++) c += k % 2 ? -(double)actions[i * ACTIONS + k] : 0;
+        cost[i] = (float)c;
+        s->sum += z[i * H * D];
+    }
+    s->plans += n;
+    return CGS_OK;
+}
+
+static cgs_status give_up(void *user, const float *z, const float *actions, int n, float *cost) {
+    (void)user, (void)z, (void)actions, (void)n, (void)cost;
+    return CGS_ESTOPPED;
+}
+
+static void test_own_cost(void **state) {
+    (void)state;
+    double plan[ACTIONS], mean[2] = {0, 0};
+    seen s = {0};
+    cgs_agent *a = agent_of("cem"), *g = agent_of("gd");
+    cgs_observation o = {.frames = here, .count = 1};
+    OK(cgs_agent_goal_cost(a, push, &s));
+    OK(cgs_agent_plan(a, &o, 0, plan, NULL));
+    assert_int_equal(s.plans, 24 * 4);
+    assert_true(isfinite(s.sum) && s.sum != 0);
+    for (int i = 0; i < ACTIONS; i++) mean[i % 2] += plan[i] / (ACTIONS / 2);
+    /* in deviations from the data's mean, the channel that pays off has moved further */
+    assert_true((mean[1] - 0.2) / 0.6 > 0.1 + fabs(mean[0] - 0.1) / 0.5);
+    OK(cgs_agent_goal_cost(a, give_up, NULL));
+    assert_int_equal(cgs_agent_plan(a, &o, 0, plan, NULL), CGS_ESTOPPED);
+    REFUSED(cgs_agent_goal_cost(g, push, &s), CGS_EARG, "gd");
+    cgs_agent_destroy(a);
+    cgs_agent_destroy(g);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    cgs_agent *a;
+    double plan[ACTIONS];
+    float z[D] = {0};
+    cgs_agent_options o = {.planner = "cma"};
+    REFUSED(cgs_agent_create(&a, dir, &o), CGS_EARG, "cma");
+    o = (cgs_agent_options){.samples = -3};
+    REFUSED(cgs_agent_create(&a, dir, &o), CGS_EARG, "plan.samples: -3");
+    o = (cgs_agent_options){.tau = -1};
+    REFUSED(cgs_agent_create(&a, dir, &o), CGS_EARG, "plan.tau: -1");
+    o = (cgs_agent_options){.planner = "pg-mppi"};
+    REFUSED(cgs_agent_create(&a, dir, &o), CGS_EIO, "prior");
+    o = (cgs_agent_options){.device = "abacus"};
+    REFUSED(cgs_agent_create(&a, dir, &o), CGS_EDEVICE, "abacus");
+    assert_int_not_equal(cgs_agent_create(&a, "/nowhere", NULL), CGS_OK);
+    assert_null(a);
+
+    a = agent_of("mppi");
+    cgs_observation see = {.frames = here, .count = 1};
+    REFUSED(cgs_agent_plan(a, &see, 0, plan, NULL), CGS_EARG, "no goal");
+    OK(cgs_agent_goal_image(a, there));
+    see.count = 4;
+    REFUSED(cgs_agent_plan(a, &see, 0, plan, NULL), CGS_EARG, "4 frames");
+    see.count = 2;
+    REFUSED(cgs_agent_plan(a, &see, 0, plan, NULL), CGS_EARG, "without the actions");
+    z[7] = NAN;
+    REFUSED(cgs_agent_goal_latent(a, z), CGS_ENUMERIC, "value 7");
+    cgs_agent_destroy(a);
+}
+
+static void test_sim(void **state) {
+    (void)state;
+    cgs_sim *s;
+    REFUSED(cgs_sim_create(&s, "mars"), CGS_EARG, "mars");
+    assert_null(cgs_sim_id(-1));
+    assert_null(cgs_sim_id(cgs_sim_count()));
+    for (int i = 0; i < cgs_sim_count(); i++) {
+        double start[64], action[64] = {0};
+        static uint8_t a[S * S * 3], b[S * S * 3];
+        OK(cgs_sim_create(&s, cgs_sim_id(i)));
+        cgs_sim_info info = cgs_sim_describe(s);
+        OK(cgs_sim_reset(s, 5));
+        memcpy(start, cgs_sim_state(s), sizeof(double) * (size_t)info.state_dim);
+        OK(cgs_sim_render(s, S, a));
+        action[0] = 0.5;
+        for (int k = 0; k < 5; k++) OK(cgs_sim_step(s, action, info.action_dim));
+        assert_true(memcmp(start, cgs_sim_state(s), sizeof(double) * (size_t)info.state_dim) != 0);
+        /* the same seed is the same start; a state that is its own goal is a success */
+        OK(cgs_sim_reset(s, 5));
+        assert_memory_equal(start, cgs_sim_state(s), sizeof(double) * (size_t)info.state_dim);
+        OK(cgs_sim_render(s, S, b));
+        assert_memory_equal(a, b, sizeof a);
+        OK(cgs_sim_set_state(s, start, info.state_dim));
+        action[0] = 0;
+        OK(cgs_sim_step(s, action, info.action_dim));
+        assert_int_equal(cgs_sim_success(s), 1);
+        REFUSED(cgs_sim_step(s, action, info.action_dim + 1), CGS_EARG, info.id);
+        action[0] = NAN;
+        assert_int_equal(cgs_sim_step(s, action, info.action_dim), CGS_EARG);
+        cgs_sim_destroy(s);
+    }
+    cgs_sim_destroy(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_describe),   cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_warm_start), cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_own_cost),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sim),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
