@@ -66,7 +66,8 @@ CPPFLAGS  += -DCGS_WITH_CUDA
 LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
              -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
-             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+             $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror

@@ -42,8 +42,9 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     }
     d->ops = find(name, &d->index);
     if (!d->ops && !strncmp(name, "cuda", 4))
-        return cgs_fail(CGS_EDEVICE, "%.40s: this build knows no such GPU%s", name,
-                        find("cuda", &d->index) ? "" : ", it was made without CUDA");
+        return cgs_fail(CGS_EDEVICE, "%.40s: %s", name,
+                        find("cuda", &d->index) ? "GPUs are called cuda, cuda:0, cuda:1, ..."
+                                                : "this program was made without CUDA");
     if (!d->ops) return cgs_fail(CGS_EDEVICE, "no device is called \"%.40s\" in this build", name);
     cgs_set_threads(threads);
     d->threads = cgs_threads();
