@@ -26,15 +26,16 @@ typedef struct mode {
 
 static double worst;
 
-/* scale: what n entries of the tensor measure on average, or 0 for what these n measure */
-static void near_slice(const char *what, const float *got, const double *want, int n, double scale,
+/* The error relative to these n entries, or to what n entries of the tensor measure on
+ * average (typical) where that is more: entries that are small by accident say little. */
+static void near_slice(const char *what, const float *got, const double *want, int n, double typical,
                        double tol) {
     double diff = 0, norm = 0;
     for (int i = 0; i < n; i++) {
         diff += (got[i] - want[i]) * (got[i] - want[i]);
         norm += want[i] * want[i];
     }
-    double error = sqrt(diff) / (scale > 0 ? scale : sqrt(norm));
+    double error = sqrt(diff) / fmax(sqrt(norm), typical);
     if (error > worst) worst = error;
     if (!(error <= tol)) {
         for (int i = 0; i < n; i++) print_message("  [%d] %.9g, want %.9g\n", i, got[i], want[i]);
@@ -260,8 +261,8 @@ static void separate_losses(cgs_device *d, cgs_lewm *m, const mode *k, const flo
         near_number(name[i], values(t, o.terms[i])[0], loss[i], tol);
         const float *g = gradient(t, z);
         near_number("norm of its gradient", frobenius(g, B * T * D), dz_norm[i], tol);
-        /* four entries may be small by accident: their error is judged by the whole gradient */
-        near_slice("its gradient [0,1]", g + D, dz[i], 4, dz_norm[i] * sqrt(4.0 / (B * T * D)), slice);
+        double typical = dz_norm[i] * sqrt(4.0 / (B * T * D));
+        near_slice("its gradient [0,1]", g + D, dz[i], 4, typical, slice);
     }
     cgs_tape_destroy(t);
 }
