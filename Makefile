@@ -21,7 +21,11 @@ PREFIX ?= /usr/local
 ONEDNN ?= 1
 MUJOCO ?= 1
 NVCC   ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-CUDA   ?= $(if $(NVCC),1,0)
+NVCC   := $(NVCC)
+# nvcc may be a wrapper or a link: it is asked where its headers are
+CUDA_HOME := $(if $(NVCC),$(realpath $(shell $(NVCC) --dryrun -c src/ops/cuda/rows.cu 2>&1 | \
+               sed -n 's/^.* TOP=//p')))
+CUDA   ?= $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),1,0)
 
 # one short line a command; V=1 shows them whole
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
@@ -61,7 +65,6 @@ endif
 # The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
 # opened.  So one binary runs with and without CUDA on the machine.
 ifeq ($(CUDA),1)
-CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CPPFLAGS  += -DCGS_WITH_CUDA
 LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
