@@ -18,6 +18,7 @@
     X(import) \
     X(export) \
     X(bench) \
+    X(report) \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;
