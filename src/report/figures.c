@@ -20,7 +20,7 @@ static double at(const rows_frame *f, double v) {
 static rows_frame begin_rows(cgs_text *t, const char *title, const char *axis,
                              const cgs_plot_row *row, int rows, double step) {
     rows_frame f = {.left = 120, .top = 32, .low = 0, .high = 0};
-    int longest = 0;
+    double longest = 0;
     for (int i = 0; i < rows; i++) {
         const double v[3] = {row[i].value, row[i].low, row[i].high};
         for (int k = 0; k < 3; k++)
@@ -28,14 +28,13 @@ static rows_frame begin_rows(cgs_text *t, const char *title, const char *axis,
                 f.low = v[k] < f.low ? v[k] : f.low;
                 f.high = v[k] > f.high ? v[k] : f.high;
             }
-        int n = cgs_text_length(row[i].label);
-        longest = n > longest ? n : longest;
+        longest = fmax(longest, cgs_plot_text_width(row[i].label));
     }
     double span = f.high - f.low;
     if (!(span > 0)) span = f.high = 1;
     if (f.low < 0) f.low -= 0.06 * span;
     f.high += 0.06 * span;
-    double label = 6.2 * longest + 14;
+    double label = longest + 14;
     f.left = label < 60 ? 60 : label > 190 ? 190 : label;
     f.width = CGS_PLOT_WIDTH - f.left - 16;
     f.bottom = f.top + step * rows + 6;

@@ -151,23 +151,19 @@ void cgs_page_name(cgs_page *p, const char *text, int style) {
     cgs_text_put(&p->body, "</th>");
 }
 
+static void small(cgs_text *t, const char *class, const char *text) {
+    cgs_text_printf(t, "<small%s>", class);
+    cgs_text_escape(t, text);
+    cgs_text_put(t, "</small>");
+}
+
 void cgs_page_cell(cgs_page *p, const char *main, const char *below, const char *published,
                    int good) {
-    cgs_text_printf(&p->body, "<td%s>",
-                    good > 0   ? " class=\"better\""
-                    : good < 0 ? " class=\"worse\""
-                               : "");
+    const char *class = good > 0 ? " class=\"better\"" : good < 0 ? " class=\"worse\"" : "";
+    cgs_text_printf(&p->body, "<td%s>", class);
     cgs_text_escape(&p->body, main);
-    if (below) {
-        cgs_text_put(&p->body, "<small>");
-        cgs_text_escape(&p->body, below);
-        cgs_text_put(&p->body, "</small>");
-    }
-    if (published) {
-        cgs_text_put(&p->body, "<small class=\"pub\">");
-        cgs_text_escape(&p->body, published);
-        cgs_text_put(&p->body, "</small>");
-    }
+    if (below) small(&p->body, "", below);
+    if (published) small(&p->body, " class=\"pub\"", published);
     cgs_text_put(&p->body, "</td>");
 }
 

@@ -17,7 +17,8 @@ void cgs_plot_number(char *out, size_t size, double v) {
     } else if (a >= 1e4) {
         snprintf(out, size, "%gk", v / 1e3);
     } else if (a > 0 && a < 1e-3) {
-        snprintf(out, size, "%.0e", v);
+        int power = (int)floor(log10(a) + 1e-9);
+        snprintf(out, size, "%.3ge%d", v / pow(10, power), power);
     } else {
         snprintf(out, size, "%.4g", v);
     }
@@ -57,6 +58,18 @@ int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, doub
 
 /* ---- legend ------------------------------------------------------------------------ */
 
+double cgs_plot_text_width(const char *s) {
+    double em = 0;
+    for (const char *p = s; *p; p++) {
+        if (((unsigned char)*p & 0xC0) == 0x80) continue; /* inside a character */
+        em += strchr("MW@%\xE2", *p)                               ? 0.95
+              : strchr("ijlI.,:;|()[] ", *p)                       ? 0.38
+              : *p == '+' || *p == '=' || (*p >= 'A' && *p <= 'Z') ? 0.76
+                                                                   : 0.63;
+    }
+    return 11.5 * em;
+}
+
 static void swatch(cgs_text *t, const cgs_plot_key *k, double x, double y) {
     char class[32];
     if (k->style < 0) {
@@ -82,8 +95,8 @@ double cgs_plot_legend(cgs_text *t, double x, double y, double width, const cgs_
         if (!key[i].name) continue;
         char name[96];
         snprintf(name, sizeof name, "%.80s", key[i].name);
-        double w = 24 + 6.3 * cgs_text_length(name) + 12;
-        if (at > 0 && at + w > width + 12) {
+        double w = 24 + cgs_plot_text_width(name) + 9;
+        if (at > 0 && at + w > width + 9) {
             at = 0;
             row += 16;
         }
@@ -154,7 +167,7 @@ static void find_range(frame *f, const cgs_plot *p) {
         a->low = INFINITY;
         a->high = -INFINITY;
         for (int s = 0; s < p->count; s++)
-            for (int i = 0; i < p->series[s].n; i++) {
+            for (int i = 0; i < p->series[s].n && !(p->series[s].flags & CGS_LINE_OUTSIDE); i++) {
                 include(a, k ? p->series[s].y[i] : p->series[s].x[i]);
                 if (k && p->series[s].low) include(a, p->series[s].low[i]);
                 if (k && p->series[s].high) include(a, p->series[s].high[i]);

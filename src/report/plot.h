@@ -21,10 +21,11 @@ typedef struct cgs_axis {
 } cgs_axis;
 
 enum {
-    CGS_LINE_MARKS = 1,  /* a mark at each point, with its numbers     */
-    CGS_LINE_FAINT = 2,  /* thin and dashed: somebody else's numbers   */
-    CGS_LINE_POINTS = 4, /* marks without a line                       */
-    CGS_LINE_STEPS = 8   /* level up to the next point                 */
+    CGS_LINE_MARKS = 1,   /* a mark at each point, with its numbers     */
+    CGS_LINE_FAINT = 2,   /* thin and dashed: somebody else's numbers   */
+    CGS_LINE_POINTS = 4,  /* marks without a line                       */
+    CGS_LINE_STEPS = 8,   /* level up to the next point                 */
+    CGS_LINE_OUTSIDE = 16 /* does not widen the axes; sits at their edge */
 };
 
 typedef struct cgs_series {
@@ -81,6 +82,8 @@ void cgs_plot_paths(cgs_text *t, const char *title, const cgs_plot_path *path, i
 int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, double *tick);
 /* A number as short as an axis wants it. */
 void cgs_plot_number(char *out, size_t size, double v);
+/* About how wide a text is in the size of legends; fonts differ, so rather too wide. */
+double cgs_plot_text_width(const char *s);
 /* The legend in rows of `width`; returns its height.  t NULL: only measures. */
 typedef struct cgs_plot_key {
     const char *name;

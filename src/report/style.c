@@ -48,7 +48,8 @@ const char *const cgs_page_style[] = {
     "gap:18px 22px;align-items:start;margin:12px 0}\n",
     ".grid.small{grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;"
     "max-width:920px}\n",
-    "figure{margin:0;min-width:0;break-inside:avoid}\n", "section>figure{max-width:520px}\n",
+    "figure{margin:0;min-width:0;break-inside:avoid}\n",
+    "section>figure{max-width:380px}section>figure:has(.strip){max-width:none}\n",
     "figcaption{color:var(--soft);font-size:.82rem;padding:2px 4px 0}\n",
     "figure img{display:block;max-width:100%;min-width:min(256px,100%);height:auto;"
     "image-rendering:pixelated;border-radius:6px}\n",

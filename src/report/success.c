@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/evaluate.h"
 #include "report/method.h"
 #include "report/plot.h"
 #include "report/published.h"
@@ -40,6 +41,15 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
     if (isfinite(s->tau) && several(q, setting, CGS_OVER_TAU))
         snprintf(tau, sizeof tau, " \xCF\x84=%g", s->tau);
     snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
+}
+
+bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out) {
+    const cgs_rate_setting *s = &q->setting[setting];
+    double tau = (double)cgs_default_tau(q->env);
+    if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
+    if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
+    return cgs_published_rate(q->model[model].method, q->env, s->planner,
+                              isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0, out);
 }
 
 /* settings of the planner that share I and tau: the sweep it is part of */
@@ -124,10 +134,16 @@ static int headline(const cgs_protocol *q, const int *index, int n, int plain, i
 static void write_sentence(const cgs_protocol *q, int s, int plain, int cgs, const cgs_paired *d,
                            char *out, size_t size) {
     cgs_rate r;
-    char label[96], low[32], high[32];
+    char label[160] = "", low[32], high[32];
     double points = 100 * d->difference;
     cgs_rate_of(q, s, cgs, &r);
-    cgs_setting_label(q, s, label, sizeof label);
+    const cgs_rate_setting *x = &q->setting[s];
+    if (isfinite(x->K)) snprintf(label, sizeof label, " at K = %g", x->K);
+    size_t used = strlen(label);
+    if (isfinite(x->iters) && several(q, s, CGS_OVER_ITERS))
+        used += (size_t)snprintf(label + used, sizeof label - used, ", I = %g", x->iters);
+    if (isfinite(x->tau) && several(q, s, CGS_OVER_TAU))
+        snprintf(label + used, sizeof label - used, ", \xCF\x84 = %g", x->tau);
     format_signed(low, sizeof low, 100 * d->newcombe.low);
     format_signed(high, sizeof high, 100 * d->newcombe.high);
     bool clear = d->newcombe.low > 0 || d->newcombe.high < 0;
@@ -140,9 +156,10 @@ static void write_sentence(const cgs_protocol *q, int s, int plain, int cgs, con
                  clear ? "" : ", which may be chance");
     }
     snprintf(out, size,
-             "%.60s reaches %.1f %% on %s with %s, %s (95 %% interval %s to %s, %d paired "
+             "%.60s reaches %.1f %% on %s with %s%s, %s (95 %% interval %s to %s, %d paired "
              "episodes).",
-             q->model[cgs].name, r.mean, cgs_env_name(q->env), label, apart, low, high, d->n);
+             q->model[cgs].name, r.mean, cgs_env_name(q->env), cgs_planner_name(x->planner), label,
+             apart, low, high, d->n);
 }
 
 static void draw_verdict(cgs_page *p, const cgs_protocol *q, int plain, int cgs, const int *index,
@@ -241,11 +258,8 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
 static void rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model) {
     cgs_rate r;
     cgs_published pub;
-    const cgs_rate_setting *s = &q->setting[setting];
     char main[64], below[64], paper[64];
-    bool known = cgs_published_rate(q->model[model].method, q->env, s->planner,
-                                    isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0, &pub) &&
-                 !(s->iters < 30 || s->iters > 30);
+    bool known = cgs_setting_published(q, setting, model, &pub);
     if (known) snprintf(paper, sizeof paper, "paper %.1f \xC2\xB1 %.1f", pub.mean, pub.sd);
     if (!cgs_rate_of(q, setting, model, &r)) {
         cgs_page_cell(p, "\xE2\x80\x93", NULL, known ? paper : NULL, 0);
@@ -262,13 +276,10 @@ static void rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model
 
 static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, int b) {
     cgs_paired d;
-    const cgs_rate_setting *s = &q->setting[setting];
     char main[64], low[32], high[32], below[96], paper[64], gap[32];
     cgs_published x, y;
-    int K = isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0;
-    bool known = cgs_published_rate(q->model[a].method, q->env, s->planner, K, &x) &&
-                 cgs_published_rate(q->model[b].method, q->env, s->planner, K, &y) &&
-                 !(s->iters < 30 || s->iters > 30);
+    bool known =
+        cgs_setting_published(q, setting, a, &x) && cgs_setting_published(q, setting, b, &y);
     if (known) {
         format_signed(gap, sizeof gap, y.mean - x.mean);
         snprintf(paper, sizeof paper, "paper %s", gap);
@@ -280,11 +291,13 @@ static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, in
     format_signed(main, sizeof main, 100 * d.difference);
     format_signed(low, sizeof low, 100 * d.newcombe.low);
     format_signed(high, sizeof high, 100 * d.newcombe.high);
+    char p_value[32];
     if (d.p < 0.001) {
-        snprintf(below, sizeof below, "[%s, %s] p < 0.001", low, high);
+        snprintf(p_value, sizeof p_value, "p < 0.001");
     } else {
-        snprintf(below, sizeof below, "[%s, %s] p = %.2g", low, high, d.p);
+        snprintf(p_value, sizeof p_value, "p = %.2g", d.p);
     }
+    snprintf(below, sizeof below, "[%s, %s] %s", low, high, p_value);
     cgs_page_cell(p, main, below, known ? paper : NULL,
                   d.newcombe.low > 0    ? 1
                   : d.newcombe.high < 0 ? -1
@@ -378,31 +391,40 @@ void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
 
 /* ---- timing ------------------------------------------------------------------------ */
 
-static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
-    size_t most = (size_t)q->settings_count * (size_t)q->models;
-    int *index = malloc((size_t)q->settings_count * sizeof *index), rows = 0;
-    cgs_plot_row *row = calloc(most, sizeof *row);
-    char(*label)[160] = calloc(most, sizeof *label), title[128];
-    int n = index && row && label ? cgs_headlines(q, index) : 0;
-    if (!index || !row || !label) p->body.failed = true;
-    for (int i = 0; i < n; i++)
-        for (int m = 0; m < q->models; m++) {
-            cgs_rate r;
-            char setting[96];
-            if (!cgs_rate_of(q, index[i], m, &r) || !(r.solve_seconds > 0)) continue;
-            cgs_setting_label(q, index[i], setting, sizeof setting);
-            snprintf(label[rows], sizeof *label, "%s  %.50s", setting, q->model[m].name);
-            double ms = 1000 * r.solve_seconds;
-            row[rows] = (cgs_plot_row){label[rows], ms, ms, ms, q->model[m].style};
-            rows++;
-        }
+/* the time of a solve by model, for one setting; false when there is none */
+static bool draw_timing(cgs_page *p, const cgs_protocol *q, int setting) {
+    cgs_plot_row *row = calloc((size_t)q->models, sizeof *row);
+    char label[96];
+    int rows = 0;
+    if (!row) p->body.failed = true;
+    for (int m = 0; row && m < q->models; m++) {
+        cgs_rate r;
+        if (!cgs_rate_of(q, setting, m, &r) || !(r.solve_seconds > 0)) continue;
+        double ms = 1000 * r.solve_seconds;
+        row[rows++] = (cgs_plot_row){q->model[m].name, ms, ms, ms, q->model[m].style};
+    }
     if (rows) {
-        snprintf(title, sizeof title, "Planning time, %s", cgs_env_name(q->env));
-        cgs_plot_bars(cgs_page_figure(p), title, "milliseconds a solve", row, rows);
+        cgs_setting_label(q, setting, label, sizeof label);
+        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds a solve", row, rows);
         cgs_page_figure_end(p, NULL);
+    }
+    free(row);
+    return rows > 0;
+}
+
+static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
+    int *index = malloc((size_t)q->settings_count * sizeof *index), drawn = 0;
+    int n = index ? cgs_headlines(q, index) : 0;
+    if (!index) p->body.failed = true;
+    cgs_page_grid(p, false);
+    for (int i = 0; i < n; i++)
+        if (!is_control(q->setting[index[i]].planner)) drawn += draw_timing(p, q, index[i]);
+    cgs_page_grid_end(p);
+    if (drawn) {
         cgs_page_note(p,
-                      "Planner time of one solve, mean over all episodes, on %.30s in %.10s. "
-                      "Episodes are planned in batches, so this is a share of a batch.",
+                      "Planner time of one solve on %s, mean over all episodes, on %.30s in %.10s. "
+                      "Episodes are planned together; this is the share of one.",
+                      cgs_env_name(q->env),
                       cgs_json_text(q->settings, "device", "an unknown device"),
                       cgs_json_text(q->settings, "precision", "unknown precision"));
         if (!strcmp(q->env, "pusht"))
@@ -411,8 +433,6 @@ static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
         cgs_folder_commands(f, p, "eval");
     }
     free(index);
-    free(row);
-    free(label);
 }
 
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {

@@ -57,8 +57,7 @@ static void add_model(curves *c, const cgs_protocol *q, const int *index, int n,
             low[got] = r.wilson.low;
             high[got++] = r.wilson.high;
         }
-        if (over == CGS_OVER_K && !(s->iters < 30 || s->iters > 30) && s->K < 1e9 &&
-            cgs_published_rate(q->model[m].method, q->env, s->planner, (int)s->K, &pub)) {
+        if (over == CGS_OVER_K && cgs_setting_published(q, index[i], m, &pub)) {
             px[paper] = s->K;
             py[paper++] = pub.mean;
         }
@@ -118,18 +117,17 @@ static void draw_sweep(cgs_page *p, const cgs_protocol *q, const int *index, int
 static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
                            int m, double *nauc) {
     const char *method = q->model[m].method, *planner = q->setting[index[0]].planner;
+    double K = q->setting[index[0]].K;
+    if (over != CGS_OVER_K && (K < 128 || K > 128)) return false;
     if (over == CGS_OVER_ITERS) return cgs_published_refinement(method, q->env, planner, nauc);
     if (over == CGS_OVER_TAU)
         return !strcmp(planner, "mppi") && cgs_published_temperature(method, q->env, nauc);
     double x[16], y[16];
     if (n > 16) return false;
     for (int i = 0; i < n; i++) {
-        const cgs_rate_setting *s = &q->setting[index[i]];
         cgs_published pub;
-        if (s->iters < 30 || s->iters > 30 || !(s->K < 1e9) ||
-            !cgs_published_rate(method, q->env, planner, (int)s->K, &pub))
-            return false;
-        x[i] = log2(s->K);
+        if (!cgs_setting_published(q, index[i], m, &pub)) return false;
+        x[i] = log2(q->setting[index[i]].K);
         y[i] = pub.mean;
     }
     return cgs_nauc(x, y, n, nauc) == CGS_OK;

@@ -162,8 +162,10 @@ static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
                 (cgs_series){t[i].name, t[i].style, 0, BINS, t[i].x, t[i].y[c], NULL, NULL};
         for (int v = 0; curve[c].validated && v < t[i].valid; v++) valid |= isfinite(t[i].vy[c][v]);
         if (curve[c].validated && t[i].valid)
-            series[count++] = (cgs_series){
-                NULL, t[i].style, CGS_LINE_POINTS, t[i].valid, t[i].vx, t[i].vy[c], NULL, NULL};
+            series[count++] =
+                (cgs_series){NULL,       t[i].style, CGS_LINE_POINTS | CGS_LINE_OUTSIDE,
+                             t[i].valid, t[i].vx,    t[i].vy[c],
+                             NULL,       NULL};
     }
     if (!any) return;
     cgs_plot plot = {.title = curve[c].title,
@@ -172,7 +174,11 @@ static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
                      .series = series,
                      .count = count};
     cgs_plot_lines(cgs_page_figure(p), &plot);
-    cgs_page_figure_end(p, valid ? "Lines: training batches. Marks: validation." : NULL);
+    cgs_page_figure_end(
+        p,
+        valid
+            ? "Lines: training batches. Marks: validation; those beyond the lines sit at the edge."
+            : NULL);
 }
 
 static void number_cell(cgs_page *p, const char *format, double v, const char *published) {
