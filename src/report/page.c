@@ -151,10 +151,16 @@ void cgs_page_name(cgs_page *p, const char *text, int style) {
     cgs_text_put(&p->body, "</th>");
 }
 
+/* a line of small print for each line of text */
 static void small(cgs_text *t, const char *class, const char *text) {
-    cgs_text_printf(t, "<small%s>", class);
-    cgs_text_escape(t, text);
-    cgs_text_put(t, "</small>");
+    char line[256];
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
+        cgs_text_printf(t, "<small%s>", class);
+        cgs_text_escape(t, line);
+        cgs_text_put(t, "</small>");
+    }
 }
 
 void cgs_page_cell(cgs_page *p, const char *main, const char *below, const char *published,

@@ -276,7 +276,7 @@ static void rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model
 
 static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, int b) {
     cgs_paired d;
-    char main[64], low[32], high[32], below[96], paper[64], gap[32];
+    char main[64], low[32], high[32], below[128], paper[64], gap[32];
     cgs_published x, y;
     bool known =
         cgs_setting_published(q, setting, a, &x) && cgs_setting_published(q, setting, b, &y);
@@ -297,7 +297,7 @@ static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, in
     } else {
         snprintf(p_value, sizeof p_value, "p = %.2g", d.p);
     }
-    snprintf(below, sizeof below, "[%s, %s] %s", low, high, p_value);
+    snprintf(below, sizeof below, "[%s, %s]\n%s", low, high, p_value);
     cgs_page_cell(p, main, below, known ? paper : NULL,
                   d.newcombe.low > 0    ? 1
                   : d.newcombe.high < 0 ? -1
