@@ -115,10 +115,10 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
     }
     cgs_page_table_end(p);
     cgs_page_note(
-        p, "Mean over anchors with a 95 %% bootstrap interval. Gram error: how far the cosines "
-           "of the responses are from those of the perturbations (0 is ideal). Isotropy: the "
-           "smallest over the largest response (1 is ideal). Direction cosine: between "
-           "actions and aligned latent steps (1 is ideal).");
+        p, "Mean over anchors with a 95 %% bootstrap interval. Gram error: distance of the "
+           "response map from the ideal one (0 is ideal). Isotropy: smallest over largest "
+           "curvature of a plan's cost (1 is ideal). Direction cosine: between an action and "
+           "the latent change it causes, after one rotation for all (1 is ideal).");
 }
 
 static void draw_summary(cgs_page *p, const cJSON *summary) {
@@ -199,7 +199,7 @@ static int by_value(const void *a, const void *b) {
 
 static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
     double x[64], v[3][MAX_MODELS][64];
-    cgs_series series[MAX_MODELS];
+    cgs_plot_series series[MAX_MODELS];
     char name[MAX_MODELS][128];
     int n = cgs_json_numbers(cgs_json_list(j, "samples"), x, 64), count = 0;
     static const char *const key[] = {"p", "lo", "hi"};
@@ -212,14 +212,14 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
         }
         if (n == 0 || got[0] != n) continue;
         bool band = got[1] == n && got[2] == n;
-        series[count] = (cgs_series){name[count],
-                                     style,
-                                     CGS_LINE_MARKS,
-                                     n,
-                                     x,
-                                     v[0][count],
-                                     band ? v[1][count] : NULL,
-                                     band ? v[2][count] : NULL};
+        series[count] = (cgs_plot_series){name[count],
+                                          style,
+                                          CGS_LINE_MARKS,
+                                          n,
+                                          x,
+                                          v[0][count],
+                                          band ? v[1][count] : NULL,
+                                          band ? v[2][count] : NULL};
         count++;
     }
     if (count == 0) return;
@@ -235,7 +235,7 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
 static void draw_contraction(cgs_page *p, const cJSON *models) {
     double(*q)[MAX_POINTS] = malloc(MAX_MODELS * sizeof *q),
     *share = malloc(sizeof *q * MAX_MODELS);
-    cgs_series series[MAX_MODELS];
+    cgs_plot_series series[MAX_MODELS];
     char name[MAX_MODELS][128];
     int count = 0;
     if (!q || !share) p->body.failed = true;
@@ -249,7 +249,7 @@ static void draw_contraction(cgs_page *p, const cJSON *models) {
         double *s = share + (size_t)count * MAX_POINTS;
         for (int i = 0; i < kept; i++) s[i] = 100.0 * (i + 1) / kept;
         series[count] =
-            (cgs_series){name[count], style, CGS_LINE_STEPS, kept, q[count], s, NULL, NULL};
+            (cgs_plot_series){name[count], style, CGS_LINE_STEPS, kept, q[count], s, NULL, NULL};
         count++;
     }
     if (count) {

@@ -112,7 +112,7 @@ void cgs_section_decode(cgs_page *p, const cgs_folder *f) {
 static void draw_surprise(cgs_page *p, const cJSON *e) {
     const cJSON *models = cgs_json_list(e, "models");
     double(*v)[MAX_STEPS] = malloc((MAX_MODELS + 1) * sizeof *v);
-    cgs_series series[MAX_MODELS];
+    cgs_plot_series series[MAX_MODELS];
     char name[MAX_MODELS][128], title[160];
     int count = 0;
     if (!v) p->body.failed = true;
@@ -122,7 +122,8 @@ static void draw_surprise(cgs_page *p, const cJSON *e) {
         int style, n = cgs_json_numbers(cgs_json_list(m, "error"), v[count], MAX_STEPS);
         if (n == 0) continue;
         cgs_json_model(m, name[count], sizeof name[count], &style);
-        series[count] = (cgs_series){name[count], style, 0, n, v[MAX_MODELS], v[count], NULL, NULL};
+        series[count] =
+            (cgs_plot_series){name[count], style, 0, n, v[MAX_MODELS], v[count], NULL, NULL};
         count++;
     }
     double edited = cgs_json_number(e, "edited_at");

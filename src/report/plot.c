@@ -48,10 +48,20 @@ int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, doub
     if (!(low > 0)) return 0;
     double base = scale == CGS_AXIS_LOG2 ? 2 : 10, first = ceil(log(low) / log(base) - 1e-9);
     double last = floor(log(high) / log(base) + 1e-9);
-    /* fewer than two powers: round numbers say more */
+    int n = 0;
+    if (last - first < 2 && base > 2) {
+        /* little more than a decade: 1, 2 and 5 of each */
+        static const double part[] = {1, 2, 5};
+        for (double i = first - 1; i <= last; i++)
+            for (int k = 0; k < 3; k++) {
+                double v = part[k] * pow(10, i);
+                if (v >= low && v <= high && n < MAX_TICKS) tick[n++] = v;
+            }
+        if (n >= 3) return n;
+    }
     if (last - first < 1) return linear_ticks(low, high, most, tick);
     double stride = ceil((last - first + 1) / most);
-    int n = 0;
+    n = 0;
     for (double i = first; i <= last && n < MAX_TICKS; i += stride) tick[n++] = pow(base, i);
     return n;
 }
@@ -199,7 +209,7 @@ static void draw_axes(cgs_text *t, const frame *f) {
     if (f->y.label) cgs_svg_text_up(t, "label", 11, f->top + f->height / 2, f->y.label);
 }
 
-static void draw_band(cgs_text *t, const frame *f, const cgs_series *s, double *xy) {
+static void draw_band(cgs_text *t, const frame *f, const cgs_plot_series *s, double *xy) {
     int n = 0;
     for (int i = 0; i < s->n; i++, n++) {
         xy[2 * n] = at_x(f, s->x[i]);
@@ -214,7 +224,7 @@ static void draw_band(cgs_text *t, const frame *f, const cgs_series *s, double *
     cgs_svg_polygon(t, class, xy, n);
 }
 
-static void draw_series(cgs_text *t, const frame *f, const cgs_series *s, double *xy) {
+static void draw_series(cgs_text *t, const frame *f, const cgs_plot_series *s, double *xy) {
     char class[32], hint[160];
     int n = 0;
     for (int i = 0; i < s->n; i++) {

@@ -28,17 +28,17 @@ enum {
     CGS_LINE_OUTSIDE = 16 /* does not widen the axes; sits at their edge */
 };
 
-typedef struct cgs_series {
+typedef struct cgs_plot_series {
     const char *name; /* in the legend; NULL: not there */
     int style, flags, n;
     const double *x, *y;      /* (n) */
     const double *low, *high; /* (n) a band, or NULL */
-} cgs_series;
+} cgs_plot_series;
 
 typedef struct cgs_plot {
     const char *title;
     cgs_axis x, y;
-    const cgs_series *series;
+    const cgs_plot_series *series;
     int count;
     bool marked; /* a vertical line at mark, with mark_label */
     double mark;

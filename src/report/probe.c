@@ -37,6 +37,9 @@ static void physical_table(cgs_page *p, const cJSON *rows) {
         for (int k = 0; k < 7; k++) score_cell(p, r, key[k]);
     }
     cgs_page_table_end(p);
+    cgs_page_note(p,
+                  "The same for all models: true motion foretold from actions (A), states (S) and "
+                  "both. A given S: what actions add to states.");
 }
 
 static const char *const probe_keys[] = {"D_lin", "D_mlp", "C_A", "C_AS", "B_A", "B_AS"};
@@ -73,10 +76,9 @@ static void representation_table(cgs_page *p, const cJSON *j, const cJSON *model
         if (cJSON_IsString(t)) model_rows(p, models, t->valuestring);
     cgs_page_table_end(p);
     cgs_page_note(p,
-                  "Coefficients of determination on held-out episodes%s: D from the latent step, "
-                  "C through the actions or actions and states, B from those alone. 1 is "
-                  "perfect, 0 is the mean.",
-                  "");
+                  "Shares of variance on held-out episodes; 1 is perfect. D: true motion read from "
+                  "the latent step. C: the motion that actions (A), or actions and states (AS), "
+                  "foretell, read from the latent step. B: agreement of the linear D with those.");
 }
 
 void cgs_section_probe(cgs_page *p, const cgs_folder *f) {

@@ -265,6 +265,34 @@ static void name_apart(cgs_protocol *q) {
     }
 }
 
+/* Settings in which two protocols of an environment differ, as words. */
+static void name_protocols(cgs_rates *r) {
+    for (int i = 0; i < r->count; i++) {
+        cgs_protocol *q = &r->protocol[i];
+        size_t used = (size_t)snprintf(q->name, sizeof q->name, "%.60s", cgs_env_name(q->env));
+        for (const cJSON *v = q->settings->child; v && used < sizeof q->name - 1; v = v->next) {
+            bool differs = false;
+            for (int k = 0; k < r->count; k++)
+                differs |=
+                    !strcmp(r->protocol[k].env, q->env) &&
+                    !cJSON_Compare(
+                        v, cJSON_GetObjectItemCaseSensitive(r->protocol[k].settings, v->string),
+                        true);
+            if (!differs) continue;
+            char number[32];
+            snprintf(number, sizeof number, "%g", cJSON_IsNumber(v) ? v->valuedouble : 0);
+            int n = snprintf(q->name + used, sizeof q->name - used, ", %s%.30s%s%.40s",
+                             cJSON_IsFalse(v) ? "not " : "", v->string, cJSON_IsBool(v) ? "" : " ",
+                             cJSON_IsString(v)   ? v->valuestring
+                             : cJSON_IsNumber(v) ? number
+                                                 : "");
+            used = n < 0 ? sizeof q->name : used + (size_t)n;
+        }
+        for (char *c = q->name; *c; c++)
+            if (*c == '_') *c = ' ';
+    }
+}
+
 void cgs_rates_read(cgs_rates *r, const cgs_folder *f, cgs_page *p) {
     memset(r, 0, sizeof *r);
     reader rd = {.rates = r};
@@ -274,6 +302,7 @@ void cgs_rates_read(cgs_rates *r, const cgs_folder *f, cgs_page *p) {
         rd.failed = !sort_protocol(&r->protocol[i]);
         name_apart(&r->protocol[i]);
     }
+    name_protocols(r);
     if (rd.foreign)
         cgs_page_warn(p, "%s%s: %d lines are no results, the last is one %s", f->path,
                       f->single ? "" : "/results.jsonl", rd.foreign, rd.why);

@@ -36,6 +36,7 @@ typedef struct cgs_rate_run {
 
 typedef struct cgs_protocol {
     char env[64];
+    char name[192];  /* environment, and what sets it apart from the others of the run */
     cJSON *settings; /* what all its lines share */
     char *key;
     cgs_rate_model *model;

@@ -105,7 +105,8 @@ const char *const cgs_page_style[] = {
     ".b6{background:var(--c6)}.b7{background:var(--c7)}\n",
     "@media (max-width:760px){body{padding:0 10px 32px}section{padding:14px 12px}"
     ".verdict{grid-template-columns:minmax(0,1fr);padding:14px}.verdict .lead{font-size:1.1rem}"
-    "h1{font-size:1.4rem;margin-top:18px}}\n",
+    "h1{font-size:1.4rem;margin-top:18px}th[scope=row]{white-space:normal;max-width:118px}"
+    "tr>:first-child{position:sticky;left:0;background:var(--card);z-index:1}}\n",
     "@media print{body{max-width:none;padding:0;background:#fff;font-size:11pt}nav{display:none}"
     "section,.verdict{border:0;padding:0;margin:0 0 18pt}.tall,.scroll{max-height:none;"
     "overflow:visible}th,td{white-space:normal;padding-right:8px}table{font-size:.8rem}"

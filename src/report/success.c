@@ -213,6 +213,8 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     if (!alone) {
         cgs_text_put(&p->top, "<p class=\"run\">");
         cgs_text_escape(&p->top, f->name);
+        cgs_text_put(&p->top, ": ");
+        cgs_text_escape(&p->top, q->name);
         cgs_text_put(&p->top, "</p>");
     }
     cgs_text_printf(&p->top, "<p class=\"badge\">%s</p>\n<p class=\"lead\">", badge);
@@ -363,8 +365,7 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
     }
     int n = cgs_headlines(q, index);
     bool all = q->settings_count <= 10;
-    cgs_page_subtitle(p, "%s%s", cgs_env_name(q->env),
-                      all ? "" : ": each planner nearest to K = 128, I = 30");
+    cgs_page_subtitle(p, "%s%s", q->name, all ? "" : ": each planner nearest to K = 128, I = 30");
     if (!all) rate_table(p, q, index, n, false);
     for (int i = 0; i < q->settings_count; i++) index[i] = i;
     if (!all) cgs_page_subtitle(p, "All %d settings", q->settings_count);

@@ -26,7 +26,7 @@ static const struct {
 /* Memory of the curves of one plot: x, y, low, high, published x and y of each model. */
 typedef struct curves {
     double *at;
-    cgs_series *series;
+    cgs_plot_series *series;
     int count;
 } curves;
 
@@ -65,10 +65,10 @@ static void add_model(curves *c, const cgs_protocol *q, const int *index, int n,
     const cgs_rate_model *k = &q->model[m];
     if (got)
         c->series[c->count++] =
-            (cgs_series){k->name, k->style, CGS_LINE_MARKS, got, x, y, low, high};
+            (cgs_plot_series){k->name, k->style, CGS_LINE_MARKS, got, x, y, low, high};
     if (paper > 1)
         c->series[c->count++] =
-            (cgs_series){NULL, k->style, CGS_LINE_FAINT, paper, px, py, NULL, NULL};
+            (cgs_plot_series){NULL, k->style, CGS_LINE_FAINT, paper, px, py, NULL, NULL};
 }
 
 static void draw_sweep(cgs_page *p, const cgs_protocol *q, const int *index, int n,

@@ -150,35 +150,44 @@ static int by_role(const void *a, const void *b) {
 /* ---- drawing ----------------------------------------------------------------------- */
 
 static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
-    cgs_series series[2 * MAX_MODELS];
+    cgs_plot_series series[2 * MAX_MODELS];
     int count = 0;
     bool any = false, valid = false;
+    double last = 1, high = -INFINITY;
     for (int i = 0; i < n; i++) {
         int points = 0;
-        for (int b = 0; b < BINS; b++) points += isfinite(t[i].y[c][b]);
+        for (int b = 0; b < BINS; b++)
+            if (isfinite(t[i].y[c][b])) {
+                points++;
+                high = fmax(high, t[i].y[c][b]);
+            }
         any |= points > 0;
+        last = fmax(last, t[i].last);
         if (points)
             series[count++] =
-                (cgs_series){t[i].name, t[i].style, 0, BINS, t[i].x, t[i].y[c], NULL, NULL};
-        for (int v = 0; curve[c].validated && v < t[i].valid; v++) valid |= isfinite(t[i].vy[c][v]);
-        if (curve[c].validated && t[i].valid)
-            series[count++] =
-                (cgs_series){NULL,       t[i].style, CGS_LINE_POINTS | CGS_LINE_OUTSIDE,
-                             t[i].valid, t[i].vx,    t[i].vy[c],
-                             NULL,       NULL};
+                (cgs_plot_series){t[i].name, t[i].style, 0, BINS, t[i].x, t[i].y[c], NULL, NULL};
     }
     if (!any) return;
+    bool outside = false;
+    for (int i = 0; curve[c].validated && i < n; i++) {
+        if (t[i].valid == 0) continue;
+        for (int v = 0; v < t[i].valid; v++) {
+            valid |= isfinite(t[i].vy[c][v]);
+            outside |= t[i].vy[c][v] > 1.2 * high;
+        }
+        series[count++] = (cgs_plot_series){
+            NULL, t[i].style, CGS_LINE_POINTS | CGS_LINE_OUTSIDE, t[i].valid, t[i].vx, t[i].vy[c],
+            NULL, NULL};
+    }
     cgs_plot plot = {.title = curve[c].title,
-                     .x = {.label = "updates"},
+                     .x = {.label = "updates", .fixed = true, .low = 0, .high = 1.01 * last},
                      .y = {.label = curve[c].axis, .scale = curve[c].scale},
                      .series = series,
                      .count = count};
     cgs_plot_lines(cgs_page_figure(p), &plot);
-    cgs_page_figure_end(
-        p,
-        valid
-            ? "Lines: training batches. Marks: validation; those beyond the lines sit at the edge."
-            : NULL);
+    cgs_page_figure_end(p, outside ? "Marks: validation; at the edge where it lies beyond."
+                           : valid ? "Marks: validation."
+                                   : NULL);
 }
 
 static void number_cell(cgs_page *p, const char *format, double v, const char *published) {
@@ -187,7 +196,8 @@ static void number_cell(cgs_page *p, const char *format, double v, const char *p
         cgs_page_cell(p, "\xE2\x80\x93", NULL, published, 0);
         return;
     }
-    snprintf(text, sizeof text, format, v);
+    size_t sign = v < 0 ? (size_t)snprintf(text, sizeof text, "\xE2\x88\x92") : 0;
+    snprintf(text + sign, sizeof text - sign, format, fabs(v));
     cgs_page_cell(p, text, NULL, published, 0);
 }
 
@@ -210,7 +220,8 @@ static void model_table(cgs_page *p, const trained *t, int n) {
         double pub;
         char paper[64];
         bool known = cgs_published_cosine(m->method, cgs_json_text(m->card, "env", ""), &pub);
-        if (known) snprintf(paper, sizeof paper, "paper %.3f", pub);
+        if (known)
+            snprintf(paper, sizeof paper, "paper %s%.3f", pub < 0 ? "\xE2\x88\x92" : "", fabs(pub));
         cgs_page_row(p);
         cgs_page_name(p, m->name, m->style);
         number_cell(p, "%.0f", m->last, NULL);
