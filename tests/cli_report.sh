@@ -181,65 +181,72 @@ text, page, drawings = read('h.html')
 assert '<script' not in text and '&lt;script&gt;' in text
 assert len(page.ids) == 14, page.ids")
 
-# ---- broken and foreign files: one warning each, on the page and on standard error
-broken() {
-    file=$1 word=$2
-    "$cgs" report "$tmp/bad" --out "$tmp/x.html" --quiet 2>"$tmp/err" || fail "$file: status $?: $(cat "$tmp/err")"
-    [ "$(grep -c "$file" "$tmp/err")" = 1 ] || fail "$file: not one warning: $(cat "$tmp/err")"
-    grep -q -- "$word" "$tmp/err" || fail "$file: \"$(cat "$tmp/err")\" does not say \"$word\""
-    (cd "$tmp" && "$python" -c "
-import sys
-from check import read
-text = read('x.html')[0]
-assert text.count('<li>') == 1 and sys.argv[1] in text[text.index('<li>'):text.index('</li>')]" "$file") ||
-        fail "$file: not one warning on the page"
-    rm -rf "$tmp/bad" && cp -r "$tmp/study" "$tmp/bad"
-}
-cp -r "$tmp/study" "$tmp/bad"
-for f in geometry mechanism probe theory decode surprise; do
-    head -c 100 "$tmp/study/$f.json" >"$tmp/bad/$f.json" && broken $f.json "not a JSON object"
-    sed "s/cgs-$f/other/" "$tmp/study/$f.json" >"$tmp/bad/$f.json" && broken $f.json "\"other\", not"
-    sed 's/"version": 1/"version": 9/' "$tmp/study/$f.json" >"$tmp/bad/$f.json" && broken $f.json "version 9"
-done
-printf '[1,2]' >"$tmp/bad/study.json" && broken study.json "not a JSON object"
-printf 'garbage\n{}\n' >>"$tmp/bad/stages.jsonl" && broken stages.jsonl "1 of 5 lines"
-printf '{"format":"cgs-eval"}\n' >>"$tmp/bad/results.jsonl" && broken results.jsonl "without settings"
-printf 'GIF?' >"$tmp/bad/plans/lewm.gif" && broken lewm.gif "not a GIF"
-printf 'x' >"$tmp/bad/decode/one.png" && broken one.png "not a PNG"
-sed 's#decode/one.png#decode/../../study/decode/one.png#' "$tmp/study/decode.json" >"$tmp/bad/decode.json" &&
-    broken "/bad" "outside the run"
-head -c -20 "$tmp/study/results.jsonl" >"$tmp/bad/results.jsonl"
-"$cgs" report "$tmp/bad" --out "$tmp/x.html" --quiet 2>"$tmp/err" && [ ! -s "$tmp/err" ] || fail "a line still being written"
-
+# ---- broken and foreign files: one warning each, on the page and on standard error;
 # ---- files changed at random: never a crash, always a good page
 "$python" - "$tmp" "$cgs" <<'PY'
-import glob, os, random, shutil, subprocess, sys
+import glob, os, random, re, shutil, subprocess, sys
 tmp, cgs = sys.argv[1:]
 sys.path.insert(0, tmp)
 from check import read
-small = os.path.join(tmp, "small")
+run = os.path.join(tmp, "small")
+shutil.copytree(os.path.join(tmp, "study"), run)
 rng = random.Random(1)
+lines = open(run + "/results.jsonl").read().splitlines()
+lines = rng.sample(lines, 12)
+files = glob.glob(run + "/**/*.*", recursive=True)
+open(run + "/results.jsonl", "w").write("\n".join(lines) + "\n")
+for f in glob.glob(run + "/models/*/metrics.jsonl"):
+    open(f, "w").write("".join(open(f).readlines()[:40]))
+kept = {f: open(f, "rb").read() for f in files}
+
+
+def report():
+    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True)
+    assert p.returncode == 0, (p.returncode, p.stderr[-3000:])
+    text = read(tmp + "/f.html")[0]
+    for f, data in kept.items():
+        open(f, "wb").write(data)
+    return text, p.stderr
+
+
+def broken(name, change, word):
+    path = os.path.join(run, name)
+    data = change(kept[path].decode("latin-1"))
+    open(path, "wb").write(data.encode("latin-1"))
+    text, err = report()
+    warnings = [l for l in err.splitlines() if l]
+    assert len(warnings) == 1 and word in warnings[0], (name, word, err)
+    assert word != "outside" and os.path.basename(name) in warnings[0] or "outside" in warnings[0], err
+    assert text.count("<li>") == 1 and "Left out of this page" in text, name
+
+
+for kind in "geometry", "mechanism", "probe", "theory", "decode", "surprise":
+    broken(kind + ".json", lambda t: t[:100], "not a JSON object")
+    broken(kind + ".json", lambda t: t.replace("cgs-" + kind, "other"), '"other", not "cgs-%s"' % kind)
+    broken(kind + ".json", lambda t: t.replace('"version": 1', '"version": 9'), "version 9")
+broken("study.json", lambda t: "[1, 2]", "not a JSON object")
+broken("stages.jsonl", lambda t: t + "garbage\n{}\n", "1 of 5 lines")
+broken("results.jsonl", lambda t: t + '{"format":"cgs-eval"}\n', "without settings")
+broken("plans/lewm.gif", lambda t: "GIF?", "not a GIF")
+broken("decode/one.png", lambda t: "x", "not a PNG")
+broken("decode.json", lambda t: t.replace("decode/one.png", "decode/../../study/decode/one.png"), "outside")
+broken("decode.json", lambda t: t.replace("decode/one.png", "/etc/passwd"), "outside")
+# a line that is still being written
+open(run + "/results.jsonl", "a").write('{"format":"cgs-ev')
+assert report()[1] == ""
+
 swaps = ["[]", "{}", "null", "-1", "1e308", "-1e308", '"x"', "true", "0", "[[]]", "[null]", "1e-320", '"\\u0000"']
-shutil.copytree(os.path.join(tmp, "study"), small)
-lines = open(small + "/results.jsonl").read().splitlines()
-open(small + "/results.jsonl", "w").write("\n".join(rng.sample(lines, 12)) + "\n")
-files = [f for f in glob.glob(small + "/**/*.json*", recursive=True)]
-import re
-for trial in range(30):
-    kept = {f: open(f).read() for f in files}
-    for f in rng.sample(files, 6):
-        text = kept[f]
-        for _ in range(4):
+texts = [f for f in files if ".json" in f]
+for trial in range(15):
+    for f in rng.sample(texts, 8):
+        text = kept[f].decode()
+        for _ in range(5):
             values = list(re.finditer(r'(?<=[:,\[ ])(-?\d[\d.e-]*|"[^"]*"|\[[^\[\]]*\])(?=[,\]}])', text))
             if values:
                 m = rng.choice(values)
                 text = text[:m.start()] + rng.choice(swaps) + text[m.end():]
         open(f, "w").write(text)
-    p = subprocess.run([cgs, "report", small, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True)
-    assert p.returncode == 0, (trial, p.returncode, p.stderr[-2000:])
-    read(tmp + "/f.html")
-    for f, text in kept.items():
-        open(f, "w").write(text)
+    report()
 PY
 
 # ---- what is refused

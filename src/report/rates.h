@@ -65,7 +65,8 @@ typedef struct cgs_rate {
 /* false when there is no result */
 bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out);
 
-/* Model b minus model a on the starts that both have; false when there are none. */
+/* Model b minus model a on the starts that both have; false when there are none.  The bootstrap
+ * interval is left out. */
 bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired *out);
 
 /* A sweep: settings that differ in one number only, by that number.  index: (settings_count)
