@@ -49,7 +49,7 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
     if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
     return cgs_published_rate(q->model[model].method, q->env, s->planner,
-                              isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0, out);
+                              s->K > 0 && s->K < 1e9 ? (int)s->K : 0, out);
 }
 
 /* settings of the planner that share I and tau: the sweep it is part of */
