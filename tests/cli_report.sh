@@ -130,7 +130,7 @@ phi = cross / (na * (n - na) * nb * (n - nb)) ** 0.5
 pa, pb = na / n, nb / n
 low = pa - pb - ((pa-la)**2 - 2*phi*(pa-la)*(ub-pb) + (ub-pb)**2) ** 0.5
 high = pa - pb + ((ua-pa)**2 - 2*phi*(ua-pa)*(pb-lb) + (pb-lb)**2) ** 0.5
-sentence = (f"LeWM+CGS reaches {100*pa:.1f} % on TwoRooms with MPPI at K = 128, I = 30, τ = 128, "
+sentence = (f"LeWM+CGS reaches {100*pa:.1f} % on TwoRooms with MPPI at K=128, I=30, τ=128, "
             f"{100*(pa-pb):.1f} points above LeWM (95 % interval +{100*low:.1f} to +{100*high:.1f}, {n} paired episodes).")
 assert sentence in text, sentence
 assert "CGS helped" in text and 'class="verdict good"' in text
@@ -201,7 +201,8 @@ kept = {f: open(f, "rb").read() for f in files}
 
 
 def report():
-    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True)
+    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True,
+                       timeout=60)
     assert p.returncode == 0, (p.returncode, p.stderr[-3000:])
     text = read(tmp + "/f.html")[0]
     for f, data in kept.items():

@@ -198,6 +198,8 @@ static void add_line(void *user, const cJSON *line) {
     run->model = m;
     run->setting = s;
     snprintf(run->pairing, sizeof run->pairing, "%s", pairing);
+    snprintf(run->seed, sizeof run->seed, "%.30s", cgs_json_text(settings, "start_seed", "?"));
+    snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
 
 static int by_numbers(const void *a, const void *b) {

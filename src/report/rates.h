@@ -28,7 +28,8 @@ typedef struct cgs_rate_setting {
 /* One line of the file. */
 typedef struct cgs_rate_run {
     int model, setting;
-    char pairing[160]; /* what two lines must share to be compared start by start */
+    char pairing[160];         /* what two lines must share to be compared start by start */
+    char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
     double seconds;   /* of planning, all episodes together */
     uint8_t *success; /* (episodes) */
