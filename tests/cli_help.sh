@@ -71,17 +71,22 @@ echo "$(wc -l <"$tmp/files") verbs, $options options"
 
 # ---- settings: what is listed can be set, in help and man page
 "$cgs" help settings >"$tmp/settings"
-grep -v '^#' "$tmp/settings" | sed 's/ = .*//' | sort >"$tmp/keys"
+sed -n 's/^\([a-z].*\) = .*/\1/p' "$tmp/settings" | sed 's/ = .*//' | sort >"$tmp/keys"
 [ "$(wc -l <"$tmp/keys")" -gt 40 ] || fail "the settings are missing"
 awk '/^\.SH /{on = $0 == ".SH SETTINGS"} on' "$tmp/cgs.1" | sed -n 's/^\\fB\([a-z0-9_.]*\)\\fR.*/\1/p' |
     sort | cmp - "$tmp/keys" || fail "the man page lists other settings"
 while read -r key; do
     status=0
-    "$cgs" train --data "$tmp/none.h5" --out "$tmp/run" "$key=" no.such.key=1 2>"$tmp/err" || status=$?
+    case $key in
+    prior.*) set -- prior --data "$tmp/none.h5" --model "$tmp/run" ;;
+    *) set -- train --data "$tmp/none.h5" --out "$tmp/run" ;;
+    esac
+    "$cgs" "$@" "$key=" no.such.key=1 2>"$tmp/err" || status=$?
     grep -q "no setting is called \"$key\"" "$tmp/err" && fail "$key is listed but unknown"
-    [ "$status" != 0 ] || fail "train ran"
+    [ "$status" != 0 ] || fail "cgs $1 ran"
 done <"$tmp/keys"
 # the defaults are the words that a settings file takes
+sed -i '/^prior\./d' "$tmp/settings"
 "$cgs" train --data "$tmp/none.h5" --out "$tmp/run" --config "$tmp/settings" 2>"$tmp/err" || true
 grep -q "none.h5" "$tmp/err" || fail "the listed defaults are not accepted: $(cat "$tmp/err")"
 
@@ -109,6 +114,7 @@ if command -v bash >/dev/null; then
         try bf16 train --precision ""
         try optim.lr= train --data x.h5 opt
         try preview data p
+        try prior.lr= prior --data x.h5 prior.l
         try settings help s
     ' - "$tmp/cgs.bash" || fail "the completion"
 fi

@@ -26,7 +26,7 @@ static void print_verbs(FILE *to) {
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(to, "  %-10s %s\n", "help",
-            "this list; the options of a verb, the settings of training, the manual as a page");
+            "this list; the options of a verb, all settings, the manual as a page");
 }
 
 static int help(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "eval/clone.h"
 #include "train/train.h"
 
 /* ---- help --------------------------------------------------------------------------------- */
@@ -21,30 +22,42 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
     if (verb->details) printf("\n%s\n", verb->details);
 }
 
+/* the settings that verbs take as key=value words */
+enum { SECTIONS = 3 };
+static const char *const taken_by[SECTIONS] = {"train", "train", "prior"};
+
 typedef struct settings {
-    cgs_run_config config;
-    cgs_section section[2];
+    cgs_run_config run;
+    cgs_clone_config clone;
+    cgs_section section[SECTIONS];
 } settings;
 
-/* the default of a setting; texts are in quotes where they are listed */
+/* the default of a setting as one would type it; the tables hold it as C source */
 static const char *initial(const cgs_field *f, char out[CGS_TEXT_MAX]) {
     bool text = f->kind == CGS_KIND_text;
     snprintf(out, CGS_TEXT_MAX, "%.*s", (int)(strlen(f->initial) - (text ? 2 : 0)),
              f->initial + text);
+    if (f->kind == CGS_KIND_flag) strcpy(out, strcmp(out, "1") == 0 ? "true" : "false");
     return out;
 }
 
-static void open_settings(settings *s) { cgs_run_sections(&s->config, s->section); }
+static void open_settings(settings *s) {
+    cgs_run_sections(&s->run, s->section);
+    s->section[2] = cgs_clone_section(&s->clone);
+}
 
 void cgs_manual_settings(void) {
     settings s;
     char value[CGS_TEXT_MAX];
     open_settings(&s);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SECTIONS; i++) {
+        if (i == 0 || strcmp(taken_by[i], taken_by[i - 1]) != 0)
+            printf("%s# ---- cgs %s ----\n", i ? "\n" : "", taken_by[i]);
         for (int k = 0; k < s.section[i].count; k++) {
             const cgs_field *f = &s.section[i].fields[k];
             printf("# %s\n%s = %s\n", f->doc, f->key, initial(f, value));
         }
+    }
 }
 
 /* ---- man page ------------------------------------------------------------------------------ */
@@ -129,21 +142,24 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
         ".SH VERBS\n",
         cgs_version());
     for (int i = 0; i < count; i++) ask(verbs[i], CGS_ASK_MAN);
-    printf(
-        ".SS cgs help\nThe list of verbs; with a verb its options; with \\fBsettings\\fR the\n"
-        "settings of training; with \\fB\\-\\-man\\fR this page, with \\fB\\-\\-bash\\fR the\n"
-        "completion script of bash.\n"
-        ".SH SETTINGS\n"
-        "Settings of training, as \\fIkey\\fR=\\fIvalue\\fR words of \\fBcgs train\\fR or lines\n"
-        "of the file that \\fB\\-\\-config\\fR names.\n");
+    printf(".SS cgs help\nThe list of verbs; with a verb its options; with \\fBsettings\\fR the\n"
+           "settings; with \\fB\\-\\-man\\fR this page, with \\fB\\-\\-bash\\fR the\n"
+           "completion script of bash.\n"
+           ".SH SETTINGS\n"
+           "Settings are \\fIkey\\fR=\\fIvalue\\fR words after the options; those of\n"
+           "\\fBcgs train\\fR may also be lines of the file that \\fB\\-\\-config\\fR names.\n"
+           "Each is shown with its default.\n");
     settings s;
     char value[CGS_TEXT_MAX];
     open_settings(&s);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SECTIONS; i++) {
+        if (i == 0 || strcmp(taken_by[i], taken_by[i - 1]) != 0)
+            printf(".SS Settings of cgs %s\n", taken_by[i]);
         for (int k = 0; k < s.section[i].count; k++) {
             const cgs_field *f = &s.section[i].fields[k];
             roff_item("", f->key, initial(f, value), f->doc, "");
         }
+    }
     printf(".SH EXIT STATUS\n"
            "0 on success, 2 on a usage error, 1 on any other failure; the reason is one sentence\n"
            "on standard error.\n");
@@ -187,6 +203,14 @@ static void bash_verb(const cgs_verb *verb, const cgs_opt *opts, int count) {
     printf("    %s)\n        words=\"", verb->name);
     for (int i = 0; i < count; i++) printf("--%s ", opts[i].name);
     printf("--help\"\n");
+    settings s;
+    open_settings(&s);
+    for (int i = 0; i < SECTIONS; i++) {
+        if (strcmp(taken_by[i], verb->name) != 0) continue;
+        printf("        keys+=\"");
+        for (int k = 0; k < s.section[i].count; k++) printf("%s ", s.section[i].fields[k].key);
+        printf("\"\n");
+    }
 
     /* "info|preview|check FILE": what to do comes first */
     size_t n = strcspn(verb->synopsis, " ");
@@ -216,7 +240,7 @@ void cgs_manual_bash(const cgs_verb *const *verbs, int count) {
     printf("# bash completion of cgs %s, made by `cgs help --bash`\n"
            "_cgs() {\n"
            "    local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]}\n"
-           "    local words= operands= values= several= last= i back=0\n"
+           "    local words= operands= keys= values= several= last= i back=0\n"
            "    COMPREPLY=()\n"
            "    if ((COMP_CWORD == 1)); then\n"
            "        COMPREPLY=($(compgen -W \"",
@@ -234,19 +258,14 @@ void cgs_manual_bash(const cgs_verb *const *verbs, int count) {
     for (int i = 0; i < count; i++) ask(verbs[i], CGS_ASK_BASH);
     printf("    help)\n        words=\"--man --bash\"\n        operands=\"settings");
     for (int i = 0; i < count; i++) printf(" %s", verbs[i]->name);
-    settings s;
-    open_settings(&s);
     printf("\" ;;\n"
            "    esac\n"
            "    if [[ $cur == -* ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
            "    elif [[ $last && ($back == 0 || $several) ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
-           "    elif [[ $verb == train && $cur ]]; then\n"
-           "        COMPREPLY=($(compgen -S = -W \"");
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < s.section[i].count; k++) printf("%s ", s.section[i].fields[k].key);
-    printf("\" -- \"$cur\"))\n"
+           "    elif [[ $keys && $cur ]]; then\n"
+           "        COMPREPLY=($(compgen -S = -W \"$keys\" -- \"$cur\"))\n"
            "        compopt -o nospace\n"
            "    elif ((COMP_CWORD == 2)); then\n"
            "        COMPREPLY=($(compgen -W \"$operands\" -- \"$cur\"))\n"

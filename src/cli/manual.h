@@ -17,7 +17,7 @@ bool cgs_manual_answer(const char *arg, const cgs_verb *verb, const cgs_opt *opt
 /* The whole pages on standard output.  verbs: (count) */
 void cgs_manual_man(const cgs_verb *const *verbs, int count);
 void cgs_manual_bash(const cgs_verb *const *verbs, int count);
-/* every setting of training with its default and meaning */
+/* every setting with its default and meaning */
 void cgs_manual_settings(void);
 
 #endif /* CGS_CLI_MANUAL_H */
