@@ -129,8 +129,15 @@ $(B)/libcgs.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
 
-$(B)/libcgs.so.$(VERSION): $(LIB_OBJ)
-	$(call say,LD)$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# the shared library shows what the public header declares and nothing else
+$(B)/cgs.map: include/cgs/cgs.h
+	@mkdir -p $(@D)
+	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $< | sort -u; \
+	   echo '  local: *; };'; } > $@
+
+$(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map
+	$(call say,LD)$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) -Wl,--version-script=$(B)/cgs.map \
+	  $(LDFLAGS) -o $@ $(LIB_OBJ) $(LDLIBS)
 
 $(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
