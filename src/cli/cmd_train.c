@@ -52,14 +52,14 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
                         bool resume, bool quiet, bool json) {
     cgs_trainer *t;
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
-    if (!quiet) print_settings(c, t);
+    if (!quiet && !json) print_settings(c, t);
     watching w = {.json = json};
     cgs_catch_interrupt();
-    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || json);
+    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
     cgs_progress_end(&w.bar);
-    if (rc == CGS_ESTOPPED && !quiet) fprintf(stderr, "%s\n", cgs_last_error());
-    if (rc == CGS_OK && !quiet) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
+    if (rc == CGS_ESTOPPED) rc = CGS_EIO; /* not a success: the model is not trained yet */
+    if (rc == CGS_OK && !quiet && !json) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
     cgs_trainer_destroy(t);
     return rc;
 }

@@ -13,6 +13,7 @@
     X(prior) \
     X(plan) \
     X(eval) \
+    X(reproduce) \
     X(encode) \
     X(rollout) \
     X(import) \
