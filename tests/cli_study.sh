@@ -11,14 +11,18 @@ fail() {
     echo "FAILED: $*"
     exit 1
 }
-tiny() { # tiny FOLDER [more]: the demo's stages with little of everything
-    dir=$1
-    shift
-    "$cgs" reproduce demo --out "$dir" --device cpu --episodes 20 --updates 12 validate=6 checkpoint=2 \
-        'train=train.batch=8 loss.sigreg.projections=16 train.validate_batches=1' \
-        'prior=prior.updates=4 prior.every=2 prior.batch=32 prior.hidden=16' held=3 held_K=1,2 \
-        held_pg_K=1 iters=2 gif_K=2 gd_steps=2 "$@"
-}
+# tiny FOLDER [more]: the demo's stages with little of everything.  A script of its own, so that
+# a signal to it reaches the program.
+cat >"$tmp/tiny" <<SH
+#!/bin/sh
+dir=\$1
+shift
+exec "$cgs" reproduce demo --out "\$dir" --device cpu --threads 1 --episodes 12 --updates 8 validate=4 \\
+    checkpoint=2 'train=train.batch=4 loss.sigreg.projections=16 train.validate_batches=1' \\
+    'prior=prior.updates=4 prior.every=2 prior.batch=16 prior.hidden=16' held=2 held_K=1,2 \\
+    held_pg_K=1 iters=2 gif_K=2 gd_steps=2 "\$@"
+SH
+chmod +x "$tmp/tiny"
 stages='collect train prior held-out held-out-pg held-out-gd plan'
 
 # ---- the list, and the commands of every recipe can be written down
@@ -48,7 +52,7 @@ grep -q helt "$tmp/err" || fail "the sentence does not name the setting"
 
 # ---- from beginning to end
 # shellcheck disable=SC2086
-tiny "$tmp/a" --only $stages >"$tmp/first"
+"$tmp/tiny" "$tmp/a" --only $stages >"$tmp/first"
 for f in study.json stages.jsonl data.h5 results.jsonl models/lewm-cgs/prior.safetensors plans/lewm.gif; do
     [ -s "$tmp/a/$f" ] || fail "no $f"
 done
@@ -58,25 +62,25 @@ grep -q 'held-out pairs' "$tmp/first" || fail "a stage does not say what it foun
 
 # ---- again: nothing runs
 # shellcheck disable=SC2086
-tiny "$tmp/a" --only $stages >"$tmp/again"
+"$tmp/tiny" "$tmp/a" --only $stages >"$tmp/again"
 [ "$(grep -c 'done before:' "$tmp/again")" = 13 ] || fail "a finished stage ran again"
 [ "$(grep -c . "$tmp/a/stages.jsonl")" = 13 ] || fail "a stage is recorded twice"
 
 # ---- the folder may be moved, and the machine does not matter
 mv "$tmp/a" "$tmp/b"
 # shellcheck disable=SC2086
-tiny "$tmp/b" --threads 1 --only $stages >"$tmp/again"
+"$tmp/tiny" "$tmp/b" --threads 2 --only $stages >"$tmp/again"
 [ "$(grep -c 'done before:' "$tmp/again")" = 13 ] || fail "a moved study begins anew"
 
 # ---- more starts: the evaluation runs, training does not
-tiny "$tmp/b" held=4 --only held-out >"$tmp/more"
+"$tmp/tiny" "$tmp/b" held=4 --only held-out >"$tmp/more"
 [ "$(grep -c 'done before:' "$tmp/more")" = 4 ] || fail "more starts: $(cat "$tmp/more")"
 # ---- other training in the same folder is refused, and names the file
-tiny "$tmp/b" train=optim.lr=1e-4 --only train 2>"$tmp/err" >/dev/null && fail "two trainings in one folder"
+"$tmp/tiny" "$tmp/b" train=optim.lr=1e-4 --only train 2>"$tmp/err" >/dev/null && fail "two trainings in one folder"
 grep -q 'models/lewm/model.safetensors is there from other settings' "$tmp/err" || fail "$(cat "$tmp/err")"
 # ---- a result that was deleted is made again
 rm "$tmp/b/plans/lewm-ts.gif"
-tiny "$tmp/b" --only plan >"$tmp/more"
+"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"
 [ -s "$tmp/b/plans/lewm-ts.gif" ] || fail "a deleted result stays away"
 [ "$(grep -c 'done before:' "$tmp/more")" = 6 ] || fail "more than the deleted one was made"
 
@@ -84,7 +88,7 @@ tiny "$tmp/b" --only plan >"$tmp/more"
 tries=0
 while :; do
     # shellcheck disable=SC2086
-    tiny "$tmp/c" --only $stages >>"$tmp/killed" 2>&1 &
+    "$tmp/tiny" "$tmp/c" --only $stages >>"$tmp/killed" 2>&1 &
     pid=$!
     sleep "0.$((3 + tries % 5))"
     [ $tries -lt 6 ] || break
@@ -98,10 +102,10 @@ wait $pid || fail "after $tries kills: $(tail -5 "$tmp/killed")"
 for m in lewm lewm-ts lewm-cgs; do
     cmp "$tmp/b/models/$m/model.safetensors" "$tmp/c/models/$m/model.safetensors" || fail "$m differs"
 done
-[ "$(grep -c . "$tmp/c/results.jsonl")" = 18 ] || fail "$(grep -c . "$tmp/c/results.jsonl") results"
+[ "$(grep -c . "$tmp/c/results.jsonl")" = 24 ] || fail "$(grep -c . "$tmp/c/results.jsonl") results"
 
 # ---- an interrupt ends it soon, and the sentence says how to go on
-tiny "$tmp/d" --updates 100000 --only train >"$tmp/out" 2>"$tmp/err" &
+"$tmp/tiny" "$tmp/d" --updates 100000 --only train >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 tries=0
 until [ -s "$tmp/d/models/lewm/metrics.jsonl" ] || [ $tries = 300 ]; do
@@ -116,6 +120,6 @@ wait $pid || status=$?
 grep -q 'go on with' "$tmp/err" || fail "$(cat "$tmp/err")"
 [ -s "$tmp/d/models/lewm/checkpoint.safetensors" ] || fail "nothing was saved"
 # ---- the time budget
-tiny "$tmp/d" --updates 100000 --budget-minutes 0.01 --only train >"$tmp/out" 2>"$tmp/err" && fail "no budget"
+"$tmp/tiny" "$tmp/d" --updates 100000 --budget-minutes 0.01 --only train >"$tmp/out" 2>"$tmp/err" && fail "no budget"
 grep -q 'the time is up at "train lewm"' "$tmp/err" || fail "$(cat "$tmp/err")"
-echo "ok, killed $((tries)) times"
+echo ok

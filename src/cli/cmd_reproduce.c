@@ -78,11 +78,9 @@ static void clock_text(char *out, size_t size, double seconds) {
 static void print_found(const job *j, const cgs_stage *g, const char *how) {
     char took[32];
     clock_text(took, sizeof took, g->seconds);
-    if (!j->quiet && !j->json) {
-        printf("        %s%s%s (%s)\n", how, *how ? ": " : "", *g->found ? g->found : "finished",
-               took);
-        fflush(stdout);
-    }
+    if (j->quiet || j->json) return;
+    printf("        %s%s (%s)\n", how, *g->found ? g->found : "finished", took);
+    fflush(stdout);
 }
 
 static void print_json(const cgs_stage *g, const char *state) {
@@ -98,10 +96,10 @@ static void print_json(const cgs_stage *g, const char *state) {
     free(command);
 }
 
-static void print_stage(const job *j, const cgs_stage *g, int number, int total) {
+static void print_command(const job *j, const cgs_stage *g) {
     if (j->quiet || j->json) return;
     char *command = cgs_stage_command(g);
-    printf("[%2d/%d] %s\n        %s\n", number, total, g->name, command ? command : "");
+    printf("        %s\n", command ? command : "");
     fflush(stdout);
     free(command);
 }
@@ -136,6 +134,7 @@ static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
                             cgs_child_end *end) {
     char found[CGS_FOUND_MAX];
     double start = cgs_now();
+    print_command(j, g);
     CGS_TRY(cgs_stage_started(s, g));
     CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
     if (*end != CGS_CHILD_OK) return CGS_OK;
@@ -181,7 +180,7 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
         if (*end == CGS_CHILD_FAILED && !j->quiet)
             fprintf(stderr, "        failed; what it printed is in %s\n", g->log);
     } else {
-        print_found(j, g, "done before");
+        print_found(j, g, "done before: ");
         t->done++;
     }
     if (j->json) print_json(g, *end == CGS_CHILD_OK ? "finished" : "unfinished");
@@ -197,7 +196,8 @@ static cgs_status run_all(job *j, cgs_study *s) {
         cgs_stage *g = &s->stage[i];
         cgs_child_end end = CGS_CHILD_OK;
         if (!g->wanted) continue;
-        print_stage(j, g, ++number, total);
+        number++;
+        if (!j->quiet && !j->json) printf("[%2d/%d] %s\n", number, total, g->name);
         if (cgs_child_stopped())
             end = CGS_CHILD_STOPPED;
         else if (deadline > 0 && cgs_now() > deadline)

@@ -10,6 +10,7 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
