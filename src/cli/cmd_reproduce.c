@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/command.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/threads.h"
@@ -20,7 +21,7 @@ enum { WORDS_MAX = 64 };
 
 typedef struct job {
     cgs_study_options study;
-    char again[1024]; /* the command that goes on */
+    char again[400]; /* the command that goes on */
     double budget;    /* minutes, 0: none */
     bool dry, quiet, json;
 } job;
@@ -280,10 +281,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quiet", NULL, "only what goes wrong", OPT_FLAG, &j.quiet, false},
     };
     /* the command that goes on is the one that was given, before parsing changes argv */
-    size_t used = (size_t)snprintf(j.again, sizeof j.again, "cgs reproduce");
-    for (int i = 0; i < argc && used < sizeof j.again; i++)
-        used += (size_t)snprintf(j.again + used, sizeof j.again - used, " %s", argv[i]);
-
+    cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG, "which study? cgs reproduce list names them");

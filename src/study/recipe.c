@@ -17,7 +17,7 @@
 /* clang-format off */
 const cgs_study_row cgs_study_rows[] = {
     {"collect", CGS_EACH_STUDY, "collect {env}",
-     "collect --env {env} --out @/data.h5 --episodes {episodes} --size {side} --seed {data_seed} "
+     "collect --env {env} --out @/data.h5 --episodes {episodes} --size {side} --every {every} --seed {data_seed} "
      "{policy} {threads} --json",
      "@/data.h5", "", true, true},
     {"train", CGS_EACH_MODEL, "train {model}",
@@ -82,7 +82,7 @@ const cgs_study_row cgs_study_rows[] = {
 const int cgs_study_row_count = COUNT(cgs_study_rows);
 
 const char cgs_study_defaults[] =
-    "data=@/data.h5|data_seed=0|policy=|train=|prior=|geometry=|probe=|precision=|"
+    "data=@/data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|probe=|precision=|"
     "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
     "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
     "start_seeds=0,1,42|starts=50|held_seeds=0|held=500|held_K=8,32,128|held_pg_K=1,8,32,128";
