@@ -2,9 +2,9 @@
  *
  * Each stage is a verb of this program, run as a process of its own with the command that is
  * printed.  A crash of one leaves the others; a finished one is not run again. */
+#include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -17,12 +17,12 @@
 #include "core/threads.h"
 #include "study/stages.h"
 
-enum { WORDS_MAX = 64 };
+enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
 
 typedef struct job {
     cgs_study_options study;
     char again[400]; /* the command that goes on */
-    double budget;    /* minutes, 0: none */
+    double budget;   /* minutes, 0: none */
     bool dry, quiet, json;
 } job;
 
@@ -84,25 +84,25 @@ static void print_found(const job *j, const cgs_stage *g, const char *how) {
     fflush(stdout);
 }
 
-static void print_json(const cgs_stage *g, const char *state) {
-    char *command = cgs_stage_command(g);
-    printf("{\"stage\":\"%s\",\"hash\":\"%s\",\"state\":\"%s\",\"seconds\":%.1f,\"command\":\"",
-           g->name, g->hash, state, g->seconds);
-    for (const char *p = command ? command : ""; *p; p++) {
-        if (*p == '"' || *p == '\\') putchar('\\');
-        putchar(*p);
-    }
-    printf("\"}\n");
-    fflush(stdout);
-    free(command);
+/* as it would be typed; out: (COMMAND_MAX) */
+static const char *command_of(const cgs_stage *g, char *out) {
+    return cgs_command_text(out, COMMAND_MAX, g->word[0], g->words - 1, g->word + 1);
 }
 
-static void print_command(const job *j, const cgs_stage *g) {
-    if (j->quiet || j->json) return;
-    char *command = cgs_stage_command(g);
-    printf("        %s\n", command ? command : "");
+static void print_json(const cgs_stage *g, const char *state) {
+    char command[COMMAND_MAX];
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "stage", g->name);
+    cJSON_AddStringToObject(j, "hash", g->hash);
+    cJSON_AddStringToObject(j, "state", state);
+    cJSON_AddNumberToObject(j, "seconds", g->seconds);
+    cJSON_AddStringToObject(j, "found", g->found);
+    cJSON_AddStringToObject(j, "command", command_of(g, command));
+    char *text = cJSON_PrintUnformatted(j);
+    if (text) printf("%s\n", text);
     fflush(stdout);
-    free(command);
+    cJSON_free(text);
+    cJSON_Delete(j);
 }
 
 /* ---- running ------------------------------------------------------------------------- */
@@ -134,9 +134,12 @@ static bool needs_met(const cgs_study *s, const cgs_stage *g) {
 static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
                             cgs_child_end *end) {
     char found[CGS_FOUND_MAX];
+    char command[COMMAND_MAX];
     double start = cgs_now();
-    print_command(j, g);
-    CGS_TRY(cgs_stage_started(s, g));
+    command_of(g, command);
+    if (!j->quiet && !j->json) printf("        %s\n", command);
+    fflush(stdout);
+    CGS_TRY(cgs_stage_started(g, command));
     CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
     if (*end != CGS_CHILD_OK) return CGS_OK;
     if (!cgs_file_exists(g->output)) { /* a success without its result is none */
@@ -145,7 +148,7 @@ static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
         return CGS_OK;
     }
     cgs_stage_found(g, found);
-    CGS_TRY(cgs_stage_finished(s, g, cgs_now() - start, found));
+    CGS_TRY(cgs_stage_finished(s, g, command, cgs_now() - start, found));
     print_found(j, g, "");
     return CGS_OK;
 }
@@ -168,11 +171,11 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
         t->waiting++;
         return CGS_OK;
     }
-    CGS_TRY(cgs_stage_state(s, g, &todo));
+    CGS_TRY(cgs_stage_state(g, &todo));
     if (todo == CGS_STAGE_ADOPT) {
-        char found[CGS_FOUND_MAX];
+        char found[CGS_FOUND_MAX], command[COMMAND_MAX];
         cgs_stage_found(g, found);
-        CGS_TRY(cgs_stage_finished(s, g, 0, found));
+        CGS_TRY(cgs_stage_finished(s, g, command_of(g, command), 0, found));
     }
     if (todo == CGS_STAGE_RUN) {
         CGS_TRY(run_stage(j, s, g, deadline, end));
@@ -225,18 +228,16 @@ static cgs_status run_all(job *j, cgs_study *s) {
     return CGS_OK;
 }
 
-static cgs_status print_plan(const cgs_study *s) {
+static void print_plan(const cgs_study *s) {
     int total = 0, number = 0;
     for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
     for (int i = 0; i < s->count; i++) {
         const cgs_stage *g = &s->stage[i];
         if (!g->wanted) continue;
-        char *command = cgs_stage_command(g);
-        if (!command) return cgs_fail(CGS_ENOMEM, "study: no memory");
-        printf("[%2d/%d] %s  (%s)\n        %s\n", ++number, total, g->name, g->hash, command);
-        free(command);
+        char command[COMMAND_MAX];
+        printf("[%2d/%d] %s  (%s)\n        %s\n", ++number, total, g->name, g->hash,
+               command_of(g, command));
     }
-    return CGS_OK;
 }
 
 static cgs_status reproduce(job *j) {
@@ -244,7 +245,7 @@ static cgs_status reproduce(job *j) {
     int lock = -1;
     cgs_status rc = cgs_study_create(&s, &j->study);
     if (rc == CGS_OK && j->dry) {
-        rc = print_plan(s);
+        print_plan(s);
     } else if (rc == CGS_OK) {
         rc = cgs_make_dirs(s->dir);
         if (rc == CGS_OK) rc = lock_folder(s->dir, &lock);

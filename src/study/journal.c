@@ -112,8 +112,9 @@ static cgs_status append_line(const char *path, const char *line) {
     return ok ? CGS_OK : cgs_fail(CGS_EIO, "%s: %s", path, strerror(code));
 }
 
-cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, double seconds, const char *found) {
-    char when[32], took[32], *command = cgs_stage_command(g);
+cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
+                              const char *found) {
+    char when[32], took[32];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -122,16 +123,15 @@ cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, double seconds, const 
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "stage", g->name);
     cJSON_AddStringToObject(j, "hash", g->hash);
-    cJSON_AddStringToObject(j, "command", command ? command : "");
+    cJSON_AddStringToObject(j, "command", command);
     cJSON_AddRawToObject(j, "seconds", took);
     cJSON_AddStringToObject(j, "found", found);
     cJSON_AddStringToObject(j, "finished", when);
     cJSON_AddStringToObject(j, "commit", cgs_commit());
     char *line = cJSON_PrintUnformatted(j);
     cJSON_Delete(j);
-    cgs_status rc = line && command ? append_line(s->journal, line) : no_memory();
+    cgs_status rc = line ? append_line(s->journal, line) : no_memory();
     cJSON_free(line);
-    free(command);
     CGS_TRY(rc);
     g->finished = true;
     g->seconds = seconds;
@@ -140,32 +140,6 @@ cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, double seconds, const 
 }
 
 /* ---- stages -------------------------------------------------------------------------- */
-
-char *cgs_stage_command(const cgs_stage *g) {
-    char *out = NULL;
-    size_t size;
-    FILE *f = open_memstream(&out, &size);
-    if (!f) return NULL;
-    fputs("cgs", f);
-    for (int i = 0; i < g->words; i++) {
-        const char *w = g->word[i];
-        bool plain = *w && !strpbrk(w, " \t\n\"'\\$`&|;<>()*?[]#~!{}");
-        fputc(' ', f);
-        if (plain) {
-            fputs(w, f);
-            continue;
-        }
-        fputc('\'', f);
-        for (; *w; w++) {
-            if (*w == '\'')
-                fputs("'\\''", f);
-            else
-                fputc(*w, f);
-        }
-        fputc('\'', f);
-    }
-    return fclose(f) == 0 ? out : NULL;
-}
 
 /* The first line of a log is "HASH COMMAND"; was it this stage with these settings? */
 static bool begun(const cgs_stage *g) {
@@ -177,8 +151,7 @@ static bool begun(const cgs_stage *g) {
     return n == 16 && !strcmp(hash, g->hash);
 }
 
-cgs_status cgs_stage_state(const cgs_study *s, const cgs_stage *g, cgs_stage_do *todo) {
-    (void)s;
+cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo) {
     bool there = cgs_file_exists(g->output);
     *todo = CGS_STAGE_RUN;
     if (g->finished && there) {
@@ -195,15 +168,12 @@ cgs_status cgs_stage_state(const cgs_study *s, const cgs_stage *g, cgs_stage_do 
     return CGS_OK;
 }
 
-cgs_status cgs_stage_started(cgs_study *s, cgs_stage *g) {
-    (void)s;
-    char *command = cgs_stage_command(g), *text;
-    if (!command) return no_memory();
+cgs_status cgs_stage_started(const cgs_stage *g, const char *command) {
     size_t size = strlen(command) + 32;
-    text = malloc(size);
-    if (text) snprintf(text, size, "%s %s\n", g->hash, command);
-    cgs_status rc = text ? cgs_write_file(g->log, text, strlen(text)) : no_memory();
+    char *text = malloc(size);
+    if (!text) return no_memory();
+    snprintf(text, size, "%s %s\n", g->hash, command);
+    cgs_status rc = cgs_write_file(g->log, text, strlen(text));
     free(text);
-    free(command);
     return rc;
 }

@@ -57,6 +57,9 @@ static cgs_status gather(builder *b) {
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));
     CGS_TRY(cgs_settings_add(&b->settings, sized));
     for (int i = 0; i < o->assignments; i++) CGS_TRY(assign(&b->settings, o->assignment[i]));
+    if (o->data && strpbrk(o->data, " @{}|"))
+        return cgs_fail(CGS_EARG, "%.200s: a path without spaces, @, braces and bars is needed",
+                        o->data);
     if (o->data) CGS_TRY(cgs_settings_put(&b->settings, "data", o->data));
     return option(&b->settings, "precision", "precision", o->precision);
 }

@@ -63,20 +63,18 @@ void cgs_study_destroy(cgs_study *s);
 
 cgs_status cgs_study_begin(cgs_study *s);
 
-/* The command as it would be typed, quoted where a shell needs it.  The caller frees it; NULL:
- * no memory. */
-char *cgs_stage_command(const cgs_stage *g);
-
 typedef enum cgs_stage_do {
     CGS_STAGE_RUN,
     CGS_STAGE_DONE,  /* in the record, and its output is there                        */
     CGS_STAGE_ADOPT, /* complete, but the program ended before it could say so        */
 } cgs_stage_do;
 /* CGS_EARG when the output is there from other settings and would be lost or mixed. */
-cgs_status cgs_stage_state(const cgs_study *s, const cgs_stage *g, cgs_stage_do *todo);
+cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo);
 
-cgs_status cgs_stage_started(cgs_study *s, cgs_stage *g);
-cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, double seconds, const char *found);
+/* command: as it would be typed, for the record */
+cgs_status cgs_stage_started(const cgs_stage *g, const char *command);
+cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
+                              const char *found);
 
 /* found.c: one line out of what the command printed (the log), at most CGS_FOUND_MAX - 1 bytes. */
 void cgs_stage_found(const cgs_stage *g, char found[CGS_FOUND_MAX]);
