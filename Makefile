@@ -1,6 +1,7 @@
 # cgs - build.  `make` needs no options; it prints what it found.
 #
 #   make            library and program into build/
+#   make demo       TwoRooms from data to report.html, minutes on two cores (DEMO=folder)
 #   make test       the tests (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
 #   make test-gpu   the tests that need a GPU
@@ -85,7 +86,7 @@ LDFLAGS  += -fopenmp
 # ---- sources -----------------------------------------------------------------------
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
              src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
-             src/data/*.c src/eval/*.c))
+             src/data/*.c src/eval/*.c src/study/*.c))
 MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
@@ -114,7 +115,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all test test-gpu tests asan tsan bench install dist clean deps found
+.PHONY: always all demo test test-gpu tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -201,6 +202,12 @@ asan: deps
 tsan: deps
 	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
 	@tests/run.sh $(B)/tsan
+
+# the first command on a fresh machine: installs what is missing, builds, runs
+DEMO ?= runs/demo
+demo: deps
+	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
+	$(B)/cgs reproduce demo --out $(DEMO)
 
 bench: all
 	$(B)/cgs bench all --json

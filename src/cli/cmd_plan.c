@@ -1,10 +1,14 @@
 /* cmd_plan.c - cgs plan: one episode, watched: costs as the search goes on, the outcome, and
  * an animation of what happened beside the goal. */
+#include <cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/verbs.h"
+#include "core/build.h"
+#include "core/file.h"
 #include "eval/evaluate.h"
 #include "eval/picture.h"
 #include "eval/subject.h"
@@ -14,6 +18,7 @@ enum { GAP = 4, PIECES = 12 };
 
 typedef struct job {
     const char *model, *env, *data, *planner, *history, *gif, *device, *precision;
+    char command[4096];
     int samples, iters, horizon, execute, budget, goal_offset, threads, delay;
     double tau;
     int episode, step; /* of the dataset; -1: the first start of the seed */
@@ -144,6 +149,37 @@ static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *e
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
 }
 
+/* what the animation shows, beside it: x.gif has x.json */
+static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *s,
+                           const cgs_subject *model, const cgs_env_class *env) {
+    char path[4096], title[128];
+    const char *slash = strrchr(j->gif, '/'), *dot = strrchr(j->gif, '.');
+    int stem = dot && (!slash || dot > slash) ? (int)(dot - j->gif) : (int)strlen(j->gif);
+    if (snprintf(path, sizeof path, "%.*s.json", stem, j->gif) >= (int)sizeof path)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", j->gif);
+    snprintf(title, sizeof title, "episode %lld from step %lld", (long long)s->episode,
+             (long long)s->step);
+    cJSON *d = cJSON_CreateObject();
+    cJSON_AddStringToObject(d, "format", "cgs-plan");
+    cJSON_AddNumberToObject(d, "version", 1);
+    cJSON_AddStringToObject(d, "command", j->command);
+    cJSON_AddStringToObject(d, "code_commit", cgs_commit());
+    cJSON_AddStringToObject(d, "env", env->id);
+    cJSON_AddStringToObject(d, "title", title);
+    cJSON_AddStringToObject(d, "method", model->card.method);
+    cJSON_AddStringToObject(d, "planner", j->planner);
+    cJSON_AddNumberToObject(d, "episode", (double)s->episode);
+    cJSON_AddNumberToObject(d, "step", (double)s->step);
+    cJSON_AddBoolToObject(d, "success", o->success);
+    cJSON_AddNumberToObject(d, "actions", o->actions);
+    char *text = cJSON_Print(d);
+    cJSON_Delete(d);
+    if (!text) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
+    cgs_status rc = cgs_write_file(path, text, strlen(text));
+    cJSON_free(text);
+    return rc;
+}
+
 static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s,
                           const cgs_env_class *env) {
     if (j->json) {
@@ -199,6 +235,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
     if (rc == CGS_OK && w.gif) {
         rc = cgs_gif_close(w.gif);
         w.gif = NULL;
+        if (rc == CGS_OK) rc = describe(j, &outcome, &starts.start[0], s, env);
     }
     if (rc == CGS_OK) print_outcome(j, &outcome, &starts.start[0], env);
     cgs_gif_abandon(w.gif);
@@ -268,6 +305,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
+    cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = plan(&j);

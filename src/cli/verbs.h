@@ -10,9 +10,11 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
+    X(reproduce) \
     X(encode) \
     X(rollout) \
     X(import) \
