@@ -15,6 +15,7 @@
     X(plan) \
     X(eval) \
     X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \
