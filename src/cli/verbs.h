@@ -14,6 +14,7 @@
     X(plan) \
     X(eval) \
     X(probe) \
+    X(geometry) \
     X(encode) \
     X(rollout) \
     X(import) \
