@@ -14,6 +14,8 @@
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
+    X(geometry) \
     X(reproduce) \
     X(report) \
     X(encode) \
