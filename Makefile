@@ -85,7 +85,7 @@ LDFLAGS  += -fopenmp
 # ---- sources -----------------------------------------------------------------------
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
              src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
-             src/data/*.c src/eval/*.c))
+             src/data/*.c src/eval/*.c src/analysis/*.c))
 MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
