@@ -13,6 +13,7 @@
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
     X(encode) \
     X(rollout) \
     X(import) \
