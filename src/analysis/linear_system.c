@@ -82,8 +82,8 @@ static void draw_far(cgs_system *s, cgs_work *w, cgs_rng *r) {
     s->B = cgs_scaled(w, control, cgs_random_normal(w, r, s->d, s->da));
 }
 
-/* Where a moderate plan leads, and where latents outnumber plans a way off that none makes good.  A goal
- * anywhere would ask for plans as large as the weakest direction is weak. */
+/* Where a moderate plan leads, and where latents outnumber plans a way off that none makes good.  A
+ * goal anywhere would ask for plans as large as the weakest direction is weak. */
 static void draw_goal(cgs_system *s, cgs_work *w, cgs_rng *r) {
     cgs_mat gamma = horizon_map(s, w), off = cgs_random_normal(w, r, s->d, 1), values, v;
     cgs_eigen(w, cgs_mul_nt(w, gamma, gamma), &values, &v);
@@ -230,8 +230,9 @@ static cgs_status read_system(cgs_system *s, cgs_work *w, const cJSON *json) {
     cgs_mat values, vectors;
     cgs_eigen(w, s->cov, &values, &vectors);
     if (values.x[n - 1] < -1e-9 * fabs(values.x[0]))
-        return cgs_fail(CGS_EFORMAT, "\"%s\" has the eigenvalue %g, a second moment has none below 0",
-                        cov, values.x[n - 1]);
+        return cgs_fail(CGS_EFORMAT,
+                        "\"%s\" has the eigenvalue %g, a second moment has none below 0", cov,
+                        values.x[n - 1]);
     return CGS_OK;
 }
 
@@ -242,8 +243,8 @@ cgs_status cgs_system_read(cgs_system *s, cgs_work *w, const char *path) {
     *w = (cgs_work){0};
     CGS_TRY(cgs_read_file(path, FILE_LIMIT, &text, &bytes));
     cJSON *json = cJSON_ParseWithLength(text, bytes);
-    cgs_status rc = cJSON_IsObject(json) ? read_system(s, w, json)
-                                         : cgs_fail(CGS_EFORMAT, "not a JSON object");
+    cgs_status rc =
+        cJSON_IsObject(json) ? read_system(s, w, json) : cgs_fail(CGS_EFORMAT, "not a JSON object");
     cJSON_Delete(json);
     free(text);
     return rc == CGS_OK ? rc : cgs_fail_in(rc, path);
@@ -327,8 +328,8 @@ static void derive_horizon(cgs_facts *f, cgs_work *w) {
 }
 
 void cgs_facts_derive(cgs_facts *f, const cgs_system *s, cgs_work *w) {
-    *f = (cgs_facts){.s = s, .d = s->d, .da = s->da, .H = s->H, .n = s->H * s->da, .r = s->da,
-                     .c = s->c};
+    *f = (cgs_facts){
+        .s = s, .d = s->d, .da = s->da, .H = s->H, .n = s->H * s->da, .r = s->da, .c = s->c};
     derive_transition(f, w);
     derive_horizon(f, w);
 }

@@ -42,26 +42,26 @@ typedef struct cgs_facts {
     int d, da, H, n, r; /* n = H da plans, r = da leading directions */
     double c;
     /* transition */
-    cgs_mat D;              /* A - I */
-    cgs_mat Q;              /* [D B]^T [D B] - diag(0, c I) */
-    double drift;           /* |D| */
-    double mixed;           /* |D^T B| */
-    double control;         /* |B^T B - c I| */
-    double rho, rho_bar;    /* smallest and largest eigenvalue of cov */
-    double loss;            /* L_G = tr(Q cov Q cov) */
-    double defect;          /* R(A, B) */
-    double eps_loss;        /* epsilon of the loss; infinite for a singular covariance */
-    double eps;             /* the smallest epsilon with which all three bounds hold */
-    double eps_ts;          /* ... without the mixed one */
+    cgs_mat D;           /* A - I */
+    cgs_mat Q;           /* [D B]^T [D B] - diag(0, c I) */
+    double drift;        /* |D| */
+    double mixed;        /* |D^T B| */
+    double control;      /* |B^T B - c I| */
+    double rho, rho_bar; /* smallest and largest eigenvalue of cov */
+    double loss;         /* L_G = tr(Q cov Q cov) */
+    double defect;       /* R(A, B) */
+    double eps_loss;     /* epsilon of the loss; infinite for a singular covariance */
+    double eps;          /* the smallest epsilon with which all three bounds hold */
+    double eps_ts;       /* ... without the mixed one */
     /* horizon */
-    double xi;              /* xi_H(eps); NaN for eps >= 1 */
-    cgs_mat gamma;          /* (d, n) plan to terminal latent */
-    cgs_mat G, M, P;        /* (n, n) Hessian, G / (cH), ideal projector */
-    cgs_mat lambda, V;      /* eigenvalues (n, 1) of G from the largest down, eigenvectors */
-    int controllable;       /* rank of gamma */
-    double gap;             /* |M - P| */
-    double s_mppi;          /* sigma^2 c H / tau */
-    cgs_mat best;           /* (n, 1) the shortest best plan */
+    double xi;         /* xi_H(eps); NaN for eps >= 1 */
+    cgs_mat gamma;     /* (d, n) plan to terminal latent */
+    cgs_mat G, M, P;   /* (n, n) Hessian, G / (cH), ideal projector */
+    cgs_mat lambda, V; /* eigenvalues (n, 1) of G from the largest down, eigenvectors */
+    int controllable;  /* rank of gamma */
+    double gap;        /* |M - P| */
+    double s_mppi;     /* sigma^2 c H / tau */
+    cgs_mat best;      /* (n, 1) the shortest best plan */
 } cgs_facts;
 
 void cgs_facts_derive(cgs_facts *f, const cgs_system *s, cgs_work *w);

@@ -47,8 +47,10 @@ void cgs_check_gd_dominant(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         cgs_mat x = cgs_mul_tn(w, f->V, cgs_plus(w, plan, -1, f->best));
         double part = 0;
         for (int i = 0; i < f->r; i++) part += f->lambda.x[i] * x.x[i] * x.x[i] / 2;
-        if (k == 0) first = part;
-        cgs_at_most(t, part, pow(f->xi, 2 * k) * first, 1e-6 * first);
+        if (k == 0)
+            first = part;
+        else
+            cgs_at_most(t, part, pow(f->xi, 2 * k) * first, 1e-6 * first);
         cgs_put_block(plan, 0, 0, cgs_plus(w, plan, -1 / unit, gradient(f, w, plan)));
         cgs_work_release(w, mark);
     }

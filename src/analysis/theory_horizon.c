@@ -44,10 +44,11 @@ static void interval(const cgs_facts *f, const double *lambda, cgs_trial *t) {
 }
 
 void cgs_check_eigen_interval(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
-    (void)w;
     if (!needs_square(f, t)) return;
-    interval(f, f->lambda.x, t);
-    for (int j = f->r; j < f->n; j++) cgs_equal(t, f->lambda.x[j], 0, f->c * f->H);
+    cgs_mat values, v;
+    cgs_eigen(w, f->G, &values, &v);
+    interval(f, values.x, t);
+    for (int j = f->r; j < f->n; j++) cgs_equal(t, values.x[j], 0, f->c * f->H);
 }
 
 void cgs_check_effective_condition(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
@@ -116,8 +117,8 @@ void cgs_check_leading_directions(const cgs_facts *f, cgs_work *w, cgs_trial *t)
     interval(f, f->lambda.x, t);
     interval(f, values.x, t);
     cgs_at_most(t, f->lambda.x[0] / f->lambda.x[f->r - 1], (1 + f->xi) / (1 - f->xi), 1);
-    cgs_at_most(t, f->r, f->controllable, 1);
-    cgs_at_most(t, f->controllable, f->d < f->n ? f->d : f->n, 1);
+    int most = f->d < f->n ? f->d : f->n;
+    cgs_equal(t, f->r <= f->controllable && f->controllable <= most, 1, 1);
 }
 
 void cgs_check_invariant_range(const cgs_facts *f, cgs_work *w, cgs_trial *t) {

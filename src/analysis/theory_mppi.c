@@ -35,8 +35,8 @@ double cgs_mppi_rate(const cgs_facts *f) { return 1 / (1 + f->s_mppi * curvature
 
 double cgs_normalizer_low(const cgs_facts *f, double R) {
     double s = f->s_mppi;
-    return exp(-R * R / 2) / (pow(1 + s * (1 + f->xi), f->r / 2.0) *
-                              pow(1 + s * f->xi, (f->n - f->r) / 2.0));
+    return exp(-R * R / 2) /
+           (pow(1 + s * (1 + f->xi), f->r / 2.0) * pow(1 + s * f->xi, (f->n - f->r) / 2.0));
 }
 
 double cgs_least_samples(const cgs_facts *f, double R, double zeta) {

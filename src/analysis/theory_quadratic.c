@@ -56,7 +56,8 @@ void cgs_check_expansion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
  * degree 4, of which the five-point difference is exact up to rounding. */
 void cgs_check_nonlinear_hessian(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     int n = f->n, d = f->d;
-    cgs_mat x = cgs_random_direction(w, &t->rng, n, 0.5), u = cgs_random_direction(w, &t->rng, n, 1);
+    cgs_mat x = cgs_random_direction(w, &t->rng, n, 0.5),
+            u = cgs_random_direction(w, &t->rng, n, 1);
     /* N_j = p_j q_j^T + q_j p_j^T, so that x^T N_j x / 2 = (p_j.x)(q_j.x) */
     cgs_mat p = cgs_random_normal(w, &t->rng, d, n), q = cgs_random_normal(w, &t->rng, d, n);
     double cost[5], h = 0.05;
@@ -67,7 +68,8 @@ void cgs_check_nonlinear_hessian(const cgs_facts *f, cgs_work *w, cgs_trial *t) 
         for (int j = 0; j < d; j++)
             cost[k + 2] += pow(z.x[j] + py.x[j] * qy.x[j] - f->s->goal.x[j], 2) / 2;
     }
-    double curved = (-cost[0] + 16 * cost[1] - 30 * cost[2] + 16 * cost[3] - cost[4]) / (12 * h * h);
+    double curved =
+        (-cost[0] + 16 * cost[1] - 30 * cost[2] + 16 * cost[3] - cost[4]) / (12 * h * h);
     cgs_mat z = cgs_mul(w, f->gamma, x), zu = cgs_mul(w, f->gamma, u);
     cgs_mat px = cgs_mul(w, p, x), qx = cgs_mul(w, q, x), pu = cgs_mul(w, p, u),
             qu = cgs_mul(w, q, u);

@@ -100,7 +100,8 @@ static void sum_up(cgs_finding *out, const cgs_trial *trials, int systems, doubl
             out->worst_system = (uint64_t)i;
         }
         if (t->tightness >= 0) room[tight++] = t->tightness;
-        if (t->error >= 0) out->worst_error = fmax(t->error, isnan(out->worst_error) ? 0 : out->worst_error);
+        if (t->error >= 0)
+            out->worst_error = fmax(t->error, isnan(out->worst_error) ? 0 : out->worst_error);
     }
     if (tight) out->median_tightness = cgs_median(room, tight);
     if (!out->trials) out->worst_margin = NAN;

@@ -82,8 +82,8 @@ void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         return;
     }
     cgs_mat za = cgs_transpose(w, az);
-    cgs_mat rest = cgs_plus(w, cgs_block(w, f->s->cov, d, d, da, da), -1,
-                            cgs_mul(w, az, cgs_solve(w, z, za)));
+    cgs_mat rest =
+        cgs_plus(w, cgs_block(w, f->s->cov, d, d, da, da), -1, cgs_mul(w, az, cgs_solve(w, z, za)));
     cgs_eigen(w, rest, &av, &v);
     cgs_eigen(w, f->s->cov, &xv, &v);
     double parts = 1, whole = 1, largest = 1;

@@ -14,6 +14,7 @@
     X(plan) \
     X(eval) \
     X(probe) \
+    X(theory) \
     X(encode) \
     X(rollout) \
     X(import) \
