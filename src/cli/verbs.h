@@ -16,6 +16,7 @@
     X(eval) \
     X(probe) \
     X(geometry) \
+    X(theory) \
     X(reproduce) \
     X(report) \
     X(encode) \
