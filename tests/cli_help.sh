@@ -69,6 +69,15 @@ done <"$tmp/files"
 [ "$options" -gt 90 ] || fail "only $options options were found"
 echo "$(wc -l <"$tmp/files") verbs, $options options"
 
+# ---- words behind a list: settings end it, and leave it alone
+"$cgs" reproduce demo --dry-run --out "$tmp/study" --only collect >"$tmp/want"
+for order in "--only collect --dry-run held=5 K=1" "--only collect held=5 K=1 --dry-run" \
+    "held=5 K=1 --dry-run --only collect"; do
+    "$cgs" reproduce demo --out "$tmp/study" $order >"$tmp/out" || fail "cgs reproduce demo $order"
+    cmp "$tmp/want" "$tmp/out" || fail "cgs reproduce demo $order does something else"
+done
+grep -q "cgs collect" "$tmp/want" || fail "no stage was printed"
+
 # ---- settings: what is listed can be set, in help and man page
 "$cgs" help settings >"$tmp/settings"
 sed -n 's/^\([a-z].*\) = .*/\1/p' "$tmp/settings" | sed 's/ = .*//' | sort >"$tmp/keys"
