@@ -14,7 +14,11 @@
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
+    X(geometry) \
+    X(theory) \
     X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \
