@@ -21,8 +21,8 @@ enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
 
 typedef struct job {
     cgs_study_options study;
-    char again[400]; /* the command that goes on */
-    double budget;   /* minutes, 0: none */
+    char again[4096]; /* the command that goes on */
+    double budget;    /* minutes, 0: none */
     bool dry, quiet, json;
 } job;
 
@@ -51,17 +51,6 @@ static int print_list(void) {
     printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
            "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.\n");
     return 0;
-}
-
-static bool verb_exists(const char *name) {
-    static const char *const names[] = {
-#define ROW(verb) #verb,
-        CGS_VERBS(ROW)
-#undef ROW
-    };
-    for (int i = 0; i < CGS_COUNT(names); i++)
-        if (!strcmp(names[i], name)) return true;
-    return false;
 }
 
 /* ---- words --------------------------------------------------------------------------- */
@@ -154,18 +143,13 @@ static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
 }
 
 typedef struct tally {
-    int done, ran, failed, waiting, absent;
+    int done, ran, failed, waiting;
 } tally;
 
 static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, tally *t,
                            cgs_child_end *end) {
     cgs_stage_do todo;
     *end = CGS_CHILD_OK;
-    if (!verb_exists(g->word[0])) {
-        if (!j->quiet) fprintf(stderr, "        this program has no verb %s\n", g->word[0]);
-        t->absent++;
-        return CGS_OK;
-    }
     if (!needs_met(s, g)) {
         if (!j->quiet) fprintf(stderr, "        waits for a stage that failed\n");
         t->waiting++;
@@ -209,15 +193,17 @@ static cgs_status run_all(job *j, cgs_study *s) {
         else
             CGS_TRY(do_stage(j, s, g, deadline, &t, &end));
         if (end == CGS_CHILD_STOPPED || end == CGS_CHILD_TIMEOUT)
-            return cgs_fail(CGS_EIO, "%s at \"%s\", %d of %d stages are finished; go on with\n  %s",
+            return cgs_fail(CGS_EIO,
+                            "%s at \"%s\", %d of %d stages are finished; the same command goes on",
                             end == CGS_CHILD_STOPPED ? "stopped" : "the time is up", g->name,
-                            t.done + t.ran, total, j->again);
+                            t.done + t.ran, total);
     }
     char took[32];
     clock_text(took, sizeof took, cgs_now() - start);
     if (t.failed)
-        return cgs_fail(CGS_EIO, "%d of %d stages failed, %d waited for them; try again with\n  %s",
-                        t.failed, total, t.waiting, j->again);
+        return cgs_fail(CGS_EIO,
+                        "%d of %d stages failed, %d waited for them; the same command tries again",
+                        t.failed, total, t.waiting);
     if (!j->quiet && !j->json) {
         printf("\n%s: %d stages, %d of them done before, in %s\n", s->dir, total, t.done, took);
         char page[4096];
@@ -314,7 +300,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         j.study.onlys = only.count;
         rc = reproduce(&j);
     }
-    return cgs_exit_code(self, rc);
+    int code = cgs_exit_code(self, rc);
+    if (code == 1) fprintf(stderr, "go on with: %s\n", j.again);
+    return code;
 }
 
 const cgs_verb cmd_reproduce = {

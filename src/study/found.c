@@ -135,16 +135,83 @@ static void evaluated(line *l, const cJSON *all, const cgs_stage *g) {
     if (l->used) say(l, " %%");
 }
 
+/* ---- by result file ------------------------------------------------------------------ */
+
+static cJSON *result_of(const cgs_stage *g) {
+    char *text;
+    size_t bytes;
+    if (cgs_read_file(g->output, METRICS_LIMIT, &text, &bytes) != CGS_OK) return NULL;
+    cJSON *j = cJSON_ParseWithLength(text, bytes);
+    free(text);
+    return j;
+}
+
+static const cJSON *item(const cJSON *j, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(j, key);
+}
+
+/* "what: LeWM 0.1, LeWM+TS 0.2"; value(entry) gives the number of an entry of the list */
+static void say_each(line *l, const char *what, const cJSON *list,
+                     double (*value)(const cJSON *entry)) {
+    const cJSON *e;
+    bool first = true;
+    cJSON_ArrayForEach(e, list) {
+        if (first) say(l, "%s%s", l->used ? "; " : "", what);
+        say(l, "%s %s %.3g", first ? ":" : ",", word(e, "name"), value(e));
+        first = false;
+    }
+}
+
+static double gram_error(const cJSON *e) { return number(item(e, "gram_error"), "mean"); }
+static double isotropy(const cJSON *e) { return number(item(e, "isotropy"), "mean"); }
+static double q_inf(const cJSON *e) { return number(e, "q_inf_median"); }
+static double decoded(const cJSON *e) {
+    return number(cJSON_GetArrayItem(item(e, "rows"), 0), "D_lin");
+}
+
+static void measured(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    say_each(l, "distance of responses from the ideal", item(j, "summary"), gram_error);
+    say_each(l, "isotropy", item(j, "summary"), isotropy);
+    say_each(l, "contraction of MPPI (lower is better)", item(j, "models"), q_inf);
+    cJSON_Delete(j);
+}
+
+static void probed(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    char what[96];
+    cJSON *j = result_of(g);
+    const cJSON *target = cJSON_GetArrayItem(item(j, "targets"), 0);
+    snprintf(what, sizeof what, "R2 of %.60s, linear",
+             cJSON_IsString(target) ? target->valuestring : "motion");
+    say_each(l, what, item(j, "models"), decoded);
+    cJSON_Delete(j);
+}
+
+static void checked(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    const cJSON *e;
+    double trials = 0, violations = 0;
+    cJSON_ArrayForEach(e, item(j, "statements")) {
+        trials += number(e, "trials");
+        violations += number(e, "violations");
+    }
+    if (j)
+        say(l, "%d statements, %.0f trials, %.0f violations",
+            cJSON_GetArraySize(item(j, "statements")), trials, violations);
+    cJSON_Delete(j);
+}
+
 /* ---- the log ------------------------------------------------------------------------- */
 
 static const struct {
     const char *verb;
     void (*tell)(line *l, const cJSON *all, const cgs_stage *g);
-} verbs[] = {{"collect", collected},
-             {"train", trained},
-             {"prior", fitted},
-             {"plan", planned},
-             {"eval", evaluated}};
+} verbs[] = {{"collect", collected}, {"train", trained},  {"prior", fitted},
+             {"plan", planned},      {"eval", evaluated}, {"geometry", measured},
+             {"probe", probed},      {"theory", checked}};
 
 /* every line that is a JSON object; lines that are not are left out */
 static cJSON *parse_lines(char *text, char **last) {

@@ -67,8 +67,13 @@ const cgs_study_row cgs_study_rows[] = {
      "geometry --model {models} --data {data} --out @/geometry.json {device} {threads} {geometry}",
      "@/geometry.json", "train", false, false},
     {"mechanism", CGS_EACH_STUDY, "mechanism of MPPI",
-     "geometry --mechanism --model {models} --data {data} --out @/mechanism.json {device} {threads}",
+     "geometry --mechanism --model {models} --data {data} --out @/mechanism.json {device} {threads} "
+     "{mechanism}",
      "@/mechanism.json", "train", false, false},
+    {"theory", CGS_EACH_STUDY, "theory",
+     "theory --systems {systems} --model {models} --data {data} --out @/theory.json {device} "
+     "{threads} {theory}",
+     "@/theory.json", "train", false, false},
     {"probe", CGS_EACH_STUDY, "probes",
      "probe --model {models} --data {data} --out @/probe.json {device} {threads} {probe}",
      "@/probe.json", "train", false, false},
@@ -82,7 +87,10 @@ const cgs_study_row cgs_study_rows[] = {
 const int cgs_study_row_count = COUNT(cgs_study_rows);
 
 const char cgs_study_defaults[] =
-    "data=@/data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|probe=|precision=|"
+    "data=@/"
+    "data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|mechanism=|probe=|theory=|"
+    "precision=|"
+    "systems=2000|"
     "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
     "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
     "start_seeds=0,1,42|starts=50|held_seeds=0|held=500|held_K=8,32,128|held_pg_K=1,8,32,128";
@@ -117,18 +125,15 @@ static const cgs_variant ablations[] = {
 
 #define MAIN                                                                                       \
     "collect train prior budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd held-out "         \
-    "held-out-pg held-out-gd refine temperature geometry probe plan report"
-#define MAIN_CUBE                                                                                  \
-    "collect train prior budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd held-out "         \
-    "held-out-pg held-out-gd refine temperature geometry mechanism probe plan report"
+    "held-out-pg held-out-gd refine temperature geometry mechanism probe theory plan report"
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
 const cgs_recipe cgs_recipes[] = {
     {"pusht", "PushT: three models, five planners, every sweep", MAIN, three, COUNT(three),
      "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000"},
-    {"cube", "Cube: the same, and the mechanism of MPPI", MAIN_CUBE, three, COUNT(three),
-     "env=cube", PAPER "episodes=10000", SMALL "episodes=2000"},
+    {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube", PAPER "episodes=10000",
+     SMALL "episodes=2000"},
     {"tworooms", "TwoRooms: the same", MAIN, three, COUNT(three), "env=tworooms",
      PAPER "episodes=10000", SMALL "episodes=4000"},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
@@ -142,10 +147,14 @@ const cgs_recipe cgs_recipes[] = {
      "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
      COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
-     "collect train prior held-out held-out-pg held-out-gd geometry probe plan report", three,
-     COUNT(three), "env=tworooms", NULL,
-     "preset=small|side=64|episodes=1500|updates=400|validate=100|checkpoint=100|held=200|"
-     "held_K=1,4,16,64|held_pg_K=1,16|gd_steps=50|prior=prior.updates=600"},
+     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe theory plan "
+     "report",
+     three, COUNT(three), "env=tworooms", NULL,
+     /* patches of 16 pixels: a third of the work of 8, for as good a model of a dot in two rooms */
+     "preset=small|side=64|episodes=1500|updates=1000|validate=100|checkpoint=250|held=200|"
+     "train=model.patch=16|held_K=1,2,8,32|held_pg_K=1,8|gd_steps=50|"
+     "systems=500|geometry=--anchors 64|theory=--anchors 16|"
+     "prior=prior.updates=400 prior.every=50 prior.patience=3 prior.hidden=256 prior.batch=256"},
 };
 const int cgs_recipe_count = COUNT(cgs_recipes);
 
@@ -175,6 +184,8 @@ const cgs_paper_item cgs_paper_items[] = {
     {"Figure 11", "training ablations on PushT", "ablations", NULL},
     {"Figure 12", "straightness in training", FOUR, "train"},
     {"Figure 13", "temperature of MPPI", FOUR, "temperature"},
+    {"theorems", "every statement checked on random systems, and measured on the models", FOUR,
+     "theory"},
     {"held-out", "the second protocol: unseen episodes, solved starts left out, paired", FOUR,
      "held-out held-out-pg held-out-gd"},
 };
