@@ -10,15 +10,20 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
+    X(geometry) \
+    X(theory) \
+    X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \
     X(export) \
     X(bench) \
-    X(report) \
     X(info)
 
 #define DECLARE(name) extern const cgs_verb cmd_##name;

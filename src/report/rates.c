@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/method.h"
+#include "report/plot.h"
 
 enum { RESAMPLES = 2000, MAX_EPISODES = 1 << 20 };
 
@@ -254,8 +255,11 @@ static bool sort_protocol(cgs_protocol *q) {
     return ok;
 }
 
-/* several models of a method: their folders tell them apart */
+/* several models of a method: their folders and other colours tell them apart */
 static void name_apart(cgs_protocol *q) {
+    int taken[CGS_STYLES];
+    for (int i = 0; i < q->models && i < CGS_STYLES; i++)
+        taken[i] = q->model[i].style = cgs_style_apart(q->model[i].style, taken, i);
     for (int i = 0; i < q->models; i++) {
         bool shared = false;
         for (int k = 0; k < q->models; k++)
@@ -476,10 +480,14 @@ bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate
 }
 
 int cgs_rate_find(const cgs_protocol *q, const char *family, int role) {
+    int found = -1;
     for (int i = 0; i < q->models; i++) {
         char name[64];
-        if ((int)cgs_method_role(q->model[i].method, name) == role && !strcmp(name, family))
-            return i;
+        if ((int)cgs_method_role(q->model[i].method, name) != role || strcmp(name, family) != 0)
+            continue;
+        /* among variants of a method, the one that is called like it is the method itself */
+        if (!strcmp(q->model[i].folder, q->model[i].method)) return i;
+        if (found < 0) found = i;
     }
-    return -1;
+    return found;
 }

@@ -96,7 +96,7 @@ static bool find_rivals(const cgs_protocol *q, int *plain, int *cgs) {
     for (int i = 0; i < q->models; i++) {
         char family[64];
         if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        *cgs = i;
+        *cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
         *plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
         if (*plain >= 0) return true;
     }
