@@ -16,7 +16,8 @@ static void name_window(const cJSON *w, int number, char *out, size_t size) {
     if (episode >= 0 && step >= 0) {
         snprintf(out, size, "Episode %.0f from step %.0f", episode, step);
     } else {
-        snprintf(out, size, "Window %d", number + 1);
+        const char *source = cgs_json_text(w, "source", "");
+        snprintf(out, size, "Window %d%s%.60s", number + 1, source[0] ? ", " : "", source);
     }
 }
 
@@ -311,9 +312,10 @@ static void mechanism_table(cgs_page *p, const cJSON *j, const cJSON *models) {
                       isnan(p32) ? NULL : paper[1], 0);
     }
     cgs_page_table_end(p);
+    const cJSON *published = cgs_json_list(j, "published");
     cgs_page_note(p, "%.0f anchors, %.0f batches, \xCF\x84 = %g.%s", cgs_json_number(j, "anchors"),
                   cgs_json_number(j, "batches"), cgs_json_number(j, "tau"),
-                  cgs_json_list(j, "published") ? " The paper's numbers are for Cube." : "");
+                  published && published->child ? " The paper's numbers are for Cube." : "");
 }
 
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f) {
