@@ -15,6 +15,8 @@
     X(eval) \
     X(probe) \
     X(theory) \
+    X(decode) \
+    X(surprise) \
     X(encode) \
     X(rollout) \
     X(import) \
