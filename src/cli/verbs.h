@@ -10,13 +10,17 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
     X(probe) \
+    X(geometry) \
     X(theory) \
     X(decode) \
     X(surprise) \
+    X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \
