@@ -70,10 +70,6 @@ grep -q -- "--model needs --data" "$tmp/err" || fail "$(cat "$tmp/err")"
 "$build/tests/test_eval" --model "$tmp/a" tworooms "$tmp/data.h5" 1
 "$cgs" theory --model "$tmp/a" --data "$tmp/data.h5" --anchors 6 --threads 1 --quiet \
     --out "$tmp/m.json" >/dev/null
-"$cgs" decode --model "$tmp/a" --data "$tmp/data.h5" --updates 5 --strip --planner random --episodes 4 \
-    --out "$tmp/run/decode.json" --threads 1 --quiet decode.width=16 decode.layers=1 \
-    decode.frames=64 >"$tmp/out" 2>"$tmp/err" && fail "a folder that is not there"
-mkdir "$tmp/run"
 "$cgs" decode --model "$tmp/a" --data "$tmp/data.h5" --updates 5 --strip --samples 8 --iters 2 \
     --episodes 4 --out "$tmp/run/decode.json" --threads 1 --quiet decode.width=16 \
     decode.layers=1 decode.frames=64 >"$tmp/out"
