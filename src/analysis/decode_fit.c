@@ -166,6 +166,30 @@ static cgs_status judge(fitting *f, cgs_decoder *p, const int64_t *judges, int n
     return CGS_OK;
 }
 
+/* the mean picture of the frames, normalised and cut into patches */
+static cgs_status start_from_mean(const fitting *f, cgs_decoder *p) {
+    int S = f->m.S, side = p->card.patch, across = S / side;
+    size_t pixels = (size_t)S * (size_t)S * 3, at = 0;
+    double *mean = calloc(pixels, sizeof *mean);
+    float *patches = malloc(pixels * sizeof *patches);
+    cgs_status rc =
+        mean && patches ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for the mean picture");
+    for (int i = 0; rc == CGS_OK && i < f->m.count; i++)
+        for (size_t k = 0; k < pixels; k++)
+            mean[k] += f->m.frames[(size_t)i * pixels + k] / 255.0 / f->m.count;
+    for (int patch = 0; rc == CGS_OK && patch < across * across; patch++)
+        for (int c = 0; c < 3; c++)
+            for (int k = 0; k < side * side; k++) {
+                int y = patch / across * side + k / side, x = patch % across * side + k % side;
+                double v = mean[((size_t)y * (size_t)S + (size_t)x) * 3 + (size_t)c];
+                patches[at++] = (float)((v - cgs_image_mean[c]) / cgs_image_std[c]);
+            }
+    if (rc == CGS_OK) rc = cgs_decoder_set_mean(p, patches);
+    free(mean);
+    free(patches);
+    return rc;
+}
+
 static cgs_status fit(fitting *f, cgs_decoder **out) {
     cgs_decoder_card card = {.latent = f->m.D,
                              .image = f->m.S,
@@ -176,6 +200,7 @@ static cgs_status fit(fitting *f, cgs_decoder **out) {
                              .model = f->s->weights};
     CGS_TRY(cgs_decoder_create(out, &card, f->s->model->params.device, true));
     CGS_TRY(cgs_params_init(&(*out)->params, f->c->seed));
+    CGS_TRY(start_from_mean(f, *out));
     CGS_TRY(build(f, *out));
     int n = 0, judges = 0;
     int64_t *list = malloc(3 * (size_t)f->m.count * sizeof *list), *last = list + f->m.count;

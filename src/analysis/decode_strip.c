@@ -161,7 +161,7 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_subject *s, cgs_decoder 
     if (rc == CGS_OK) rc = cgs_encoder_run(s->encoder, goal, 1, z + (size_t)t->frames * D);
     if (rc == CGS_OK) rc = cgs_decoder_run(p, z, t->frames + 1, seen);
     if (rc == CGS_OK) {
-        memset(t->rgb, 255, (size_t)t->width * (size_t)t->height * 3);
+        memset(t->rgb, 150, (size_t)t->width * (size_t)t->height * 3);
         double sum = 0;
         for (int k = 0; k <= t->frames; k++) {
             const uint8_t *above = k < t->frames ? frame_of(f, e, k) : goal;

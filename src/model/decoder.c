@@ -55,7 +55,11 @@ static void declare(cgs_decoder *p) {
         }
     }
     declare_norm(a, &p->final_norm, W, "norm");
-    declare_linear(a, &p->out, W, 3 * c->patch * c->patch, "out");
+    /* starts as the mean picture, whatever the latent */
+    int pixels = 3 * c->patch * c->patch;
+    cgs_param_declare(a, &p->out.w, CGS_INIT_ZERO, 0, 2, DIM(pixels, W), "out.weight");
+    cgs_param_declare(a, &p->out.b, CGS_INIT_ZERO, 0, 1, DIM(pixels), "out.bias");
+    cgs_param_declare(a, &p->mean, CGS_INIT_ZERO, 0, 2, DIM(P, pixels), "mean");
 }
 
 static cgs_tensor *affine(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
@@ -79,7 +83,7 @@ cgs_tensor *cgs_decoder_forward(cgs_tape *t, cgs_decoder *p, cgs_tensor *z) {
         cgs_tensor *h = cgs_activate_f32(t, affine(t, norm(t, x, &l->norm2), &l->fc1), CGS_GELU);
         x = cgs_add(t, x, affine(t, h, &l->fc2));
     }
-    x = affine(t, norm(t, x, &p->final_norm), &p->out);
+    x = cgs_add_pos(t, affine(t, norm(t, x, &p->final_norm), &p->out), &p->mean);
     return cgs_reshape(t, x, 2, DIM(B * P, 3 * c->patch * c->patch));
 }
 
@@ -137,6 +141,12 @@ void cgs_decoder_destroy(cgs_decoder *p) {
     free(p->rows);
     free(p->pixels);
     free(p);
+}
+
+cgs_status cgs_decoder_set_mean(cgs_decoder *p, const float *pixels) {
+    CGS_TRY(cgs_param_write(&p->params, cgs_params_find(&p->params, "mean"), pixels));
+    cgs_params_round(&p->params);
+    return CGS_OK;
 }
 
 /* the inverse of cgs_patchify, for one picture */

@@ -1,7 +1,7 @@
 /* decoder.h - pictures from latents, for people to look at.
  *
  *   z (D) --linear--> one token a patch (P, W), + positions
- *         --blocks (attention, MLP)--> norm --linear--> pixels of each patch
+ *         --blocks (attention, MLP)--> norm --linear--> pixels of each patch, + mean picture
  *
  * It is fitted afterwards to the latents of a frozen model and trains nothing else, so a
  * picture shows what a latent holds, not what the model was asked to keep.  It is stored in
@@ -27,7 +27,7 @@ typedef struct cgs_decoder {
     cgs_decoder_card card;
     cgs_params params;
     cgs_affine in, final_norm, out;
-    cgs_tensor pos;
+    cgs_tensor pos, mean; /* (P, W), (P, 3 p p) */
     cgs_vit_layer layer[CGS_DECODER_LAYERS];
     cgs_tape *tape; /* of cgs_decoder_run */
     cgs_tensor *z, *patches;
@@ -41,6 +41,10 @@ void cgs_decoder_destroy(cgs_decoder *p);
 
 /* z (B, D) -> normalised pixels as cgs_patchify lays them out (B * P, 3 p p), on a tape. */
 cgs_tensor *cgs_decoder_forward(cgs_tape *t, cgs_decoder *p, cgs_tensor *z);
+
+/* Where fitting starts from: the picture that a latent without information means.  Normalised
+ * pixels as cgs_patchify lays them out, (P, 3 p p). */
+cgs_status cgs_decoder_set_mean(cgs_decoder *p, const float *pixels);
 
 /* z (n, D) -> rgb (n, S, S, 3). */
 cgs_status cgs_decoder_run(cgs_decoder *p, const float *z, int n, uint8_t *rgb);
