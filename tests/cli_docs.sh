@@ -46,7 +46,7 @@ done
 
 # what the tutorial says is there, is there
 cd "$tmp/tutorial"
-for file in first.h5 first.gif plan.gif first.jsonl runs/first/model.safetensors runs/first/metrics.jsonl; do
+for file in first.h5 first.gif plan.gif first.jsonl first.html geometry.json runs/first/model.safetensors runs/first/metrics.jsonl; do
     [ -s "$file" ] || fail "the tutorial did not make $file"
 done
 [ $python = no ] || grep -q "goal after [0-9]* actions" output || fail "the loop in Python has no outcome"

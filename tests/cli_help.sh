@@ -69,6 +69,15 @@ done <"$tmp/files"
 [ "$options" -gt 90 ] || fail "only $options options were found"
 echo "$(wc -l <"$tmp/files") verbs, $options options"
 
+# ---- words behind a list: settings end it, and leave it alone
+"$cgs" reproduce demo --dry-run --out "$tmp/study" --only collect >"$tmp/want"
+for order in "--only collect --dry-run held=5 K=1" "--only collect held=5 K=1 --dry-run" \
+    "held=5 K=1 --dry-run --only collect"; do
+    "$cgs" reproduce demo --out "$tmp/study" $order >"$tmp/out" || fail "cgs reproduce demo $order"
+    cmp "$tmp/want" "$tmp/out" || fail "cgs reproduce demo $order does something else"
+done
+grep -q "cgs collect" "$tmp/want" || fail "no stage was printed"
+
 # ---- settings: what is listed can be set, in help and man page
 "$cgs" help settings >"$tmp/settings"
 sed -n 's/^\([a-z].*\) = .*/\1/p' "$tmp/settings" | sed 's/ = .*//' | sort >"$tmp/keys"
@@ -76,12 +85,14 @@ sed -n 's/^\([a-z].*\) = .*/\1/p' "$tmp/settings" | sed 's/ = .*//' | sort >"$tm
 awk '/^\.SH /{on = $0 == ".SH SETTINGS"} on' "$tmp/cgs.1" | sed -n 's/^\\fB\([a-z0-9_.]*\)\\fR.*/\1/p' |
     sort | cmp - "$tmp/keys" || fail "the man page lists other settings"
 # the defaults are words that the verbs take: a key they do not know, or a value, stops them earlier
-sed '/^prior\./d' "$tmp/settings" >"$tmp/train"
+listed() { sed -n "s/^\\($1\\.[^ ]*\\) = \\(.*\\)/\\1=\\2/p" "$tmp/settings"; }
+sed '/^prior\./d; /^probe\./d' "$tmp/settings" >"$tmp/train"
 "$cgs" train --data "$tmp/none.h5" --out "$tmp/run" --config "$tmp/train" 2>"$tmp/err" || true
-grep -q "none.h5" "$tmp/err" || fail "the listed defaults are not accepted: $(cat "$tmp/err")"
-"$cgs" prior --data "$tmp/none.h5" --model "$tmp/none" \
-    $(sed -n 's/^\(prior\.[^ ]*\) = \(.*\)/\1=\2/p' "$tmp/settings") 2>"$tmp/err" || true
-grep -q "$tmp/none" "$tmp/err" || fail "the listed defaults of prior are not accepted: $(cat "$tmp/err")"
+grep -q "$tmp/none" "$tmp/err" || fail "the listed defaults are not accepted: $(cat "$tmp/err")"
+for verb in prior probe; do
+    "$cgs" $verb $(listed $verb) --data "$tmp/none.h5" --model "$tmp/none" 2>"$tmp/err" || true
+    grep -q "$tmp/none" "$tmp/err" || fail "the defaults of $verb are not accepted: $(cat "$tmp/err")"
+done
 
 # ---- the page is clean roff, the script completes
 if command -v groff >/dev/null; then

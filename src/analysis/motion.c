@@ -21,10 +21,15 @@ int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]
     return n;
 }
 
-/* The published probes see poses of agent and block in PushT, whose state ends with two
- * velocities; everywhere else they see the whole state. */
-int cgs_env_condition(const cgs_env_class *env) {
-    return strcmp(env->id, "pusht") ? env->state_dim : env->feature_count;
+/* The published probes see poses in PushT, whose state ends with two velocities.  An angle in
+ * [0, 2 pi) jumps where the pose does not, so it is told as a point of the circle. */
+int cgs_env_condition(const cgs_env_class *env, const double *state, double *out) {
+    bool poses = !strcmp(env->id, "pusht");
+    int n = poses ? 6 : env->state_dim;
+    if (!state) return n;
+    memcpy(out, state, (size_t)(poses ? 4 : n) * sizeof *out);
+    if (poses) cgs_sincos(state[4], &out[4], &out[5]);
+    return n;
 }
 
 /* ---- states ------------------------------------------------------------------------ */
@@ -126,7 +131,7 @@ static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size
         double now[CGS_ENV_MAX_DIM], then[CGS_ENV_MAX_DIM];
         const double *before = raw + b * (size_t)m->frameskip * S;
         double *change = m->change + (at + b) * (size_t)m->F;
-        memcpy(m->state + (at + b) * (size_t)m->S, before, (size_t)m->S * sizeof *before);
+        cgs_env_condition(m->env, before, m->state + (at + b) * (size_t)m->S);
         m->env->probe_state(before, now);
         m->env->probe_state(before + (size_t)m->frameskip * S, then);
         for (int f = 0; f < m->F; f++) {
@@ -166,7 +171,7 @@ cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class
                            int frameskip, int episodes) {
     *m = (cgs_motion){.env = env, .frameskip = frameskip, .episodes = episodes};
     m->A = frameskip * env->action_dim;
-    m->S = cgs_env_condition(env);
+    m->S = cgs_env_condition(env, NULL, NULL);
     m->F = env->feature_count;
     m->targets = cgs_env_targets(env, m->target);
     cgs_status rc = read_all(m, data);

@@ -36,9 +36,11 @@ typedef struct cgs_motion {
     double *change; /* (rows, F); differences of angles lie in (-pi, pi] */
 } cgs_motion;
 
-/* The targets of an environment, and how many numbers of its state probes are conditioned on. */
 int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]);
-int cgs_env_condition(const cgs_env_class *env);
+/* What probes are told of a state (state_dim): writes out (at most state_dim + 1 numbers) and
+ * returns how many.  PushT: the poses of agent and block, the block's angle as sine and cosine;
+ * elsewhere the whole state.  state NULL only counts. */
+int cgs_env_condition(const cgs_env_class *env, const double *state, double *out);
 
 /* episodes: how many to use; fewer in the file, or too few for the three parts, are refused. */
 cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class *env,

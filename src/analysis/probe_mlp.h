@@ -15,11 +15,11 @@
 /* clang-format off */
 #define CGS_PROBE_CONFIG(X)                                                                        \
     X(int,   hidden,   128,  1, 65536,   "probe.hidden",   "width of both hidden layers")          \
-    X(int,   batch,    256,  1, 1 << 20, "probe.batch",    "rows an update")                       \
-    X(int,   epochs,   200,  1, 1 << 20, "probe.epochs",   "passes over the fitted rows, at most") \
-    X(int,   patience, 20,   1, 1 << 20, "probe.patience",                                         \
+    X(int,   batch,    64,   1, 1 << 20, "probe.batch",    "rows an update")                       \
+    X(int,   epochs,   150,  1, 1 << 20, "probe.epochs",   "passes over the fitted rows, at most") \
+    X(int,   patience, 60,   1, 1 << 20, "probe.patience",                                         \
       "epochs without a lower validation error after which a net is done")                         \
-    X(float, lr,       1e-3, 0, 10,      "probe.lr",       "learning rate")                        \
+    X(float, lr,       3e-3, 0, 10,      "probe.lr",       "learning rate")                        \
     X(flag,  joint,    false, 0, 1,      "probe.joint",                                            \
       "one net for all targets of an environment instead of one each")
 /* clang-format on */

@@ -51,6 +51,19 @@ static void products(const double *z, const double *y, int fit, int k, int m, do
     for (size_t a = 0; a < K; a++) L[a * K + a] += c;
 }
 
+/* w (k, m) becomes the solution of L w = w; L (k, k), lower triangle, is overwritten */
+static cgs_status solve(double *L, int k, double *w, int m, const char *what) {
+    double norm = LAPACKE_dlansy(LAPACK_ROW_MAJOR, '1', 'L', k, L, k), rcond = 0;
+    int info = LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', k, L, k);
+    if (info == 0) info = LAPACKE_dpocon(LAPACK_ROW_MAJOR, 'L', k, L, k, norm, &rcond);
+    if (info != 0 || !(rcond > 1e-14))
+        return cgs_fail(CGS_ENUMERIC,
+                        "%s: the covariance of the inputs is singular (reciprocal condition %.2g)",
+                        what, rcond);
+    info = LAPACKE_dpotrs(LAPACK_ROW_MAJOR, 'L', k, m, L, k, w, m);
+    return info ? cgs_fail(CGS_ENUMERIC, "%s: LAPACK says %d", what, info) : CGS_OK;
+}
+
 cgs_status cgs_ridge(const cgs_parts *p, const double *x, int k, const double *y, int m,
                      double coefficient, const char *what, double *out) {
     int rows = cgs_parts_rows(p);
@@ -70,10 +83,7 @@ cgs_status cgs_ridge(const cgs_parts *p, const double *x, int k, const double *y
         rc = cgs_fail(CGS_ENUMERIC, "%s: none of the %d inputs ever changes", what, k);
     if (rc == CGS_OK) {
         products(z, t, p->fit, k, m, coefficient, L, w);
-        int info = LAPACKE_dposv(LAPACK_ROW_MAJOR, 'L', k, m, L, k, w, m);
-        if (info != 0)
-            rc = cgs_fail(CGS_ENUMERIC, "%s: the covariance of the inputs is singular (column %d)",
-                          what, info - 1);
+        rc = solve(L, k, w, m, what);
     }
     for (size_t i = 0; rc == CGS_OK && i < n; i++)
         for (size_t j = 0; j < M; j++) {

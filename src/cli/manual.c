@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "analysis/probe_mlp.h"
 #include "cgs/cgs.h"
 #include "eval/clone.h"
 #include "train/train.h"
@@ -23,12 +24,13 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
 }
 
 /* the settings that verbs take as key=value words */
-enum { SECTIONS = 3 };
-static const char *const taken_by[SECTIONS] = {"train", "train", "prior"};
+enum { SECTIONS = 4 };
+static const char *const taken_by[SECTIONS] = {"train", "train", "prior", "probe"};
 
 typedef struct settings {
     cgs_run_config run;
     cgs_clone_config clone;
+    cgs_probe_config probe;
     cgs_section section[SECTIONS];
 } settings;
 
@@ -44,6 +46,7 @@ static const char *initial(const cgs_field *f, char out[CGS_TEXT_MAX]) {
 static void open_settings(settings *s) {
     cgs_run_sections(&s->run, s->section);
     s->section[2] = cgs_clone_section(&s->clone);
+    s->section[3] = cgs_probe_section(&s->probe);
 }
 
 void cgs_manual_settings(void) {

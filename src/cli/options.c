@@ -40,16 +40,29 @@ static cgs_status set_option(const cgs_opt *o, const char *text) {
     }
 }
 
+/* "key=value" or "dotted.key=value"; a path with a '=' in it has a '/' before that */
+static bool is_setting(const char *word) {
+    size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
+    return n > 0 && word[n] == '=';
+}
+
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words) {
+    /* lists point into argv, so words are kept elsewhere; a program parses once */
+    static char **kept;
     bool seen[64] = {false};
-    if (words) *words = (cgs_words){argv, 0};
+    if (words) {
+        char **room = realloc(kept, ((size_t)argc + 1) * sizeof *room);
+        if (!room) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
+        kept = room;
+        *words = (cgs_words){kept, 0};
+    }
     for (int i = 0; i < argc; i++) {
         char *arg = argv[i];
         if (cgs_manual_answer(arg, verb, opts, count)) return CGS_ESTOPPED;
         if (strncmp(arg, "--", 2) != 0) {
             if (!words) return cgs_fail(CGS_EARG, "unexpected argument \"%.80s\"", arg);
-            words->word[words->count++] = arg; /* count <= i: never overtakes the reading */
+            words->word[words->count++] = arg;
             continue;
         }
 
@@ -75,7 +88,9 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
                 list->count = 1;
                 argv[i] = arg + 3 + length;
             }
-            while (i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) i++, list->count++;
+            while (i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0 &&
+                   !(words && is_setting(argv[i + 1])))
+                i++, list->count++;
             if (!list->count) return cgs_fail(CGS_EARG, "--%s needs at least one value", o->name);
         } else {
             if (!inline_value && i + 1 == argc)

@@ -13,7 +13,7 @@ typedef enum cgs_opt_kind {
     OPT_U64,  /* uint64_t *                                         */
     OPT_REAL, /* double *                                           */
     OPT_STR,  /* const char **                                      */
-    OPT_LIST  /* cgs_words *   every following word up to the next option */
+    OPT_LIST  /* cgs_words *   every following word up to the next option or key=value */
 } cgs_opt_kind;
 
 typedef struct cgs_opt {
