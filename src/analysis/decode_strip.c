@@ -66,11 +66,11 @@ static void on_solved(void *user, const cgs_plan_problem *q, const cgs_plan_resu
 
 static cgs_status on_step(void *user, const cgs_env_batch *envs, int step) {
     film *f = user;
-    if (step % f->skip) return CGS_OK;
+    int at = (step + f->skip - 1) / f->skip; /* an episode may end within a model step */
     f->now = step / f->skip;
-    if (f->now >= f->steps) return CGS_OK;
+    if (at >= f->steps) return CGS_OK;
     for (int e = 0; e < envs->count && e < f->E; e++)
-        CGS_TRY(cgs_env_render(envs->env[e], f->S, frame_of(f, e, f->now)));
+        CGS_TRY(cgs_env_render(envs->env[e], f->S, frame_of(f, e, at)));
     return CGS_OK;
 }
 
