@@ -3,12 +3,14 @@
 #   make            library and program into build/
 #   make test       the tests (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
+#   make test-gpu   the tests that need a GPU
 #   make bench      speed, as JSON lines
 #   make install    PREFIX=/usr/local
 #   make dist       a relocatable folder with the shared libraries it needs
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
-# matrix products)
+# matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
+# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here)
 
 CC     ?= gcc
 ifeq ($(origin CC),default)
@@ -17,14 +19,23 @@ endif
 B      ?= build
 PREFIX ?= /usr/local
 ONEDNN ?= 1
+MUJOCO ?= 1
+NVCC   ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+NVCC   := $(NVCC)
+# nvcc may be a wrapper or a link: it is asked where its headers are
+CUDA_HOME := $(if $(NVCC),$(realpath $(shell $(NVCC) --dryrun -c src/ops/cuda/rows.cu 2>&1 | \
+               sed -n 's/^.* TOP=//p')))
+CUDA   ?= $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),1,0)
 
 # one short line a command; V=1 shows them whole
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
 # ---- what is here ------------------------------------------------------------------
+# a bare \# inside $(shell) means different things to different makes
+HASH    := \#
 PKGS    := hdf5 libcjson libpng zlib blosc liblz4 libzstd lapacke openblas
 MISSING := $(shell for p in $(PKGS) cmocka; do pkg-config --exists $$p || echo $$p; done; \
-             for h in dnnl.h chipmunk/chipmunk.h; do echo "\#include <$$h>" | \
+             for h in dnnl.h chipmunk/chipmunk.h; do echo "$(HASH)include <$$h>" | \
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
 VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
@@ -41,8 +52,29 @@ ifeq ($(ONEDNN),1)
 CPPFLAGS += -DCGS_WITH_ONEDNN
 LDLIBS   += -ldnnl
 endif
+ifneq ($(filter-out 0 1,$(MUJOCO)),)
+CPPFLAGS += -isystem $(MUJOCO)/include
+LDLIBS   += -L$(MUJOCO)/lib -Wl,-rpath,$(MUJOCO)/lib
+endif
+MJ_FOUND := $(if $(filter 0,$(MUJOCO)),,$(shell printf '$(HASH)include <mujoco/mujoco.h>\nmjVERSION_HEADER\n' | \
+              $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null | tail -1))
+ifneq ($(MJ_FOUND),)
+CPPFLAGS += -DCGS_WITH_MUJOCO
+LDLIBS   += -lmujoco
+endif
+# The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
+# opened.  So one binary runs with and without CUDA on the machine.
+ifeq ($(CUDA),1)
+CPPFLAGS  += -DCGS_WITH_CUDA
+LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
+             -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
+             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+             $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
+endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
+NVFLAGS  += -Werror all-warnings
 endif
 ifneq ($(SAN),)
 CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
@@ -54,7 +86,16 @@ LDFLAGS  += -fopenmp
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
              src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
              src/data/*.c src/eval/*.c))
+MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
+             cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
+ifeq ($(MJ_FOUND),)
+LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
+endif
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+ifeq ($(CUDA),1)
+LIB_SRC += $(sort $(wildcard src/ops/cuda/*.c))
+CU_SRC  := $(sort $(wildcard src/ops/cuda/*.cu))
+endif
 # loops that are compiled once per instruction set and chosen at run time
 SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
 ISAS     := base v3 v4
@@ -62,20 +103,26 @@ FLAGS_base :=
 FLAGS_v3   := -march=x86-64-v3 -ffp-contract=fast
 FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512 -ffp-contract=fast
 
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o))
+# ... and those of them whose results must not depend on the choice
+EXACT_SRC := $(sort $(wildcard src/env/simd/*.c))
+
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o) \
+           $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o) $(EXACT_SRC:%.c=$(B)/%.$(i).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
 TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all test tests asan tsan bench install dist clean deps found
+.PHONY: always all test test-gpu tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
 	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell pkg-config --modversion $(p)),)\
-	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no)")
+	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
+	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
+	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),no)")
 
 $(B)/libcgs.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -92,10 +139,22 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+$(B)/src/ops/cuda/%.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(B)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# random numbers are the same bits as on a CPU: no fused multiply-add
+$(B)/src/ops/cuda/directions.cu.o: NVFLAGS += -fmad=false
+
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c
 	@mkdir -p $$(@D)
 	$$(call say,CC)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
+
+$(B)/src/env/simd/%.$(1).o: src/env/simd/%.c
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -ffp-contract=off -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 
@@ -124,12 +183,16 @@ test: deps
 	@$(MAKE) --no-print-directory all tests
 	@tests/run.sh $(B)
 
+test-gpu: deps
+	@$(MAKE) --no-print-directory $(B)/tests/test_gpu
+	$(B)/tests/test_gpu
+
 asan: deps
-	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined all tests
+	@$(MAKE) --no-print-directory B=$(B)/asan CUDA=0 SAN=address,undefined all tests
 	@tests/run.sh $(B)/asan
 
 tsan: deps
-	@$(MAKE) --no-print-directory B=$(B)/tsan CC=clang SAN=thread ONEDNN=0 all tests
+	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
 	@tests/run.sh $(B)/tsan
 
 bench: all

@@ -4,7 +4,8 @@
 set -eu
 
 packages="gcc clang make pkg-config libdnnl-dev libhdf5-dev libcjson-dev libpng-dev zlib1g-dev
-  libblosc-dev liblz4-dev libzstd-dev liblapacke-dev libopenblas-dev libchipmunk-dev libcmocka-dev libomp-dev
+  libblosc-dev liblz4-dev libzstd-dev liblapacke-dev libopenblas-dev libchipmunk-dev libcmocka-dev libomp-dev libclang-rt-dev
+  libmujoco-dev
   patchelf python3 python3-h5py python3-numpy"
 
 as_root=""

@@ -19,9 +19,11 @@ cgs_status random_model(cgs_lewm **out, cgs_device *d, uint64_t seed) {
         const cgs_param *e = &p->list[i];
         bool ada = strstr(e->name, "adaLN"), action = !strncmp(e->name, "action_encoder", 14);
         bool proj = !strcmp(e->name, "pred_proj.net.3.weight"); /* latents of about unit size */
-        if (!ada && !proj && !(action && e->rank > 1)) continue;
+        bool sharp = !strcmp(e->name, "projector.net.0.weight");
+        bool vit = e->init == CGS_INIT_NORMAL && e->rank > 1 && !strncmp(e->name, "encoder", 7);
+        if (!ada && !proj && !vit && !sharp && !(action && e->rank > 1)) continue;
         double fan_in = (double)e->count / e->dim[0];
-        double scale = ada ? 0.1 : (proj ? 4 : 2) / sqrt(fan_in);
+        double scale = ada || vit ? 0.1 : (sharp ? 40 : proj ? 4 : 2) / sqrt(fan_in);
         float *v = malloc(e->count * sizeof *v);
         if (!v) return cgs_fail(CGS_ENOMEM, "%s: no memory", e->name);
         cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_TEST, (uint64_t)i);

@@ -630,7 +630,7 @@ static void test_batch_threads(void **unused) {
         size_t states = (size_t)N * (size_t)cls->state_dim * sizeof(double);
         size_t bytes = (size_t)N * SIDE * SIDE * 3;
         uint8_t *rgb[2];
-        double state[2][N * 7];
+        double state[2][N * CGS_ENV_MAX_DIM];
         for (int threads = 1; threads <= 2; threads++) {
             cgs_env_batch b;
             cgs_set_threads(threads);
@@ -648,7 +648,7 @@ static void test_batch_threads(void **unused) {
 
             /* the same from given states; a bad row is named */
             assert_int_equal(cgs_env_batch_start(&b, state[0], NULL), CGS_OK);
-            double bad[N * 7];
+            double bad[N * CGS_ENV_MAX_DIM];
             memcpy(bad, state[0], states);
             bad[3 * cls->state_dim] = NAN;
             assert_int_equal(cgs_env_batch_start(&b, bad, NULL), CGS_ENUMERIC);
@@ -673,11 +673,11 @@ static void test_bad_input(void **unused) {
         cgs_env *e = make(cgs_env_at(k)->id);
         int dim = e->cls->state_dim;
         cgs_rng rng = cgs_rng_stream(2, CGS_STREAM_TEST, (uint64_t)k);
-        double good[7], seen[7];
+        double good[CGS_ENV_MAX_DIM] = {0}, seen[CGS_ENV_MAX_DIM];
         assert_int_equal(cgs_env_reset(e, &rng), CGS_OK);
         memcpy(good, e->state, (size_t)dim * sizeof *good);
         for (size_t i = 0; i < sizeof poison / sizeof poison[0]; i++) {
-            double s[7];
+            double s[CGS_ENV_MAX_DIM];
             memcpy(s, good, sizeof s);
             s[dim - 1] = poison[i];
             assert_int_not_equal(cgs_env_start(e, s, dim), CGS_OK);

@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/threads.h"
+#include "eval/clone.h"
 #include "eval/collect.h"
 #include "eval/evaluate.h"
 #include "eval/subject.h"
@@ -330,12 +331,12 @@ static cgs_loop_config loop_config(bed *b, const char *planner, cgs_history hist
 /* the same outcomes whatever the batch and the number of threads; planner seconds aside */
 static void test_determinism(void **state) {
     (void)state;
-    enum { COUNT = 7 };
+    enum { COUNT = 5 };
     static const char *const planners[] = {"mppi", "cem", "gd", "zero", "random"};
     cgs_outcome first[5][COUNT];
     memset(first, 0, sizeof first);
     for (int variant = 0; variant < 4; variant++) {
-        const int batches[] = {COUNT, 1, 3, COUNT}, threads[] = {1, 1, 1, 2};
+        const int batches[] = {COUNT, 1, 2, COUNT}, threads[] = {1, 1, 1, 2};
         bed b;
         bed_open(&b, threads[variant], COUNT, 1);
         for (int p = 0; p < 5; p++) {
@@ -368,7 +369,7 @@ static void test_determinism(void **state) {
 static void test_recorded_history(void **state) {
     (void)state;
     bed b;
-    bed_open(&b, 1, 40, N);
+    bed_open(&b, 1, 24, N);
     const cgs_source *src = cgs_dataset_source(b.data);
     static uint8_t frame[SIDE * SIDE * 3];
     int padded = 0;
@@ -501,6 +502,77 @@ static void test_receding(void **state) {
         c.execute = 6;
         REFUSED(cgs_loop_create(&l, &c), CGS_EARG, "6 blocks");
     }
+    bed_close(&b);
+}
+
+/* ---- the prior --------------------------------------------------------------------- */
+
+typedef struct losses {
+    double first, last, best;
+    int encoded;
+} losses;
+
+static bool note_loss(void *user, const char *what, double done, double total, double loss,
+                      double best) {
+    losses *l = user;
+    if (!strcmp(what, "encode")) l->encoded = done == total;
+    if (isnan(loss)) return true;
+    if (done == 1) l->first = loss;
+    l->last = loss;
+    l->best = best;
+    return true;
+}
+
+/* memorises a few episodes; what is stored is the best validation, bit for bit */
+static void test_prior(void **state) {
+    (void)state;
+    bed b;
+    bed_open(&b, 1, 4, 1);
+    cgs_clone_config c;
+    cgs_section section = cgs_clone_section(&c);
+    cgs_config_defaults(&section, 1);
+    c.batch = 64;
+    c.hidden = 128;
+    c.updates = 300;
+    c.every = 10;
+    c.patience = 1000;
+    c.lr = 0.01f; /* latents of random weights differ little */
+    losses l = {0};
+    cgs_prior *p, *q;
+    OK(cgs_clone_fit(&p, &b.s, b.data, &c, note_loss, &l));
+    assert_true(l.encoded);
+    if (!(l.last < 0.6 * l.first)) fail_msg("loss %g at first, %g at last", l.first, l.last);
+    assert_true(p->card.validation_loss == l.best && p->card.updates % 10 == 0);
+    assert_true(p->card.pairs > 0 && p->card.validation_pairs > 0 && p->card.zero_loss > 0);
+
+    OK(cgs_prior_save(model_a, p));
+    OK(cgs_prior_load(&q, model_a, b.s.weights, &b.d));
+    float mine[4 * H * A], theirs[4 * H * A];
+    OK(cgs_prior_plan(p, b.cases.z, b.cases.goal, 4, mine));
+    OK(cgs_prior_plan(q, b.cases.z, b.cases.goal, 4, theirs));
+    assert_memory_equal(mine, theirs, sizeof mine);
+    assert_true(memcmp(mine, mine + H * A, sizeof(float) * H * A) != 0);
+    cgs_prior_destroy(q);
+    REFUSED(cgs_prior_load(&q, model_a, b.s.weights + 1, &b.d), CGS_EFORMAT, "fitted to weights");
+
+    /* a lone candidate of a prior-guided planner is the prior's plan */
+    cgs_loop_config k = loop_config(&b, "pg-mppi", CGS_HISTORY_NATIVE, 4);
+    cgs_outcome out[4];
+    cgs_loop *loop;
+    REFUSED(cgs_loop_create(&loop, &k), CGS_EARG, "needs a prior");
+    k.prior = p;
+    k.plan.K = 1;
+    OK(cgs_loop_create(&loop, &k));
+    OK(cgs_loop_run(loop, &b.cases, out));
+    cgs_loop_destroy(loop);
+    for (int i = 0; i < 4; i++) assert_true(isfinite(out[i].planned));
+    k.plan.H = 4;
+    REFUSED(cgs_loop_create(&loop, &k), CGS_EARG, "prior plans 5 blocks");
+    cgs_prior_destroy(p);
+    remove(in_folder("a/prior.json"));
+
+    c.horizon = 500;
+    REFUSED(cgs_clone_fit(&p, &b.s, b.data, &c, NULL, NULL), CGS_EARG, "2500 apart");
     bed_close(&b);
 }
 
@@ -782,9 +854,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_gradient),    cmocka_unit_test(test_own_cost),
         cmocka_unit_test(test_determinism), cmocka_unit_test(test_recorded_history),
         cmocka_unit_test(test_histories),   cmocka_unit_test(test_receding),
-        cmocka_unit_test(test_resume),      cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_prior),       cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_summary),     cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -181,7 +181,7 @@ static void test_checks_can_fail(void **state) {
         if (!strstr(c->name, "odd")) continue;
         cgs_backend table[4] = {*ref.ops, *ref.ops, *ref.ops, *ref.ops};
         cgs_device d[4];
-        for (int k = 0; k < 4; k++) d[k] = (cgs_device){&table[k], 1, NULL};
+        for (int k = 0; k < 4; k++) d[k] = (cgs_device){.ops = &table[k], .threads = 1};
         table[0].forward[c->op] = lazy_forward;
         table[1].backward[c->op] = wrong_backward;
         table[2].backward[c->op] = greedy_backward;

@@ -60,10 +60,10 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
 static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const all[] = {"gemm", "ops", "train", "encode", "plan", "env", "data"};
     settings s = {
-        .device = "cpu", .size = "paper", .precision = "bf16", .windows = 8, .seconds = 0.2};
+        .device = "auto", .size = "paper", .precision = "bf16", .windows = 8, .seconds = 0.2};
     bool json = false;
     const cgs_opt opts[] = {
-        {"device", "NAME", "cpu or ref", OPT_STR, &s.device, false},
+        {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
         {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
@@ -81,7 +81,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
     if (rc != CGS_OK) return cgs_exit_code(self, rc);
-    printing p = {.device = s.device, .json = json};
+    printing p = {.device = d.ops->name, .json = json};
     for (int i = 0; rc == CGS_OK && i < words.count; i++) {
         if (strcmp(words.word[i], "all") != 0) {
             rc = bench(words.word[i], &s, &d, &p);

@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/threads.h"
+#include "env/env.h"
 #include "eval/collect.h"
 #include "eval/coverage.h"
 
@@ -19,6 +20,10 @@ static const published PUBLISHED[] = {
     {"pusht", "block", 20, 49, 246, 125, {-0.0087, 0.0068}, {0.2019, 0.2002}, NAN, NAN, NAN},
     {"tworooms", "agent", 16, NAN, 101, 92.1, {NAN, NAN}, {NAN, NAN}, NAN, 41.3, 0.09},
     {"wall", "dot", 4.5, 50, 50, 50, {0.0006, 0.0015}, {0.4395, 0.4684}, NAN, NAN, NAN},
+    {"pointmaze-umaze", "ball", 0.5, 100, 100, 100, {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN},
+    {"pointmaze-medium", "ball", 0.5, 100, 100, 100, {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN},
+    {"reacher", "pair of joints", 0.05, 201, 201, 201, {0, 0}, {0.5767, 0.5767}, NAN, NAN, NAN},
+    {"cube", "block", 0.04, 201, 201, 201, {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN},
 };
 static const published UNKNOWN = {"",         "agent",    0,   NAN, NAN, NAN,
                                   {NAN, NAN}, {NAN, NAN}, NAN, NAN, NAN};
@@ -52,9 +57,10 @@ static void print_coverage(const cgs_coverage *c, const published *p) {
         row("share of episodes that reached a target", c->terminated, p->terminated, 3);
     if (!isnan(c->contact)) row("share of steps in contact", c->contact, NAN, 3);
     snprintf(name, sizeof name, "%s moves in %d steps, mean", p->moves, CGS_COVERAGE_SPAN);
-    row(name, c->move_mean, NAN, 1);
+    int digits = p->short_move < 1 ? 3 : 1; /* metres and radians, or pixels */
+    row(name, c->move_mean, NAN, digits);
     snprintf(name, sizeof name, "%s moves in %d steps, median", p->moves, CGS_COVERAGE_SPAN);
-    row(name, c->move_median, p->median, 1);
+    row(name, c->move_median, p->median, digits);
     snprintf(name, sizeof name, "share of those below %g", p->short_move);
     row(name, c->move_short, p->brief, 3);
     if (!isnan(c->turn_mean)) row("block turns in 25 steps, mean radians", c->turn_mean, NAN, 2);
@@ -72,6 +78,7 @@ static void print_json(const cgs_coverage *c, const cgs_collect_options *o,
     printf("{\"env\":\"%s\",\"policy\":\"%s\",\"seed\":%llu,\"episodes\":%d,\"rows\":%lld", o->env,
            r->policy, (unsigned long long)o->seed, c->episodes, (long long)c->rows);
     json_number("frames_per_second", r->seconds > 0 ? (double)r->frames / r->seconds : NAN);
+    json_number("dropped", (double)r->dropped);
     json_number("shortest", c->shortest);
     json_number("longest", c->longest);
     json_number("mean_length", c->mean_length);
@@ -135,6 +142,7 @@ static cgs_status collect(cgs_collect_options *o, int threads, bool quiet, bool 
            (long long)c.rows);
     if (r.seconds > 0) printf(", %.0f frames/s", (double)r.frames / r.seconds);
     if (r.resumed > 0) printf(", continued after %lld", (long long)r.resumed);
+    if (r.dropped > 0) printf(", %lld failed simulations drawn again", (long long)r.dropped);
     printf("\n");
     print_coverage(&c, p);
     return CGS_OK;
@@ -146,25 +154,31 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool quiet = false, json = false;
     const cgs_opt opts[] = {
         {"env", "ID", "environment, see cgs envs", OPT_STR, &o.env, true},
+        {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &o.scene,
+         false},
         {"out", "F.h5", "the dataset to write; it must not exist", OPT_STR, &o.out, true},
         {"episodes", "N", "episodes (1000)", OPT_INT, &episodes, false},
         {"policy", "P", "behaviour policy, see cgs envs (the first)", OPT_STR, &o.policy, false},
-        {"size", "N", "side of the pictures (224)", OPT_INT, &o.side, false},
+        {"size", "N", "side of the pictures (224); 0: none", OPT_INT, &o.side, false},
+        {"every", "N", "draw rows 0, N, 2N, ... of an episode only (1)", OPT_INT, &o.every, false},
         {"seed", "S", "seed (0)", OPT_U64, &o.seed, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &threads, false},
         {"json", NULL, "print what the file covers as one JSON object", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar, no table", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK && o.scene) rc = cgs_env_use_model(o.env, o.scene);
     o.episodes = episodes;
     if (rc == CGS_OK) rc = collect(&o, threads, quiet, json);
     return cgs_exit_code(self, rc);
 }
 
 const cgs_verb cmd_collect = {
-    "collect", "--env ID --out F.h5 [--episodes N] [--policy P] [--size N]",
+    "collect", "--env ID --out F.h5 [--episodes N] [--policy P] [--size N] [--every N]",
     "offline pixel-action data from a behaviour policy",
     "Episode e depends on the seed and e alone: any number of threads gives the same file.\n"
+    "With --every equal to the frameskip of training, windows begin at drawn rows and nothing\n"
+    "else is missed: data of the same length costs a fifth of the pictures.\n"
     "Finished episodes are kept beside the file as F.h5.part; a command that was interrupted\n"
     "or killed continues where it stopped when it is given again.  At the end it prints what\n"
     "the file covers beside what is known of the published one.",

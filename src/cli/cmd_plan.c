@@ -6,6 +6,7 @@
 
 #include "cli/verbs.h"
 #include "eval/evaluate.h"
+#include "eval/picture.h"
 #include "eval/subject.h"
 #include "io/gif.h"
 
@@ -125,14 +126,20 @@ static cgs_status settings(const job *j, const cgs_env_class *env, cgs_plan_conf
     return cgs_plan_check(p);
 }
 
-static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_start *s) {
+static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *env,
+                           const cgs_start *s) {
+    cgs_pictures pictures;
     if (!w->j->gif) return CGS_OK;
     size_t frame = (size_t)w->side * (size_t)w->side * 3;
     w->now = malloc(frame);
     w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
     if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
     memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
-    CGS_TRY(cgs_dataset_read_pixels(data, s->row + w->j->goal_offset, 1, w->now));
+    cgs_status rc = cgs_pictures_open(&pictures, data, env);
+    if (rc == CGS_OK)
+        rc = cgs_pictures_read(&pictures, s->row - s->step, s->step + w->j->goal_offset, w->now);
+    cgs_pictures_close(&pictures);
+    if (rc != CGS_OK) return rc;
     put(w, w->now, w->side + GAP);
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
 }
@@ -186,7 +193,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
         rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
                              cgs_history_context(history, s->model));
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
-    if (rc == CGS_OK) rc = open_gif(&w, data, &starts.start[0]);
+    if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
     if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* the end stays a while */
     if (rc == CGS_OK && w.gif) {
@@ -221,9 +228,10 @@ static cgs_status plan(const job *j) {
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *xml = NULL;
     job j = {.planner = "mppi",
              .history = "native",
-             .device = "cpu",
+             .device = "auto",
              .samples = 128,
              .iters = 30,
              .horizon = 5,
@@ -235,6 +243,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
         {"data", "F.h5", "dataset that start and goal come from", OPT_STR, &j.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
+        {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
+         false},
         {"planner", "P", "cem, mppi, pg-cem, pg-mppi, gd, zero or random (mppi)", OPT_STR,
          &j.planner, false},
         {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
@@ -253,12 +263,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
         {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
         {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
-        {"device", "D", "cpu or ref (cpu)", OPT_STR, &j.device, false},
+        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = plan(&j);
     return cgs_exit_code(self, rc);
 }

@@ -72,7 +72,7 @@ static cgs_status prior(const job *j) {
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    job j = {.device = "cpu"};
+    job j = {.device = "auto"};
     cgs_words settings;
     cgs_section section = cgs_clone_section(&j.config);
     cgs_config_defaults(&section, 1);
@@ -80,7 +80,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR", "model directory; the prior is stored in it", OPT_STR, &j.model, true},
         {"data", "F.h5", "dataset to clone", OPT_STR, &j.data, true},
         {"seed", "S", "seed (0)", OPT_U64, &j.config.seed, false},
-        {"device", "D", "cpu or ref (cpu)", OPT_STR, &j.device, false},
+        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16, of the encoder (as trained)", OPT_STR, &j.precision,
          false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},

@@ -66,7 +66,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
-               *device = "cpu", *precision = NULL;
+               *device = "auto", *precision = NULL;
     bool resume = false, quiet = false, json = false;
     int threads = 0;
     const cgs_opt opts[] = {
@@ -77,7 +77,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"method", "NAME", "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full", OPT_STR,
          &method, false},
         {"resume", NULL, "continue from the checkpoint in DIR", OPT_FLAG, &resume, false},
-        {"device", "NAME", "cpu or ref", OPT_STR, &device, false},
+        {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
         {"threads", "N", "threads, 0: one a core", OPT_INT, &threads, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},

@@ -13,12 +13,13 @@ typedef struct cgs_model_run {
     cgs_lewm *model;
 } cgs_model_run;
 
-#define CGS_MODEL_RUN_DEFAULTS {.device_name = "cpu", .precision = "f32"}
+#define CGS_MODEL_RUN_DEFAULTS {.device_name = "auto", .precision = "f32"}
 
 /* rows of an option table */
 #define CGS_MODEL_RUN_OPTIONS(r)                                                             \
     {"model", "DIR", "model directory", OPT_STR, &(r).dir, true},                            \
-        {"device", "NAME", "cpu or ref (cpu)", OPT_STR, &(r).device_name, false},            \
+        {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR,              \
+         &(r).device_name, false},                                                           \
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &(r).precision, false},             \
         {"threads", "N", "threads (one a core)", OPT_INT, &(r).threads, false}
 

@@ -126,6 +126,11 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
             cgs_words *list = o->value;
             list->word = argv + i + 1;
             list->count = 0;
+            if (inline_value) { /* the first value takes the option's place */
+                list->word = argv + i;
+                list->count = 1;
+                argv[i] = arg + 3 + length;
+            }
             while (i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) i++, list->count++;
             if (!list->count) return cgs_fail(CGS_EARG, "--%s needs at least one value", o->name);
         } else {

@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cgs_env_class *const classes[] = {&cgs_pusht_class, &cgs_tworooms_class,
-                                               &cgs_wall_class};
+static const cgs_env_class *const classes[] = {
+    &cgs_pusht_class, &cgs_tworooms_class, &cgs_wall_class,
+#ifdef CGS_WITH_MUJOCO
+    &cgs_umaze_class, &cgs_medium_class,   &cgs_reacher_class, &cgs_cube_class,
+#endif
+};
 enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
 
 /* beyond this no environment can mean anything, and Chipmunk would abort on overflow */
@@ -43,6 +47,14 @@ static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
     }
     *out = e;
     return CGS_OK;
+}
+
+cgs_status cgs_env_use_model(const char *id, const char *path) {
+    const cgs_env_class *cls;
+    if (!id) return cgs_fail(CGS_EARG, "%s: the environment it is for must be named", path);
+    CGS_TRY(cgs_env_find(id, &cls));
+    if (!cls->use_model) return cgs_fail(CGS_EARG, "%s has no MuJoCo model to replace", id);
+    return cls->use_model(path);
 }
 
 cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls) {

@@ -26,9 +26,18 @@ static const cgs_policy_class random_policy = {
 
 /* ---- registry ------------------------------------------------------------------- */
 
-static const cgs_policy_class *const classes[] = {&cgs_policy_pusht_expert, &cgs_policy_pusht_weak,
-                                                  &cgs_policy_tworooms_expert,
-                                                  &cgs_policy_wall_walk, &random_policy};
+static const cgs_policy_class *const classes[] = {
+    &cgs_policy_pusht_expert,
+    &cgs_policy_pusht_weak,
+    &cgs_policy_tworooms_expert,
+    &cgs_policy_wall_walk,
+#ifdef CGS_WITH_MUJOCO
+    &cgs_policy_reacher_uniform,
+    &cgs_policy_cube_plan,
+    &cgs_policy_cube_markov,
+#endif
+    &random_policy,
+};
 enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
 
 int cgs_policy_count(void) { return CLASS_COUNT; }

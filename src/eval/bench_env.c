@@ -8,7 +8,7 @@
 #include "eval/bench.h"
 #include "eval/collect.h"
 
-enum { RUNS = 5, WORLDS = 16, EPISODES = 16, SIDE_SMALL = 64 };
+enum { RUNS = 5, WORLDS = 16, EPISODES = 16, EPISODES_CUBE = 4, SIDE_SMALL = 64 };
 
 /* environments in different random states, so that no picture is drawn twice in a row */
 typedef struct bench {
@@ -98,14 +98,16 @@ static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_benc
     return CGS_OK;
 }
 
-static cgs_status bench_collect(const char *scratch, cgs_bench_fn fn, void *user) {
+static cgs_status bench_collect(const char *scratch, const char *env, const char *policy, int side,
+                                int episodes, cgs_bench_fn fn, void *user) {
     double rates[RUNS];
+    char name[64];
     for (int r = 0; r < RUNS; r++) {
-        cgs_collect_options o = {.env = "pusht",
-                                 .policy = "expert",
+        cgs_collect_options o = {.env = env,
+                                 .policy = policy,
                                  .out = scratch,
-                                 .episodes = EPISODES,
-                                 .side = 224,
+                                 .episodes = episodes,
+                                 .side = side,
                                  .seed = (uint64_t)r};
         cgs_collect_result result;
         CGS_TRY(cgs_collect(&o, &result));
@@ -113,7 +115,8 @@ static cgs_status bench_collect(const char *scratch, cgs_bench_fn fn, void *user
         rates[r] = (double)result.frames / result.seconds;
     }
     qsort(rates, RUNS, sizeof *rates, ascending);
-    fn(user, "env.pusht.collect.224", rates[RUNS / 2], "frames/s");
+    snprintf(name, sizeof name, "env.%s.collect.%d", env, side);
+    fn(user, name, rates[RUNS / 2], "frames/s");
     return CGS_OK;
 }
 
@@ -125,5 +128,10 @@ cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, v
         bench_free(&b);
         CGS_TRY(rc);
     }
-    return scratch ? bench_collect(scratch, fn, user) : CGS_OK;
+    if (!scratch) return CGS_OK;
+    CGS_TRY(bench_collect(scratch, "pusht", "expert", 224, EPISODES, fn, user));
+    const cgs_env_class *cube;
+    if (cgs_env_find("cube", &cube) != CGS_OK) return CGS_OK; /* built without MuJoCo */
+    CGS_TRY(bench_collect(scratch, "cube", "plan", 0, EPISODES_CUBE, fn, user));
+    return bench_collect(scratch, "cube", "plan", 224, EPISODES_CUBE, fn, user);
 }

@@ -14,7 +14,7 @@
 #include "ops/check.h"
 #include "ops/cpu/gemm.h"
 
-enum { RUNS = 5, PROJECTIONS = 1024 };
+enum { RUNS = 5, WARM_UP = 3, PROJECTIONS = 1024 };
 
 static const char *type_name(cgs_dtype t) { return t == CGS_BF16 ? "bf16" : "f32"; }
 
@@ -29,7 +29,8 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user) {
         double flops;
         char name[64];
         CGS_TRY(cgs_bench_gemm_peak(d, type, &flops));
-        snprintf(name, sizeof name, "matrix product 2048^3 %s", type_name(type));
+        snprintf(name, sizeof name, "matrix product %d^3 %s", cgs_bench_gemm_side(d),
+                 type_name(type));
         fn(user, name, 1e-9 * flops, "GFLOP/s");
     }
     return CGS_OK;
@@ -131,28 +132,33 @@ static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c
     return rc;
 }
 
-/* one update, each record timed; returns its seconds */
-static double update_run(update *u, cgs_device *d, uint64_t step) {
+/* every record of one update on its own, waiting for each */
+static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
     const cgs_backend *ops = d->ops;
-    cgs_params *p = &u->model->params;
+    int n = cgs_tape_records(u->tape);
     cgs_tape_set_step(u->tape, step);
     u->flops = 0;
+    for (int i = 0; i < 2 * n; i++) {
+        bool back = i >= n;
+        const cgs_record *r = cgs_tape_record(u->tape, back ? 2 * n - 1 - i : i);
+        if (back && !r->out->grad) continue;
+        double begin = cgs_now();
+        (back ? ops->backward : ops->forward)[r->op](d, r);
+        CGS_TRY(ops->sync(d));
+        (back ? u->backward : u->forward)[r->op] += cgs_now() - begin;
+        u->flops += (back ? cgs_backward_cost(r) : cgs_forward_cost(r)).flops;
+    }
+    return CGS_OK;
+}
+
+/* one update as training makes it */
+static cgs_status update_run(update *u, cgs_device *d, uint64_t step, double *seconds) {
+    const cgs_backend *ops = d->ops;
+    cgs_params *p = &u->model->params;
     double start = cgs_now();
-    for (int i = 0; i < cgs_tape_records(u->tape); i++) {
-        const cgs_record *r = cgs_tape_record(u->tape, i);
-        double begin = cgs_now();
-        ops->forward[r->op](d, r);
-        u->forward[r->op] += cgs_now() - begin;
-        u->flops += cgs_forward_cost(r).flops;
-    }
-    for (int i = cgs_tape_records(u->tape) - 1; i >= 0; i--) {
-        const cgs_record *r = cgs_tape_record(u->tape, i);
-        if (!r->out->grad) continue;
-        double begin = cgs_now();
-        ops->backward[r->op](d, r);
-        u->backward[r->op] += cgs_now() - begin;
-        u->flops += cgs_backward_cost(r).flops;
-    }
+    cgs_tape_set_step(u->tape, step);
+    cgs_tape_forward(u->tape);
+    cgs_tape_backward(u->tape);
     cgs_adamw adam = {.lr = 5e-5f,
                       .beta1 = 0.9f,
                       .beta2 = 0.999f,
@@ -161,7 +167,9 @@ static double update_run(update *u, cgs_device *d, uint64_t step) {
                       .clip_scale = ops->sum_squares(d, p->grads, p->trainable) > 1 ? 0.5f : 1.0f,
                       .step = step};
     ops->adamw(d, &adam, p->values, p->grads, p->moment1, p->moment2, p->bf16, p->trainable);
-    return cgs_now() - start;
+    CGS_TRY(ops->sync(d));
+    *seconds = cgs_now() - start;
+    return CGS_OK;
 }
 
 static cgs_status update_report(update *u, cgs_device *d, const char *preset, cgs_dtype act,
@@ -169,16 +177,18 @@ static cgs_status update_report(update *u, cgs_device *d, const char *preset, cg
     double seconds[RUNS], peak;
     char name[96];
     CGS_TRY(cgs_bench_gemm_peak(d, act, &peak));
-    update_run(u, d, 1);
-    memset(u->forward, 0, sizeof u->forward);
-    memset(u->backward, 0, sizeof u->backward);
-    for (int i = 0; i < RUNS; i++) seconds[i] = update_run(u, d, (uint64_t)i + 2);
+    for (int i = 0; i < WARM_UP; i++) CGS_TRY(update_run(u, d, 1 + (uint64_t)i, seconds));
+    for (int i = 0; i < RUNS; i++)
+        CGS_TRY(update_run(u, d, 1 + WARM_UP + (uint64_t)i, &seconds[i]));
+    for (int i = 0; i < RUNS; i++) CGS_TRY(update_parts(u, d, 1));
     qsort(seconds, RUNS, sizeof *seconds, by_size);
     double median = seconds[RUNS / 2];
     snprintf(name, sizeof name, "update %s %s, %d frames", preset, type_name(act), frames);
+    fn(user, name, 1e3 * median, "ms");
     fn(user, name, (double)frames / median, "frames/s");
     fn(user, name, 1e-9 * u->flops / median, "GFLOP/s");
     fn(user, name, 100 * u->flops / median / peak, "% of matrix product");
+    fn(user, name, (double)cgs_tape_memory(u->tape) / (1 << 20), "MiB of activations");
     for (int op = 0; op < CGS_OP_COUNT; op++)
         for (int back = 0; back < 2; back++) {
             double mean = (back ? u->backward : u->forward)[op] / RUNS;

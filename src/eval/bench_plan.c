@@ -53,6 +53,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
             const cgs_record *r = cgs_tape_record(t, i);
             double begin = cgs_now();
             b->device->ops->forward[r->op](b->device, r);
+            b->device->ops->sync(b->device);
             double took = (cgs_now() - begin) / RUNS;
             spent[r->op] += took;
             total += took;

@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/threads.h"
 #include "data/writer.h"
 #include "env/policy.h"
 
-enum { FIXED = 4, MAX_COLUMNS = FIXED + 8 }; /* pixels, action, state, terminated */
+/* pixels, action, state, terminated; then the environment's own */
+enum { FIXED = 4, MAX_COLUMNS = FIXED + 20 };
+enum { ATTEMPTS = 100 }; /* at an episode, before its simulation is called hopeless */
 
 /* one thread's environment, policy and episode */
 typedef struct worker {
@@ -25,7 +28,7 @@ typedef struct job {
     const cgs_collect_options *o;
     const cgs_env_class *env;
     const cgs_policy_class *policy;
-    cgs_column_spec columns[MAX_COLUMNS];
+    cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without pictures */
     int column_count;
     cgs_writer *writer;
     int64_t next;    /* episode to be written next */
@@ -41,8 +44,8 @@ static cgs_column_spec vector(const char *name, cgs_column_type t, int dim) {
 static void declare_columns(job *j) {
     int64_t side = j->o->side;
     cgs_column_spec *c = j->columns;
-    *c++ =
-        (cgs_column_spec){.name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
+    *c++ = (cgs_column_spec){
+        .name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
     *c++ = vector("action", CGS_COL_F32, j->env->action_dim);
     *c++ = vector("state", CGS_COL_F32, j->env->state_dim);
     *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_COL_U8, .rank = 0};
@@ -74,7 +77,7 @@ static cgs_status worker_make(job *j, worker *w) {
     CGS_TRY(cgs_env_create(&w->env, j->env));
     CGS_TRY(cgs_policy_create(&w->policy, j->policy));
     for (int i = 0; i < j->column_count; i++) {
-        w->data[i] = malloc((size_t)(j->env->limit + 1) * row_bytes(&j->columns[i]));
+        w->data[i] = malloc((size_t)(j->env->limit + 1) * row_bytes(&j->columns[i]) + 1);
         if (!w->data[i])
             return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d pictures of %d pixels",
                             j->env->limit + 1, j->o->side);
@@ -86,7 +89,11 @@ static cgs_status worker_make(job *j, worker *w) {
 static cgs_status record(job *j, worker *w, int row) {
     cgs_env *e = w->env;
     size_t frame = row_bytes(&j->columns[0]);
-    CGS_TRY(cgs_env_render(e, j->o->side, (uint8_t *)w->data[0] + (size_t)row * frame));
+    uint8_t *picture = (uint8_t *)w->data[0] + (size_t)row * frame;
+    if (frame > 0 && j->o->every > 1 && row % j->o->every != 0)
+        memset(picture, 0, frame);
+    else if (frame > 0)
+        CGS_TRY(cgs_env_render(e, j->o->side, picture));
     float *state = (float *)w->data[2] + (size_t)row * (size_t)j->env->state_dim;
     for (int i = 0; i < j->env->state_dim; i++) state[i] = (float)e->state[i];
     ((uint8_t *)w->data[3])[row] = j->policy->seeks_goal && row > 0 && *e->success;
@@ -105,26 +112,44 @@ static cgs_status record(job *j, worker *w, int row) {
     return CGS_OK;
 }
 
-static cgs_status run_episode(job *j, worker *w, int64_t episode) {
+/* one attempt; *broken when the environment refused a step */
+static cgs_status try_episode(job *j, worker *w, uint64_t stream, bool *broken) {
     int A = j->env->action_dim;
     float *actions = w->data[1]; /* (limit + 1, A) */
-    CGS_TRY(cgs_policy_begin(w->policy, w->env, j->o->seed, (uint64_t)episode));
+    *broken = false;
+    CGS_TRY(cgs_policy_begin(w->policy, w->env, j->o->seed, stream));
     CGS_TRY(record(j, w, 0));
     int row = 0;
     while (!cgs_policy_over(w->policy, w->env)) {
         cgs_policy_act(w->policy, w->env);
         for (int i = 0; i < A; i++) actions[row * A + i] = (float)w->env->action[i];
         cgs_env_step(w->env);
-        /* a step the environment refused leaves no row: the episode ends before it */
-        if (*w->env->done) break;
+        if (*w->env->done) {
+            *broken = true;
+            return CGS_OK;
+        }
         CGS_TRY(record(j, w, ++row));
     }
     if (row == 0)
-        return cgs_fail(CGS_ENUMERIC, "%s: episode %lld ended before its first step", j->env->id,
-                        (long long)episode);
+        return cgs_fail(CGS_ENUMERIC, "%s: an episode ended before its first step", j->env->id);
     for (int i = 0; i < A; i++) actions[row * A + i] = NAN; /* no action leaves the last row */
     w->rows = row + 1;
     return CGS_OK;
+}
+
+static cgs_status run_episode(job *j, worker *w, int64_t episode) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        bool broken;
+        uint64_t stream = (uint64_t)episode + ((uint64_t)attempt << 40);
+        CGS_TRY(try_episode(j, w, stream, &broken));
+        if (!broken) return CGS_OK;
+        cgs_log(CGS_WARN, "%s: episode %lld: the simulation failed at step %d; drawn again",
+                j->env->id, (long long)episode, w->env->steps + 1);
+#pragma omp atomic
+        j->result->dropped++;
+    }
+    return cgs_fail(CGS_ENUMERIC, "%s: the simulation of episode %lld failed %d times", j->env->id,
+                    (long long)episode, ATTEMPTS);
 }
 
 /* ---- all of them ---------------------------------------------------------------- */
@@ -149,7 +174,7 @@ static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
     const void *data[MAX_COLUMNS];
     if (episode != j->next) return CGS_OK; /* an earlier one is missing: a stop is under way */
     for (int i = 0; i < j->column_count; i++) data[i] = w->data[i];
-    CGS_TRY(cgs_writer_add(j->writer, w->rows, data));
+    CGS_TRY(cgs_writer_add(j->writer, w->rows, data + (j->o->side == 0)));
     j->next++;
     j->result->episodes++;
     j->result->frames += w->rows;
@@ -182,11 +207,14 @@ static void run_all(job *j) {
 
 static cgs_status begin_file(job *j) {
     const cgs_collect_options *o = j->o;
-    CGS_TRY(cgs_writer_create(&j->writer, o->out, j->columns, j->column_count));
+    int skip = o->side == 0;
+    CGS_TRY(cgs_writer_create(&j->writer, o->out, j->columns + skip, j->column_count - skip));
     CGS_TRY(cgs_writer_text(j->writer, "env", j->env->id));
     CGS_TRY(cgs_writer_integer(j->writer, "env_version", (uint64_t)j->env->version));
     CGS_TRY(cgs_writer_text(j->writer, "policy", j->policy->name));
     CGS_TRY(cgs_writer_integer(j->writer, "seed", o->seed));
+    if (o->scene) CGS_TRY(cgs_writer_text(j->writer, "model_xml", o->scene));
+    if (o->every > 1) CGS_TRY(cgs_writer_integer(j->writer, "pixels_every", (uint64_t)o->every));
     return cgs_writer_begin(j->writer, &j->next);
 }
 
@@ -199,7 +227,8 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     r->seeks_goal = j.policy->seeks_goal;
     if (o->episodes < 1)
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
-    if (o->side < 8 || o->side > CGS_ENV_MAX_SIDE)
+    if (o->every < 0) return cgs_fail(CGS_EARG, "every %dth row cannot be drawn", o->every);
+    if (o->side != 0 && (o->side < 8 || o->side > CGS_ENV_MAX_SIDE))
         return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
                         CGS_ENV_MAX_SIDE, o->side);
 

@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/stats.h"
+#include "env/env.h"
 #include "env/portable.h"
 
 /* a whole column as floats, (rows, values); NULL columns are fine when they are optional */
@@ -29,9 +30,19 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* movement over the span; at: first of two coordinates in a state of dim numbers */
+/* where a state says what moves */
+typedef struct mover {
+    const char *env;
+    int at, axes; /* its first coordinate, and how many there are */
+    int angle;    /* -1: none */
+} mover;
+
+static const mover MOVERS[] = {{"pusht", 2, 2, 4}, {"cube", 14, 3, -1}};
+static const mover AGENT = {"", 0, 2, -1}; /* elsewhere: the agent, first in the state */
+
+/* movement over the span; dim: numbers of a state */
 static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *state, int dim,
-                           int at, int angle, double short_move) {
+                           const mover *m, double short_move) {
     float *moves = malloc((size_t)s->rows * sizeof *moves);
     if (!moves) return cgs_fail(CGS_ENOMEM, "%s: no memory for its movements", s->path);
     size_t n = 0, brief = 0;
@@ -40,25 +51,33 @@ static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *st
         for (int t = 0; t + CGS_COVERAGE_SPAN < s->ep_len[e]; t++) {
             const float *a = state + (size_t)(s->ep_offset[e] + t) * (size_t)dim;
             const float *b = a + CGS_COVERAGE_SPAN * dim;
-            double dx = b[at] - a[at], dy = b[at + 1] - a[at + 1], d = sqrt(dx * dx + dy * dy);
+            double d = 0;
+            for (int k = m->at; k < m->at + m->axes; k++)
+                d += ((double)b[k] - a[k]) * ((double)b[k] - a[k]);
+            d = sqrt(d);
             moves[n++] = (float)d;
             sum += d;
             brief += d < short_move;
-            if (angle >= 0) turn += fabs(cgs_wrap_half_turn((double)b[angle] - a[angle]));
+            if (m->angle >= 0)
+                turn += fabs(cgs_wrap_half_turn((double)b[m->angle] - a[m->angle]));
         }
     qsort(moves, n, sizeof *moves, ascending);
     c->move_mean = n ? sum / (double)n : NAN;
     c->move_median = n ? (double)moves[n / 2] : NAN;
     c->move_short = n ? (double)brief / (double)n : NAN;
-    c->turn_mean = n && angle >= 0 ? turn / (double)n : NAN;
+    c->turn_mean = n && m->angle >= 0 ? turn / (double)n : NAN;
     free(moves);
     return CGS_OK;
 }
 
 static cgs_status compute(cgs_coverage *c, cgs_dataset *d, const char *env, double short_move) {
     const cgs_source *s = cgs_dataset_source(d);
-    bool pusht = !strcmp(env, "pusht");
-    int dim = pusht ? 7 : 2;
+    const cgs_env_class *cls;
+    const mover *m = &AGENT;
+    CGS_TRY(cgs_env_find(env, &cls));
+    int dim = cls->state_dim;
+    for (size_t i = 0; i < sizeof MOVERS / sizeof MOVERS[0]; i++)
+        if (!strcmp(MOVERS[i].env, env)) m = &MOVERS[i];
     cgs_stats actions;
     c->episodes = s->episodes;
     c->rows = s->rows;
@@ -78,7 +97,7 @@ static cgs_status compute(cgs_coverage *c, cgs_dataset *d, const char *env, doub
     cgs_status rc = load(d, "state", dim, false, &state);
     if (rc == CGS_OK) rc = load(d, "terminated", 1, true, &ends);
     if (rc == CGS_OK) rc = load(d, "n_contacts", 1, true, &contacts);
-    if (rc == CGS_OK) rc = movement(c, s, state, dim, pusht ? 2 : 0, pusht ? 4 : -1, short_move);
+    if (rc == CGS_OK) rc = movement(c, s, state, dim, m, short_move);
     c->terminated = c->contact = NAN;
     if (rc == CGS_OK && ends) {
         int n = 0;

@@ -15,7 +15,7 @@ typedef struct cgs_coverage {
     double action_mean[2], action_std[2]; /* of the first two components, population */
     double terminated;                    /* share of episodes, or NaN without the column */
     double contact;                       /* share of steps with contacts, or NaN */
-    /* what moves over CGS_COVERAGE_SPAN rows: PushT's block, elsewhere the agent */
+    /* what moves over CGS_COVERAGE_SPAN rows: the block of PushT and Cube, elsewhere the agent */
     double move_mean, move_median;
     double move_short; /* share of moves below the success distance */
     double turn_mean;  /* PushT: radians, else NaN */

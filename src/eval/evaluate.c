@@ -27,7 +27,7 @@ cgs_eval_options cgs_eval_defaults(void) {
                               .episodes = 50,
                               .batch = 50,
                               .gd_steps = 100,
-                              .device = "cpu"};
+                              .device = "auto"};
 }
 
 /* what one evaluation holds while it runs */
@@ -241,7 +241,7 @@ static cgs_eval_settings settings_of(bench *b, const cgs_eval_run *r) {
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
-                             .device = b->o->device,
+                             .device = b->device.ops->name,
                              .precision = cgs_subject_precision(s)};
     memcpy(out.method, s->card.method, sizeof out.method);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);

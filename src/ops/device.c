@@ -1,17 +1,51 @@
 /* device.c - opening a backend by name. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/threads.h"
 #include "ops/ops.h"
 
-static const cgs_backend *const backends[] = {&cgs_backend_cpu, &cgs_backend_ref};
+static const cgs_backend *const backends[] = {
+    &cgs_backend_cpu,
+    &cgs_backend_ref,
+#ifdef CGS_WITH_CUDA
+    &cgs_backend_cuda,
+#endif
+};
+
+/* "cuda:1" is the backend "cuda" with index 1; only GPUs are numbered */
+static const cgs_backend *find(const char *name, int *index) {
+    const char *colon = strchr(name, ':');
+    size_t length = colon ? (size_t)(colon - name) : strlen(name);
+    *index = 0;
+    if (colon) {
+        char *end;
+        long n = strtol(colon + 1, &end, 10);
+        if (strncmp(name, "cuda", length) || colon[1] < '0' || colon[1] > '9' || *end || n > 1024)
+            return NULL;
+        *index = (int)n;
+    }
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strlen(backends[i]->name) == length && !strncmp(backends[i]->name, name, length))
+            return backends[i];
+    return NULL;
+}
 
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     *d = (cgs_device){0};
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
-        if (!strcmp(backends[i]->name, name)) d->ops = backends[i];
-    if (!d->ops)
-        return cgs_fail(CGS_EDEVICE, "no device is called \"%.40s\" in this build", name);
+    if (!strcmp(name, "auto")) {
+        int index;
+        if (find("cuda", &index) && cgs_device_open(d, "cuda", threads) == CGS_OK) return CGS_OK;
+        if (find("cuda", &index)) cgs_log(CGS_DEBUG, "using the CPU: %s", cgs_last_error());
+        return cgs_device_open(d, "cpu", threads);
+    }
+    d->ops = find(name, &d->index);
+    if (!d->ops && !strncmp(name, "cuda", 4))
+        return cgs_fail(CGS_EDEVICE, "%.40s: %s", name,
+                        find("cuda", &d->index) ? "GPUs are called cuda, cuda:0, cuda:1, ..."
+                                                : "this program was made without CUDA");
+    if (!d->ops) return cgs_fail(CGS_EDEVICE, "no device is called \"%.40s\" in this build", name);
     cgs_set_threads(threads);
     d->threads = cgs_threads();
     cgs_status rc = d->ops->open(d);

@@ -13,7 +13,7 @@
  *   copy in `bf16`.  Sums are f32 or wider.
  * - No operation allocates.  Shapes were checked when the record was made.
  *
- * ref/ holds the obvious version that judges the others; cpu/ the fast one. */
+ * ref/ holds the obvious version that judges the others; cpu/ and cuda/ the fast ones. */
 #ifndef CGS_OPS_OPS_H
 #define CGS_OPS_OPS_H
 
@@ -113,6 +113,8 @@ typedef struct cgs_adamw {
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
+struct cgs_tape;
+
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
 
@@ -132,6 +134,12 @@ typedef struct cgs_backend {
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
+    /* Optional.  Runs one direction of a finished tape: does what calls(tape) would do, and
+     * may remember how in *pass, which is NULL at first and which forget() frees. */
+    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(struct cgs_tape *),
+                struct cgs_tape *tape);
+    void (*forget)(cgs_device *d, void *pass);
+
     /* flat f32 buffers of n elements: the whole model at once */
     double (*sum_squares)(cgs_device *d, const float *x, size_t n);
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
@@ -143,11 +151,16 @@ struct cgs_device {
     const cgs_backend *ops;
     int threads;
     void *impl;
+    int index; /* which of several GPUs */
 };
 
 extern const cgs_backend cgs_backend_ref, cgs_backend_cpu;
+#ifdef CGS_WITH_CUDA
+extern const cgs_backend cgs_backend_cuda;
+#endif
 
-/* name: "ref" or "cpu".  threads 0: one per core. */
+/* name: "ref", "cpu", "cuda", "cuda:1" ..., or "auto": a GPU if there is one that works,
+ * otherwise the CPU.  threads 0: one per core. */
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
 void cgs_device_close(cgs_device *d);
 

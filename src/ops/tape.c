@@ -17,6 +17,8 @@ cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act) {
 void cgs_tape_destroy(cgs_tape *t) {
     if (!t) return;
     const cgs_backend *ops = t->device->ops;
+    for (int i = 0; i < 2; i++)
+        if (t->pass[i]) ops->forget(t->device, t->pass[i]);
     for (int i = 0; t->finished && i < t->records; i++) ops->unprepare(t->device, tape_record(t, i));
     if (t->memory) ops->release(t->device, t->memory);
     for (int i = 0; i < t->record_room; i++) free(t->record_chunks[i]);
@@ -98,19 +100,30 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     return CGS_OK;
 }
 
-void cgs_tape_forward(cgs_tape *t) {
+static void call_forward(cgs_tape *t) {
     for (int i = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
         t->device->ops->forward[r->op](t->device, r);
     }
 }
 
-void cgs_tape_backward(cgs_tape *t) {
+static void call_backward(cgs_tape *t) {
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
         if (t->active[i]) t->device->ops->backward[r->op](t->device, r);
     }
 }
+
+static void run(cgs_tape *t, int direction, void (*calls)(cgs_tape *)) {
+    const cgs_backend *ops = t->device->ops;
+    if (ops->run)
+        ops->run(t->device, &t->pass[direction], t->step, calls, t);
+    else
+        calls(t);
+}
+
+void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
+void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
 
 void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }

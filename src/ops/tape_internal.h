@@ -28,6 +28,7 @@ struct cgs_tape {
     void *memory;  /* everything the tape planned, one block on the device */
     size_t bytes;
     bool finished;
+    void *pass[2]; /* what the backend remembers of forward and backward */
 
     cgs_status status; /* first failure while recording */
     char error[512];

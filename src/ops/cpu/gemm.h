@@ -28,5 +28,6 @@ void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void
 /* The best rate of a square product of this type on this device, FLOP/s: the yardstick
  * for everything else.  Takes about a second. */
 cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops);
+int cgs_bench_gemm_side(const cgs_device *d); /* rows and columns of that product */
 
 #endif /* CGS_OPS_CPU_GEMM_H */

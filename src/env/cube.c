@@ -1,0 +1,324 @@
+/* cube.c - Cube: an arm with a gripper moves a cube to a place.
+ *
+ * An action asks for a change of the measured pose of the hand, in the workspace; inverse
+ * kinematics turns it into joint targets that motors track for 25 substeps.  Nothing
+ * compensates gravity, so a zero action lets the hand sink.  As upstream, the hand is
+ * measured where it was when the last substep began, 2 ms ago; after set_state it is where
+ * the state says. */
+#include "env/cube.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "env/mujoco_models.h"
+#include "env/mujoco_world.h"
+#include "env/portable.h"
+
+#pragma STDC FP_CONTRACT OFF
+
+enum { SUBSTEPS = 25, NATIVE = 224 };
+
+const double cgs_cube_scale[5] = {0.05, 0.05, 0.05, 0.3, 1.0};
+const double cgs_cube_arm_low[3] = {0.25, -0.35, 0.20};
+const double cgs_cube_arm_high[3] = {0.6, 0.35, 0.35};
+static const double LOW[3] = {0.25, -0.35, 0.02}, HIGH[3] = {0.6, 0.35, 0.35};
+static const double BLOCK_LOW[2] = {0.3, -0.3}, BLOCK_HIGH[2] = {0.55, 0.3};
+static const double START[3] = {0.425, 0, 0.275};
+static const double HOME[CUBE_ARM] = {-CGS_PI / 2, -CGS_PI / 2, CGS_PI / 2,
+                                      -CGS_PI / 2, -CGS_PI / 2, 0};
+static const double CLOSED = 0.8; /* driver angle of a closed gripper */
+static const double FULL = 255;   /* gripper command of a closed gripper */
+static const double FIRM = 50;    /* a wrench of this size is a contact of 1 */
+
+typedef struct cube {
+    cgs_env base;
+    const mjModel *model;
+    mjData *data;
+    cgs_mj_view view;
+    int pad;                 /* body of the right pad */
+    double before[CUBE_ARM]; /* arm joints when the last substep began */
+} cube;
+
+static cgs_mj_source source = {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL};
+
+static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
+
+static void make_data(void *context) {
+    cube *w = context;
+    w->data = mj_makeData(w->model);
+    w->pad = cgs_mj_body(w->model, "right_pad");
+}
+
+static void close_world(cgs_env *e) {
+    cube *w = (cube *)e;
+    if (w->data) mj_deleteData(w->data);
+    cgs_mj_view_close(&w->view);
+}
+
+static cgs_status open_world(cgs_env *e) {
+    cube *w = (cube *)e;
+    CGS_TRY(cgs_mj_model(&source, &w->model));
+    CGS_TRY(cgs_mj_view_open(&w->view, w->model, false));
+    if (cgs_mj_guard(make_data, w) && w->data && w->pad >= 0) return CGS_OK;
+    close_world(e);
+    if (w->pad < 0) return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
+    return cgs_fail(CGS_ENOMEM, "cube: no memory for a world");
+}
+
+/* ---- motion --------------------------------------------------------------------- */
+
+static double clip(double v, double low, double high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+static double opening_of(const double *qpos) { return clip(qpos[CUBE_ARM] / CLOSED, 0, 1); }
+
+static void settle(void *context) {
+    cube *w = context;
+    mj_forward(w->model, w->data);
+    mj_rnePostConstraint(w->model, w->data);
+    memcpy(w->before, w->data->qpos, sizeof w->before);
+}
+
+static cgs_status restart(cgs_env *e) {
+    cube *w = (cube *)e;
+    mj_resetData(w->model, w->data);
+    memcpy(w->data->qpos, HOME, sizeof HOME);
+    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+}
+
+/* ctrl and the solver's memory stay, as upstream: the next action overwrites the first */
+static cgs_status set_state(cgs_env *e, const double *s) {
+    cube *w = (cube *)e;
+    memcpy(w->data->qpos, s, CUBE_QPOS * sizeof *s);
+    memcpy(w->data->qvel, s + CUBE_QPOS, CUBE_QVEL * sizeof *s);
+    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static void advance(void *context) {
+    cube *w = context;
+    for (int k = 0; k < SUBSTEPS; k++) {
+        memcpy(w->before, w->data->qpos, sizeof w->before);
+        mj_step(w->model, w->data);
+    }
+    mj_rnePostConstraint(w->model, w->data); /* the force on the pad */
+}
+
+static bool step(cgs_env *e, const double *action) {
+    cube *w = (cube *)e;
+    cgs_cube_pose hand;
+    double pos[3], joints[CUBE_ARM], a[5];
+    for (int i = 0; i < 5; i++) a[i] = clip(action[i], -1, 1) * cgs_cube_scale[i];
+    cgs_cube_pinch(w->before, &hand);
+    for (int i = 0; i < 3; i++) pos[i] = clip(hand.pos[i] + a[i], LOW[i], HIGH[i]);
+    memcpy(joints, w->data->qpos, sizeof joints);
+    cgs_cube_reach(joints, pos, cgs_wrap_half_turn(cgs_cube_yaw_of(hand.rot) + a[3]));
+    memcpy(w->data->ctrl, joints, sizeof joints);
+    w->data->ctrl[CUBE_ARM] = FULL * clip(opening_of(w->data->qpos) + a[4], 0, 1);
+    return cgs_mj_guard(advance, w) && !cgs_mj_trouble(w->data);
+}
+
+static void put_block(double *q, cgs_rng *rng) {
+    double s, c;
+    for (int i = 0; i < 2; i++) q[i] = cgs_rng_range(rng, BLOCK_LOW[i], BLOCK_HIGH[i]);
+    cgs_sincos(cgs_rng_range(rng, 0, 2 * CGS_PI) / 2, &s, &c);
+    q[2] = CUBE_REST;
+    q[3] = c, q[4] = q[5] = 0, q[6] = s;
+}
+
+static cgs_status reset(cgs_env *e, cgs_rng *rng) {
+    cube *w = (cube *)e;
+    CGS_TRY(restart(e));
+    double *q = w->data->qpos, yaw = cgs_rng_range(rng, -CGS_PI, CGS_PI);
+    if (cgs_cube_reach(q, START, yaw) < 0)
+        return cgs_fail(CGS_ENUMERIC, "cube: the arm cannot start with a yaw of %g", yaw);
+    put_block(q + CUBE_AT, rng);
+    memcpy(e->goal, q, CUBE_QPOS * sizeof *q);
+    memset(e->goal + CUBE_QPOS, 0, CUBE_QVEL * sizeof *q);
+    put_block(e->goal + CUBE_AT, rng);
+    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static void get_state(const cgs_env *e, double *s) {
+    const cube *w = (const cube *)e;
+    memcpy(s, w->data->qpos, CUBE_QPOS * sizeof *s);
+    memcpy(s + CUBE_QPOS, w->data->qvel, CUBE_QVEL * sizeof *s);
+}
+
+static bool reached(const cgs_env *e, const double *s, const double *g) {
+    (void)e;
+    const double *p = s + CUBE_AT, *q = g + CUBE_AT;
+    double x = p[0] - q[0], y = p[1] - q[1], z = p[2] - q[2];
+    return sqrt(x * x + y * y + z * z) <= CUBE_NEAR;
+}
+
+/* ---- what is measured and recorded ---------------------------------------------- */
+
+static double contact_of(const cube *w) {
+    double sum = 0;
+    for (int i = 0; i < 6; i++)
+        sum += w->data->cfrc_ext[6 * w->pad + i] * w->data->cfrc_ext[6 * w->pad + i];
+    return clip(sqrt(sum) / FIRM, 0, 1);
+}
+
+void cgs_cube_measure(const cgs_env *e, cgs_cube_view *out) {
+    const double *s = e->state, *g = e->goal;
+    cgs_cube_pose hand;
+    cgs_cube_pinch(((const cube *)e)->before, &hand);
+    memcpy(out->hand, hand.pos, sizeof out->hand);
+    out->hand_yaw = cgs_cube_yaw_of(hand.rot);
+    out->opening = opening_of(s);
+    out->contact = contact_of((const cube *)e);
+    memcpy(out->block, s + CUBE_AT, sizeof out->block);
+    out->block_yaw = cgs_cube_yaw_of_quat(s + CUBE_AT + 3);
+    memcpy(out->goal, g + CUBE_AT, sizeof out->goal);
+    out->goal_yaw = cgs_cube_yaw_of_quat(g + CUBE_AT + 3);
+}
+
+enum {
+    COL_OBSERVATION,
+    COL_QPOS,
+    COL_QVEL,
+    COL_JOINT_POS,
+    COL_JOINT_VEL,
+    COL_HAND_POS,
+    COL_HAND_YAW,
+    COL_OPENING,
+    COL_GRIP_VEL,
+    COL_CONTACT,
+    COL_BLOCK_POS,
+    COL_BLOCK_QUAT,
+    COL_BLOCK_YAW,
+    COL_GOAL_POS,
+    COL_GOAL_YAW,
+    COL_CONTROL,
+    COL_TIME
+};
+
+static const cgs_env_column columns[] = {
+    [COL_OBSERVATION] = {"observation", 28, false},
+    [COL_QPOS] = {"qpos", CUBE_QPOS, false},
+    [COL_QVEL] = {"qvel", CUBE_QVEL, false},
+    [COL_JOINT_POS] = {"proprio_joint_pos", CUBE_ARM, false},
+    [COL_JOINT_VEL] = {"proprio_joint_vel", CUBE_ARM, false},
+    [COL_HAND_POS] = {"proprio_effector_pos", 3, false},
+    [COL_HAND_YAW] = {"proprio_effector_yaw", 1, false},
+    [COL_OPENING] = {"proprio_gripper_opening", 1, false},
+    [COL_GRIP_VEL] = {"proprio_gripper_vel", 1, false},
+    [COL_CONTACT] = {"proprio_gripper_contact", 1, false},
+    [COL_BLOCK_POS] = {"privileged_block_0_pos", 3, false},
+    [COL_BLOCK_QUAT] = {"privileged_block_0_quat", 4, false},
+    [COL_BLOCK_YAW] = {"privileged_block_0_yaw", 1, false},
+    [COL_GOAL_POS] = {"privileged_target_block_pos", 3, false},
+    [COL_GOAL_YAW] = {"privileged_target_block_yaw", 1, false},
+    [COL_CONTROL] = {"control", 7, false},
+    [COL_TIME] = {"time", 1, false},
+};
+
+/* a place as upstream scales it for a policy's eyes */
+static void observe_place(double *out, const double *p) {
+    static const double centre[3] = {0.425, 0, 0};
+    for (int i = 0; i < 3; i++) out[i] = (p[i] - centre[i]) * 10;
+}
+
+static void observe(const cgs_env *e, const cgs_cube_view *v, double *out) {
+    const double *s = e->state;
+    memcpy(out, s, CUBE_ARM * sizeof *out);
+    memcpy(out + 6, s + CUBE_QPOS, CUBE_ARM * sizeof *out);
+    observe_place(out + 12, v->hand);
+    cgs_sincos(v->hand_yaw, &out[16], &out[15]);
+    out[17] = 3 * v->opening;
+    out[18] = v->contact;
+    observe_place(out + 19, v->block);
+    memcpy(out + 22, s + CUBE_AT + 3, 4 * sizeof *out);
+    cgs_sincos(v->block_yaw, &out[27], &out[26]);
+}
+
+static void column(const cgs_env *e, int index, double *out) {
+    const cube *w = (const cube *)e;
+    const double *s = e->state;
+    cgs_cube_view v;
+    cgs_cube_measure(e, &v);
+    switch (index) {
+    case COL_OBSERVATION: observe(e, &v, out); break;
+    case COL_QPOS: memcpy(out, s, CUBE_QPOS * sizeof *out); break;
+    case COL_QVEL: memcpy(out, s + CUBE_QPOS, CUBE_QVEL * sizeof *out); break;
+    case COL_JOINT_POS: memcpy(out, s, CUBE_ARM * sizeof *out); break;
+    case COL_JOINT_VEL: memcpy(out, s + CUBE_QPOS, CUBE_ARM * sizeof *out); break;
+    case COL_HAND_POS: memcpy(out, v.hand, sizeof v.hand); break;
+    case COL_HAND_YAW: *out = v.hand_yaw; break;
+    case COL_OPENING: *out = v.opening; break;
+    case COL_GRIP_VEL: *out = s[CUBE_QPOS + CUBE_ARM]; break;
+    case COL_CONTACT: *out = v.contact; break;
+    case COL_BLOCK_POS: memcpy(out, v.block, sizeof v.block); break;
+    case COL_BLOCK_QUAT: memcpy(out, s + CUBE_AT + 3, 4 * sizeof *out); break;
+    case COL_BLOCK_YAW: *out = v.block_yaw; break;
+    case COL_GOAL_POS: memcpy(out, v.goal, sizeof v.goal); break;
+    case COL_GOAL_YAW: *out = v.goal_yaw; break;
+    case COL_CONTROL: memcpy(out, w->data->ctrl, 7 * sizeof *out); break;
+    default: *out = w->data->time; break;
+    }
+}
+
+static const cgs_env_feature features[] = {
+    {"joint position", false},
+    {"joint position", false},
+    {"joint position", false},
+    {"joint position", false},
+    {"joint position", false},
+    {"joint position", false},
+    {"end-effector position", false},
+    {"end-effector position", false},
+    {"end-effector position", false},
+    {"end-effector yaw", true},
+    {"gripper opening", false},
+    {"block position", false},
+    {"block position", false},
+    {"block position", false},
+    {"block yaw", true},
+};
+
+static void probe_state(const double *s, double *out) {
+    cgs_cube_pose hand;
+    cgs_cube_pinch(s, &hand);
+    memcpy(out, s, CUBE_ARM * sizeof *out);
+    memcpy(out + 6, hand.pos, sizeof hand.pos);
+    out[9] = cgs_cube_yaw_of(hand.rot);
+    out[10] = opening_of(s);
+    memcpy(out + 11, s + CUBE_AT, 3 * sizeof *out);
+    out[14] = cgs_cube_yaw_of_quat(s + CUBE_AT + 3);
+}
+
+static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
+    cube *w = (cube *)e;
+    return cgs_mj_view_draw(&w->view, w->data->qpos, side, rgb);
+}
+
+const cgs_env_class cgs_cube_class = {
+    .id = "cube",
+    .version = CGS_MJ_VERSION(1),
+    .summary = "an arm with a gripper moves a cube to a place",
+    .success = "the cube's centre is at most 4 cm from the goal's, in three dimensions",
+    .state_dim = CUBE_STATE,
+    .action_dim = 5,
+    .native = NATIVE,
+    .limit = 200,
+    .action_range = 1,
+    .columns = columns,
+    .column_count = sizeof columns / sizeof columns[0],
+    .features = features,
+    .feature_count = sizeof features / sizeof features[0],
+    .size = sizeof(cube),
+    .use_model = use_model,
+    .open = open_world,
+    .close = close_world,
+    .restart = restart,
+    .reset = reset,
+    .set_state = set_state,
+    .step = step,
+    .get_state = get_state,
+    .reached = reached,
+    .render = render,
+    .column = column,
+    .probe_state = probe_state,
+};

@@ -1,0 +1,186 @@
+/* pointmaze.c - PointMaze: a force moves a ball through a maze, in two layouts.
+ *
+ * Positions are joint positions, 1.2 less than the world's.  Speeds are clipped to 5 before
+ * each action, as upstream does. */
+#include <math.h>
+#include <string.h>
+
+#include "env/env.h"
+#include "env/mujoco_models.h"
+#include "env/mujoco_world.h"
+#include "env/portable.h"
+
+#pragma STDC FP_CONTRACT OFF
+
+enum { SUBSTEPS = 5, NATIVE = 224 };
+static const double NEAR = 0.5, SPEED = 5, START_SPEED = 5.2262554;
+
+typedef struct pointmaze {
+    cgs_env base;
+    const mjModel *model;
+    mjData *data;
+    cgs_mj_view view;
+} pointmaze;
+
+static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL};
+static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL};
+
+static cgs_status use_umaze(const char *path) { return cgs_mj_use_file(&umaze, path); }
+static cgs_status use_medium(const char *path) { return cgs_mj_use_file(&medium, path); }
+
+static void make_data(void *context) {
+    pointmaze *p = context;
+    p->data = mj_makeData(p->model);
+}
+
+static void close_world(cgs_env *e) {
+    pointmaze *p = (pointmaze *)e;
+    if (p->data) mj_deleteData(p->data);
+    cgs_mj_view_close(&p->view);
+}
+
+static cgs_status open_world(cgs_env *e) {
+    pointmaze *p = (pointmaze *)e;
+    CGS_TRY(cgs_mj_model(e->cls == &cgs_umaze_class ? &umaze : &medium, &p->model));
+    CGS_TRY(cgs_mj_view_open(&p->view, p->model, true));
+    p->view.upside_down = true; /* upstream hands out OpenGL's rows as they are */
+    if (cgs_mj_guard(make_data, p) && p->data) return CGS_OK;
+    close_world(e);
+    return cgs_fail(CGS_ENOMEM, "%s: no memory for a world", e->cls->id);
+}
+
+/* ---- motion --------------------------------------------------------------------- */
+
+static double clip(double v, double range) { return v < -range ? -range : v > range ? range : v; }
+
+static void settle(void *context) {
+    pointmaze *p = context;
+    mj_forward(p->model, p->data);
+}
+
+static cgs_status restart(cgs_env *e) {
+    pointmaze *p = (pointmaze *)e;
+    mj_resetData(p->model, p->data);
+    return cgs_mj_guard(settle, p) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static cgs_status set_state(cgs_env *e, const double *s) {
+    pointmaze *p = (pointmaze *)e;
+    memcpy(p->data->qpos, s, 2 * sizeof *s);
+    memcpy(p->data->qvel, s + 2, 2 * sizeof *s);
+    return cgs_mj_guard(settle, p) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static void advance(void *context) {
+    pointmaze *p = context;
+    for (int k = 0; k < SUBSTEPS; k++) mj_step(p->model, p->data);
+}
+
+static bool step(cgs_env *e, const double *action) {
+    pointmaze *p = (pointmaze *)e;
+    for (int i = 0; i < 2; i++) {
+        p->data->ctrl[i] = clip(action[i], 1);
+        p->data->qvel[i] = clip(p->data->qvel[i], SPEED);
+    }
+    return cgs_mj_guard(advance, p) && !cgs_mj_trouble(p->data);
+}
+
+static void get_state(const cgs_env *e, double *s) {
+    const pointmaze *p = (const pointmaze *)e;
+    memcpy(s, p->data->qpos, 2 * sizeof *s);
+    memcpy(s + 2, p->data->qvel, 2 * sizeof *s);
+}
+
+static bool reached(const cgs_env *e, const double *s, const double *g) {
+    (void)e;
+    double dx = s[0] - g[0], dy = s[1] - g[1];
+    return sqrt(dx * dx + dy * dy) < NEAR;
+}
+
+/* ---- starts --------------------------------------------------------------------- */
+
+static bool within(double v, double low, double high) { return v >= low && v <= high; }
+
+static void draw_speed(cgs_rng *rng, double *s) {
+    for (int i = 2; i < 4; i++) s[i] = cgs_rng_range(rng, -START_SPEED, START_SPEED);
+}
+
+static void draw_umaze(cgs_rng *rng, double *s) {
+    for (;;) {
+        double x = s[0] = cgs_rng_range(rng, 0.5, 3.1), y = s[1] = cgs_rng_range(rng, 0.5, 3.1);
+        if (within(x, 0.5, 1.1) || within(x, 2.5, 3.1)) break;
+        if (x > 1.1 && x < 2.5 && within(y, 2.5, 3.1)) break;
+    }
+    draw_speed(rng, s);
+}
+
+/* the n-th free cell: 'O' row by row, then 'G'; n < 0: how many there are */
+static int medium_cell(int n, int *row, int *col) {
+    int seen = 0;
+    for (const char *mark = "OG"; *mark; mark++)
+        for (int i = 0; cgs_maze_medium[i]; i++)
+            for (int j = 0; cgs_maze_medium[i][j]; j++) {
+                if (cgs_maze_medium[i][j] != *mark) continue;
+                if (seen++ == n) *row = i, *col = j;
+            }
+    return seen;
+}
+
+/* cell numbers are used as joint positions, 0.2 away from the middle of the cell */
+static void draw_medium(cgs_rng *rng, int cell, double *s) {
+    int row = 0, col = 0;
+    medium_cell(cell, &row, &col);
+    s[0] = row + cgs_rng_range(rng, -0.25, 0.25);
+    s[1] = col + cgs_rng_range(rng, -0.25, 0.25);
+    draw_speed(rng, s);
+}
+
+static cgs_status reset(cgs_env *e, cgs_rng *rng) {
+    double s[4];
+    if (e->cls == &cgs_umaze_class) {
+        draw_umaze(rng, s);
+        draw_umaze(rng, e->goal);
+    } else {
+        int row, col;
+        uint64_t cells = (uint64_t)medium_cell(-1, &row, &col);
+        int from = (int)cgs_rng_below(rng, cells), to = (int)cgs_rng_below(rng, cells);
+        if (to == from) to = (int)cgs_rng_below(rng, cells);
+        draw_medium(rng, from, s);
+        draw_medium(rng, to, e->goal);
+    }
+    CGS_TRY(restart(e));
+    return set_state(e, s);
+}
+
+/* ---- what is recorded ----------------------------------------------------------- */
+
+static void column(const cgs_env *e, int index, double *out) {
+    (void)index;
+    memcpy(out, e->state, 4 * sizeof *out);
+}
+
+static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
+
+static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
+    pointmaze *p = (pointmaze *)e;
+    return cgs_mj_view_draw(&p->view, p->data->qpos, side, rgb);
+}
+
+static const cgs_env_column columns[] = {{"proprio", 4, false}};
+static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
+
+#define POINTMAZE(name, text, use)                                                                 \
+    {                                                                                              \
+        .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                                 \
+        .success = "the ball is closer than 0.5 to the goal", .state_dim = 4, .action_dim = 2,     \
+        .native = NATIVE, .limit = 99, .action_range = 1, .columns = columns, .column_count = 1,   \
+        .features = features, .feature_count = 2, .size = sizeof(pointmaze), .open = open_world,   \
+        .close = close_world, .restart = restart, .reset = reset, .set_state = set_state,          \
+        .step = step, .get_state = get_state, .reached = reached, .render = render,                \
+        .column = column, .probe_state = probe_state, .use_model = use,                            \
+    }
+
+const cgs_env_class cgs_umaze_class =
+    POINTMAZE("pointmaze-umaze", "a force moves a ball through a U-shaped maze", use_umaze);
+const cgs_env_class cgs_medium_class =
+    POINTMAZE("pointmaze-medium", "a force moves a ball through a larger maze", use_medium);

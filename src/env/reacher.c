@@ -1,0 +1,196 @@
+/* reacher.c - Reacher: a planar arm of two links turns to given joint angles.
+ *
+ * Success compares raw angles, as upstream does: the shoulder winds up, and a whole turn
+ * away is not the goal.  It is tested after each of the two substeps of an action, and the
+ * second is skipped once it holds. */
+#include <math.h>
+#include <string.h>
+
+#include "env/env.h"
+#include "env/mujoco_models.h"
+#include "env/mujoco_world.h"
+#include "env/portable.h"
+
+#pragma STDC FP_CONTRACT OFF
+
+enum { SUBSTEPS = 2, NATIVE = 224 };
+static const double LINK = 0.12; /* both links, to the fingertip */
+static const double NEAR = 0.05; /* radians, each joint          */
+
+typedef struct reacher {
+    cgs_env base;
+    const mjModel *model;
+    mjData *data;
+    cgs_mj_view view;
+    double target[2]; /* of the task that is not used here; recorded only */
+} reacher;
+
+static cgs_mj_source source = {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL};
+
+static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
+
+static void make_data(void *context) {
+    reacher *r = context;
+    r->data = mj_makeData(r->model);
+}
+
+static void close_world(cgs_env *e) {
+    reacher *r = (reacher *)e;
+    if (r->data) mj_deleteData(r->data);
+    cgs_mj_view_close(&r->view);
+}
+
+static cgs_status open_world(cgs_env *e) {
+    reacher *r = (reacher *)e;
+    CGS_TRY(cgs_mj_model(&source, &r->model));
+    CGS_TRY(cgs_mj_view_open(&r->view, r->model, false));
+    if (cgs_mj_guard(make_data, r) && r->data) return CGS_OK;
+    close_world(e);
+    return cgs_fail(CGS_ENOMEM, "reacher: no memory for a world");
+}
+
+/* ---- motion --------------------------------------------------------------------- */
+
+static void settle(void *context) {
+    reacher *r = context;
+    mj_forward(r->model, r->data);
+}
+
+static cgs_status restart(cgs_env *e) {
+    reacher *r = (reacher *)e;
+    mj_resetData(r->model, r->data);
+    return cgs_mj_guard(settle, r) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static cgs_status set_state(cgs_env *e, const double *s) {
+    reacher *r = (reacher *)e;
+    memcpy(r->data->qpos, s, 2 * sizeof *s);
+    memcpy(r->data->qvel, s + 2, 2 * sizeof *s);
+    return cgs_mj_guard(settle, r) ? CGS_OK : CGS_ENUMERIC;
+}
+
+static bool reached(const cgs_env *e, const double *s, const double *g) {
+    (void)e;
+    return fabs(s[0] - g[0]) < NEAR && fabs(s[1] - g[1]) < NEAR;
+}
+
+/* the second half of a step, then the first half of the next: positions stay current */
+static void advance(void *context) {
+    reacher *r = context;
+    for (int k = 0; k < SUBSTEPS; k++) {
+        mj_step2(r->model, r->data);
+        mj_step1(r->model, r->data);
+        if (reached(&r->base, r->data->qpos, r->base.goal)) break;
+    }
+}
+
+static bool step(cgs_env *e, const double *action) {
+    reacher *r = (reacher *)e;
+    for (int i = 0; i < 2; i++)
+        r->data->ctrl[i] = action[i] < -1 ? -1 : action[i] > 1 ? 1 : action[i];
+    return cgs_mj_guard(advance, r) && !cgs_mj_trouble(r->data);
+}
+
+static cgs_status reset(cgs_env *e, cgs_rng *rng) {
+    reacher *r = (reacher *)e;
+    const double wrist = r->model->jnt_range[3];
+    double s[4] = {0}, sine, cosine;
+    s[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
+    s[1] = cgs_rng_range(rng, -wrist, wrist);
+    e->goal[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
+    e->goal[1] = cgs_rng_range(rng, -wrist, wrist);
+    e->goal[2] = e->goal[3] = 0;
+    double radius = cgs_rng_range(rng, 0.05, 0.20);
+    cgs_sincos(cgs_rng_range(rng, 0, 2 * CGS_PI), &sine, &cosine);
+    r->target[0] = radius * sine;
+    r->target[1] = radius * cosine;
+    CGS_TRY(restart(e));
+    return set_state(e, s);
+}
+
+static void get_state(const cgs_env *e, double *s) {
+    const reacher *r = (const reacher *)e;
+    memcpy(s, r->data->qpos, 2 * sizeof *s);
+    memcpy(s + 2, r->data->qvel, 2 * sizeof *s);
+}
+
+/* ---- what is recorded ----------------------------------------------------------- */
+
+static void fingertip(const double *s, double *xy) {
+    double sine0, cosine0, sine1, cosine1;
+    cgs_sincos(s[0], &sine0, &cosine0);
+    cgs_sincos(s[0] + s[1], &sine1, &cosine1);
+    xy[0] = LINK * cosine0 + LINK * cosine1;
+    xy[1] = LINK * sine0 + LINK * sine1;
+}
+
+static const cgs_env_column columns[] = {{"observation", 6, false},
+                                         {"qpos", 2, false},
+                                         {"qvel", 2, false},
+                                         {"finger_pos", 2, false},
+                                         {"target_pos", 2, false}};
+
+static void column(const cgs_env *e, int index, double *out) {
+    const reacher *r = (const reacher *)e;
+    const double *s = e->state;
+    double tip[2];
+    fingertip(s, tip);
+    switch (index) {
+    case 0:
+        for (int i = 0; i < 2; i++) {
+            out[i] = s[i];
+            out[2 + i] = r->target[i] - tip[i];
+            out[4 + i] = s[2 + i];
+        }
+        break;
+    case 1: memcpy(out, s, 2 * sizeof *out); break;
+    case 2: memcpy(out, s + 2, 2 * sizeof *out); break;
+    case 3: memcpy(out, tip, sizeof tip); break;
+    default: memcpy(out, r->target, sizeof r->target); break;
+    }
+}
+
+static const cgs_env_feature features[] = {{"joint position", false},
+                                           {"joint position", false},
+                                           {"fingertip position", false},
+                                           {"fingertip position", false}};
+
+static void probe_state(const double *s, double *out) {
+    memcpy(out, s, 2 * sizeof *out);
+    fingertip(s, out + 2);
+}
+
+static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
+    reacher *r = (reacher *)e;
+    return cgs_mj_view_draw(&r->view, r->data->qpos, side, rgb);
+}
+
+const cgs_env_class cgs_reacher_class = {
+    .id = "reacher",
+    .version = CGS_MJ_VERSION(1),
+    .summary = "a planar arm of two links turns to given joint angles",
+    .success = "both joints are closer than 0.05 rad to the goal, without wrapping, after any of "
+               "the two substeps of an action",
+    .state_dim = 4,
+    .action_dim = 2,
+    .native = NATIVE,
+    .limit = 200,
+    .action_range = 1,
+    .columns = columns,
+    .column_count = sizeof columns / sizeof columns[0],
+    .features = features,
+    .feature_count = sizeof features / sizeof features[0],
+    .size = sizeof(reacher),
+    .use_model = use_model,
+    .open = open_world,
+    .close = close_world,
+    .restart = restart,
+    .reset = reset,
+    .set_state = set_state,
+    .step = step,
+    .get_state = get_state,
+    .reached = reached,
+    .render = render,
+    .column = column,
+    .probe_state = probe_state,
+};

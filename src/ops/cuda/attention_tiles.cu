@@ -1,0 +1,436 @@
+/* attention_tiles.cu - attention on tensor cores: bf16 heads of width 64, no dropout.
+ *
+ * A block takes one head of one batch element.  Two of its matrices lie in shared memory
+ * whole; a warp takes 16 rows of the others in registers and walks over the former in tiles
+ * of 16, so that scores never leave registers:
+ *   forward   k, v shared; a warp has 16 queries, and a running maximum and sum for each
+ *   dq        k, v shared; a warp has 16 queries and their dout
+ *   dk, dv    q, dout shared; a warp has 16 keys and values
+ * Backward computes the probabilities twice, from lse; in return nothing has to be added
+ * across warps, and every sum has one order.
+ *
+ * One product is mma.m16n8k16.  Lane l of a warp holds, of a 16 x 8 result, the pairs of
+ * columns 2(l%4) in rows l/4 and l/4 + 8; rows of 64 in shared memory are 8 chunks of 16
+ * bytes, stored at chunk ^ (row % 8) so that 8 rows of a chunk lie in different banks. */
+#include "ops/cuda/attention.cuh"
+
+namespace {
+
+enum { WIDTH = 64, WARPS = 6, TILE = 16 };
+const float LOG2E = 1.4426950408889634f;
+
+typedef uint32_t regs4[4];
+
+__device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32_t b0, uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* ---- tiles in shared memory --------------------------------------------------------------------- */
+
+__device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
+    return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
+}
+
+/* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
+__device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
+                                          size_t stride) {
+    for (int e = threadIdx.x; e < padded * 8; e += 32 * WARPS) {
+        int row = e / 8, chunk = e % 8;
+        bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
+        if (row < rows) {
+            uint32_t shared = (uint32_t)__cvta_generic_to_shared(at);
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
+                         "l"(from + row * stride + chunk * 8)
+                         : "memory");
+        } else {
+            *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
+        }
+    }
+}
+__device__ __forceinline__ void copies_done() {
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+}
+
+/* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
+ * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
+__device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
+    int lane = threadIdx.x % 32, matrix = lane / 8;
+    const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+}
+
+/* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
+ * 16 n .. of m */
+__device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
+    int lane = threadIdx.x % 32, matrix = lane / 8;
+    const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+}
+
+/* ---- tiles in registers -------------------------------------------------------------------------- */
+
+/* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
+__device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
+                                          size_t stride) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int row = row0 + lane / 4 + 8 * half;
+        const bf16 *p = from + row * stride + 2 * (lane % 4);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            a[k][half] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
+            a[k][half + 2] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
+        }
+    }
+}
+
+/* 16 x 16 of results becomes A of the next product */
+__device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
+    a[0] = pack(s[0][0], s[0][1]);
+    a[1] = pack(s[0][2], s[0][3]);
+    a[2] = pack(s[1][0], s[1][1]);
+    a[3] = pack(s[1][2], s[1][3]);
+}
+
+/* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
+__device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
+                                               int n0) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        regs4 b;
+        load_turned(b, m, n0, k);
+        mma(s[0], a[k], b[0], b[1]);
+        mma(s[1], a[k], b[2], b[3]);
+    }
+}
+
+/* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
+__device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
+                                              int k0) {
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        regs4 b;
+        load_plain(b, m, k0, n);
+        mma(sum[2 * n], a, b[0], b[1]);
+        mma(sum[2 * n + 1], a, b[2], b[3]);
+    }
+}
+
+/* stores 16 x 64, times a factor for each of the lane's two rows */
+__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
+                                           size_t stride, float upper, float lower, bool add) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int row = row0 + lane / 4 + 8 * half;
+        if (row >= rows) continue;
+        bf16 *p = to + row * stride + 2 * (lane % 4);
+        float factor = half ? lower : upper;
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            float pair[2] = {v[n][2 * half] * factor, v[n][2 * half + 1] * factor};
+            give<2>(p + 8 * n, pair, add);
+        }
+    }
+}
+
+__device__ __forceinline__ float quad_max(float v) {
+    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
+    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
+}
+__device__ __forceinline__ float quad_sum(float v) {
+    v += __shfl_xor_sync(0xffffffffu, v, 1);
+    return v + __shfl_xor_sync(0xffffffffu, v, 2);
+}
+
+__device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TILE; }
+
+/* ---- forward --------------------------------------------------------------------------------------- */
+
+/* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
+struct running {
+    float out[8][4];
+    float top[2], sum[2]; /* of scores in units of log 2; the lane's own share of the sum */
+};
+
+/* adds keys j0 .. j0 + 16 N - 1 */
+template <int N>
+__device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
+                                         const bf16 *v, int j0, const int (&limit)[2],
+                                         float scale) {
+    int lane = threadIdx.x % 32;
+    float s[N][2][4];
+#pragma unroll
+    for (int n = 0; n < N; n++) product_turned(s[n], q, k, j0 + 16 * n);
+    float top[2] = {w.top[0], w.top[1]};
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                int j = j0 + 16 * n + 8 * t + 2 * (lane % 4) + i % 2, half = i / 2;
+                s[n][t][i] = j < limit[half] ? s[n][t][i] * scale : -INFINITY;
+                top[half] = fmaxf(top[half], s[n][t][i]);
+            }
+    top[0] = quad_max(top[0]);
+    top[1] = quad_max(top[1]);
+    /* the maximum soon stops growing: then nothing has to be rescaled */
+    if (__any_sync(0xffffffffu, top[0] > w.top[0] || top[1] > w.top[1])) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float shrink = top[half] == -INFINITY ? 1.0f : exp2_fast(w.top[half] - top[half]);
+            w.sum[half] *= shrink;
+            w.top[half] = top[half];
+#pragma unroll
+            for (int n = 0; n < 8; n++) {
+                w.out[n][2 * half] *= shrink;
+                w.out[n][2 * half + 1] *= shrink;
+            }
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                /* a row beyond the last token has no key and no maximum */
+                float base = w.top[i / 2] == -INFINITY ? 0.0f : w.top[i / 2];
+                s[n][t][i] = exp2_fast(s[n][t][i] - base);
+                w.sum[i / 2] += s[n][t][i];
+            }
+        regs4 p;
+        as_factor(p, s[n]);
+        product_plain(w.out, p, v, j0 + 16 * n);
+    }
+}
+
+__global__ void __launch_bounds__(32 * WARPS, 3)
+    tiles_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *q = qkv + s.q(b, h);
+    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
+    copy_rows(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    copies_done();
+    int lane = threadIdx.x % 32;
+    for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
+        running w = {};
+        w.top[0] = w.top[1] = -INFINITY;
+        regs4 rows[4];
+        load_rows(rows, q, i0, s.T, in_row);
+        int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            limit[half] = i < s.T ? s.limit(i) : 0;
+        }
+        float scale = s.scale * LOG2E;
+        int j0 = 0;
+        for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale);
+        if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale);
+        float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
+        store_rows(out + s.out(b, h), w.out, i0, s.T, out_row, 1.0f / total[0], 1.0f / total[1],
+                   false);
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            if (lane % 4 == 0 && i < s.T)
+                lse[(size_t)blockIdx.x * s.T + i] = w.top[half] / LOG2E + logf(total[half]);
+        }
+    }
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------- */
+
+/* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
+__global__ void __launch_bounds__(256)
+    row_products(float *along, const bf16 *dout, const bf16 *out, size_t rows, int T, int heads) {
+    size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / 8; /* (B,T,heads) */
+    float sum = 0;
+    if (at < rows) {
+        float a[8], b[8];
+        load<8>(a, dout + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(b, out + at * WIDTH + threadIdx.x % 8 * 8);
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += a[i] * b[i];
+    }
+#pragma unroll
+    for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    size_t h = at % heads, t = at / heads % T, b = at / heads / T;
+    if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
+}
+
+__global__ void __launch_bounds__(32 * WARPS, 2)
+    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
+             const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *q = qkv + s.q(b, h);
+    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
+    copy_rows(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    copies_done();
+    int lane = threadIdx.x % 32;
+    float scale = s.scale * LOG2E;
+    for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
+        regs4 rows[4], grads[4];
+        load_rows(rows, q, i0, s.T, in_row);
+        load_rows(grads, dout + s.out(b, h), i0, s.T, out_row);
+        int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
+        float norm[2], sum[2], dq[8][4] = {{0}};
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            size_t at = (size_t)blockIdx.x * s.T + i;
+            limit[half] = i < s.T ? s.limit(i) : 0;
+            norm[half] = i < s.T ? lse[at] * LOG2E : 0;
+            sum[half] = i < s.T ? along[at] : 0;
+        }
+        for (int j0 = 0; j0 < keys; j0 += 16) {
+            float p[2][4], dp[2][4];
+            product_turned(p, rows, k, j0);
+            product_turned(dp, grads, v, j0);
+#pragma unroll
+            for (int t = 0; t < 2; t++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    int j = j0 + 8 * t + 2 * (lane % 4) + i % 2, half = i / 2;
+                    float P = j < limit[half] ? exp2_fast(p[t][i] * scale - norm[half]) : 0.0f;
+                    p[t][i] = P * (dp[t][i] - sum[half]);
+                }
+            regs4 ds;
+            as_factor(ds, p);
+            product_plain(dq, ds, k, j0);
+        }
+        store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
+    }
+}
+
+__global__ void __launch_bounds__(32 * WARPS, 2)
+    tiles_dkv(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
+              const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *from = qkv + s.q(b, h);
+    bf16 *q = shared, *g = shared + (size_t)Tp * WIDTH;
+    float *norms = (float *)(g + (size_t)Tp * WIDTH), *sums = norms + Tp;
+    copy_rows(q, from, s.T, Tp, in_row);
+    copy_rows(g, dout + s.out(b, h), s.T, Tp, out_row);
+    for (int i = threadIdx.x; i < Tp; i += 32 * WARPS) {
+        /* beyond the last token every probability is exp(-inf) = 0 */
+        norms[i] = i < s.T ? lse[(size_t)blockIdx.x * s.T + i] * LOG2E : INFINITY;
+        sums[i] = i < s.T ? along[(size_t)blockIdx.x * s.T + i] : 0;
+    }
+    copies_done();
+    int lane = threadIdx.x % 32;
+    float scale = s.scale * LOG2E;
+    for (int j0 = threadIdx.x / 32 * TILE; j0 < s.T; j0 += WARPS * TILE) {
+        regs4 keys[4], values[4];
+        load_rows(keys, from + s.part(), j0, s.T, in_row);
+        load_rows(values, from + 2 * s.part(), j0, s.T, in_row);
+        float dk[8][4] = {{0}}, dv[8][4] = {{0}};
+        /* queries before the block of the first key see none of these keys */
+        int first = s.causal ? j0 / s.block * s.block / TILE * TILE : 0;
+        for (int i0 = first; i0 < s.T; i0 += 16) {
+            float p[2][4], dp[2][4]; /* rows are keys, columns queries */
+            product_turned(p, keys, q, i0);
+            product_turned(dp, values, g, i0);
+#pragma unroll
+            for (int t = 0; t < 2; t++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    int query = i0 + 8 * t + 2 * (lane % 4) + i % 2;
+                    int key = j0 + lane / 4 + 8 * (i / 2);
+                    bool seen = !s.causal || key < s.limit(query);
+                    float P = seen ? exp2_fast(p[t][i] * scale - norms[query]) : 0.0f;
+                    p[t][i] = P;
+                    dp[t][i] = P * (dp[t][i] - sums[query]);
+                }
+            regs4 a;
+            as_factor(a, p);
+            product_plain(dv, a, g, i0);
+            as_factor(a, dp);
+            product_plain(dk, a, q, i0);
+        }
+        bf16 *to = dqkv + s.q(b, h);
+        store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
+        store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
+    }
+}
+
+size_t shared_bytes(const cgs_record *r, bool norms) {
+    size_t T = ((size_t)r->in[0]->dim[1] + TILE - 1) / TILE * TILE;
+    return 2 * T * WIDTH * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
+}
+
+} // namespace
+
+extern "C" {
+
+bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
+    return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
+           r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
+           r->in[0]->dim[1] >= TILE && shared_bytes(r, true) <= (size_t)cgs_cuda_of(d)->max_shared;
+}
+
+cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
+    int most = cgs_cuda_of(d)->max_shared;
+    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dkv, what, most);
+    if (e == cudaSuccess) return CGS_OK;
+    cudaGetLastError();
+    return cgs_fail(CGS_EDEVICE, "cuda: attention: %s", cudaGetErrorString(e));
+}
+
+void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
+    attention_shape s = attention_of(d, r);
+    unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
+    tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
+    LAUNCHED(d, "attention");
+}
+
+void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
+    attention_shape s = attention_of(d, r);
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    unsigned heads = (unsigned)(x->dim[0] * s.heads);
+    size_t rows = (size_t)heads * s.T;
+    float *along = (float *)cgs_cuda_of(d)->scratch;
+    const float *lse = (const float *)r->saved[0]->data;
+    const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
+    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
+        along, dout, (const bf16 *)y->data, rows, s.T, s.heads);
+    LAUNCHED(d, "attention backward");
+    tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+    LAUNCHED(d, "attention backward");
+    tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+    LAUNCHED(d, "attention backward");
+}
+
+} /* extern "C" */

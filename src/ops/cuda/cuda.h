@@ -1,0 +1,134 @@
+/* cuda.h - what the files of the CUDA backend share.
+ *
+ * C files hold the table, memory, graphs (backend.c) and matrix products by cuBLASLt
+ * (product.c); .cu files hold kernels and the operations that launch them.
+ *
+ * Everything runs on one stream, so operations follow each other without any further
+ * ordering and share one scratch buffer.  Sums have a fixed order: no atomics on floats, and
+ * the split of every loop depends on shapes alone, so a run repeats bit for bit. */
+#ifndef CGS_OPS_CUDA_CUDA_H
+#define CGS_OPS_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "ops/ops.h"
+
+typedef struct cgs_cuda_blas cgs_cuda_blas;
+
+/* d->impl */
+typedef struct cgs_cuda {
+    cudaStream_t stream;
+    cgs_cuda_blas *blas;
+    unsigned char *scratch; /* used inside one operation only */
+    size_t scratch_bytes;
+    uint64_t *step;         /* (1) on the device: the update that random draws are for */
+    double *sums;           /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
+    int max_shared;         /* bytes of shared memory that one block may have          */
+    bool capturing;         /* calls are recorded into a graph                         */
+    unsigned scratch_moved; /* how often; graphs hold the address                      */
+    char failure[200];      /* first failure since the last sync                       */
+} cgs_cuda;
+
+#define CGS_CUDA_PARTS 1024
+
+static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
+
+/* Remembers a failure, if `error` is one, for the next sync. */
+void cgs_cuda_note(cgs_cuda *c, cudaError_t error, const char *where);
+void cgs_cuda_note_text(cgs_cuda *c, const char *text);
+
+/* For prepare: makes the scratch buffer at least this large. */
+cgs_status cgs_cuda_need(cgs_device *d, size_t bytes);
+
+/* Makes *step on the device the record's; kernels that draw random numbers read it there, so
+ * that a graph draws new ones in every update. */
+const uint64_t *cgs_cuda_step(cgs_device *d, const cgs_record *r);
+void cgs_cuda_set_step(cgs_cuda *c, uint64_t step); /* optim.cu */
+
+/* ---- products (product.c, linear.cu) ----------------------------------------------- */
+
+/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way round. */
+typedef struct cgs_cuda_shape {
+    size_t M, N, K;
+    cgs_dtype in, out; /* of A and B; of C */
+    bool a_transposed, b_transposed;
+    bool bias;       /* + bias[j] */
+    bool accumulate; /* C += instead of C = */
+    size_t aligned;  /* every pointer is a multiple of this many bytes */
+} cgs_cuda_shape;
+
+typedef struct cgs_cuda_product cgs_cuda_product;
+
+cgs_status cgs_cuda_blas_open(cgs_cuda_blas **out);
+void cgs_cuda_blas_close(cgs_cuda_blas *b);
+
+/* The product of a shape, with the algorithm that cuBLASLt recommends; NULL if it has none.
+ * bf16_bias: whether a rounded bias will be available. */
+cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf16_bias,
+                                 cgs_cuda_product **out);
+void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const void *A, const void *B,
+                          const float *bias, const uint16_t *bias16);
+
+/* prepare() leaves this in the record of a linear map; a missing product is done by own code */
+typedef struct cgs_cuda_linear {
+    cgs_cuda_product *forward, *dx, *dW;
+    bool round_dy; /* dy is f32 and enters the products rounded */
+} cgs_cuda_linear;
+
+/* ... and this in that of SIGReg */
+typedef struct cgs_cuda_sigreg {
+    cgs_cuda_product *forward, *dz;
+} cgs_cuda_sigreg;
+
+/* Own product, for what cuBLASLt does not do: element (i,j) of A is at a_row*i + a_col*j. */
+typedef struct cgs_cuda_factor {
+    const void *p;
+    cgs_dtype type;
+    size_t row, col;
+} cgs_cuda_factor;
+void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_factor A,
+                          cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
+                          bool accumulate);
+
+/* ---- sums over rows (sums.cu) -------------------------------------------------------- */
+
+/* Scratch bytes of the following. */
+size_t cgs_cuda_column_scratch(size_t rows, size_t cols);
+/* to (cols) = or += the sums of x (rows, cols); partial sums go to scratch. */
+void cgs_cuda_column_sums(cgs_device *d, float *to, bool accumulate, const void *x, cgs_dtype type,
+                          size_t rows, size_t cols, float *scratch);
+/* The second half of it: partial sums, `stride` floats apart. */
+void cgs_cuda_add_parts(cgs_device *d, float *to, bool accumulate, const float *parts, size_t count,
+                        size_t stride, size_t cols);
+
+/* ---- operations ---------------------------------------------------------------------- */
+
+#define X(name, reads_in, reads_out)                                                               \
+    void cgs_cuda_##name##_forward(cgs_device *d, const cgs_record *r);                            \
+    void cgs_cuda_##name##_backward(cgs_device *d, const cgs_record *r);
+CGS_OPS(X)
+#undef X
+
+/* What attention needs before it runs: a sentence if it cannot. */
+cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_cgs_prepare(cgs_device *d, const cgs_record *r);
+/* attention on tensor cores: 64 wide bf16 heads without dropout */
+bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
+void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
+void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
+
+double cgs_cuda_sum_squares(cgs_device *d, const float *x, size_t n);
+void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
+                    uint16_t *bf16, size_t n);
+void cgs_cuda_round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n);
+
+/* Whether input k exists and is to get a gradient. */
+static inline bool cgs_cuda_wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
+/* Zeroes the gradient of input k unless it is to be added to. */
+void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k);
+
+#endif /* CGS_OPS_CUDA_CUDA_H */

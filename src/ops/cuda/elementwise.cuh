@@ -1,0 +1,35 @@
+/* elementwise.cuh - a gradient that passes through an operation unchanged. */
+#ifndef CGS_OPS_CUDA_ELEMENTWISE_CUH
+#define CGS_OPS_CUDA_ELEMENTWISE_CUH
+
+#include "ops/cuda/kernels.cuh"
+
+/* to = or += from, converting; both may be the same memory */
+template <class TF, class TT> struct convert {
+    const TF *from;
+    TT *to;
+    bool add;
+    template <int V> __device__ void at(size_t i) const {
+        float v[V];
+        load<V>(v, from + i);
+        give<V>(to + i, v, add);
+    }
+};
+
+static inline void launch_convert(cgs_device *d, void *to, cgs_dtype to_type, const void *from,
+                                  cgs_dtype from_type, size_t n, bool add, const char *what) {
+    WITH_TYPE(TF, from_type,
+              WITH_TYPE(TT, to_type,
+                        launch_each(d, n, true, what,
+                                    convert<TF, TT>{(const TF *)from, (TT *)to, add})));
+}
+
+/* Gives d loss / d out to input k.  The tape lets input 0 share the buffer: nothing to do. */
+static inline void pass_gradient(cgs_device *d, const cgs_record *r, int k, const char *what) {
+    const cgs_tensor *x = r->in[k];
+    if (!cgs_cuda_wants(r, k) || (x->grad == r->out->grad && !r->accumulate[k])) return;
+    launch_convert(d, x->grad, x->dtype, r->out->grad, r->out->dtype, cgs_numel(x),
+                   r->accumulate[k], what);
+}
+
+#endif /* CGS_OPS_CUDA_ELEMENTWISE_CUH */

@@ -1,0 +1,156 @@
+/* tokens.cu - from pixels to tokens: patches, the class token, positions. */
+#include "ops/cuda/elementwise.cuh"
+
+namespace {
+
+struct pixels {
+    float mean[3], std[3];
+};
+
+/* frames u8 (F,S,S,3) -> (F*P, 3*p*p): a block makes one row of patches of one frame.  A byte
+ * has 256 values a channel, so they are normalised once a block. */
+template <class T>
+__global__ void __launch_bounds__(256) patches(T *out, const uint8_t *frames, int S, int p,
+                                               pixels q) {
+    __shared__ float value[3][256];
+    extern __shared__ uint8_t strip[]; /* (p, S, 3), or nothing where it does not fit */
+    int side = S / p, width = 3 * p * p;
+    size_t frame = blockIdx.x / side, row = blockIdx.x % side;
+    size_t bytes = (size_t)p * S * 3;
+    const uint8_t *from = frames + (frame * S + row * p) * S * 3;
+    out += (frame * side + row) * side * width;
+    for (int c = 0; c < 3; c++)
+        value[c][threadIdx.x] = ((float)threadIdx.x / 255.0f - q.mean[c]) / q.std[c];
+    unsigned room;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(room));
+    const uint8_t *bytes_at = from;
+    if (room >= bytes) {
+        for (size_t i = threadIdx.x; i < bytes; i += 256) strip[i] = from[i];
+        bytes_at = strip;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < side * width; i += 256) {
+        int col = i / width, e = i % width, c = e / (p * p), y = e / p % p, x = e % p;
+        out[i] = narrow<T>(value[c][bytes_at[((size_t)y * S + col * p + x) * 3 + c]]);
+    }
+}
+
+/* x (F*P,D), cls (D), pos (P+1,D) -> (F,P+1,D) */
+template <class T> struct place {
+    size_t D, N; /* N = P + 1 */
+    const T *x;
+    const float *cls, *pos;
+    float *out;
+    template <int V> __device__ void at(size_t i) const {
+        size_t d = i % D, t = i / D % N, f = i / D / N;
+        float v[V], p[V];
+        if (t == 0)
+            load<V>(v, cls + d);
+        else
+            load<V>(v, x + (f * (N - 1) + t - 1) * D + d);
+        load<V>(p, pos + t * D + d);
+#pragma unroll
+        for (int k = 0; k < V; k++) v[k] += p[k];
+        store<V>(out + i, v);
+    }
+};
+
+template <class T> struct place_back {
+    size_t D, N;
+    bool add;
+    const float *g;
+    T *dx;
+    template <int V> __device__ void at(size_t i) const { /* of dx */
+        size_t PD = (N - 1) * D;
+        float v[V];
+        load<V>(v, g + i / PD * N * D + D + i % PD);
+        give<V>(dx + i, v, add);
+    }
+};
+
+/* x (B,T,D) + pos (>=T,D) */
+template <class T> struct add_positions {
+    size_t TD;
+    const T *x;
+    const float *pos;
+    float *out;
+    template <int V> __device__ void at(size_t i) const {
+        float v[V], p[V];
+        load<V>(v, x + i);
+        load<V>(p, pos + i % TD);
+#pragma unroll
+        for (int k = 0; k < V; k++) v[k] += p[k];
+        store<V>(out + i, v);
+    }
+};
+
+} // namespace
+
+extern "C" {
+
+void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
+    int S = r->arg.patchify.size, p = r->arg.patchify.patch;
+    size_t F = (size_t)r->in[0]->dim[0], strip = (size_t)p * S * 3;
+    if (strip > 40 * 1024) strip = 0;
+    pixels q;
+    for (int c = 0; c < 3; c++) {
+        q.mean[c] = r->arg.patchify.mean[c];
+        q.std[c] = r->arg.patchify.std[c];
+    }
+    WITH_TYPE(T, r->out->dtype,
+              patches<T><<<(unsigned)(F * (S / p)), 256, strip, stream_of(d)>>>(
+                  (T *)r->out->data, (const uint8_t *)r->in[0]->data, S, p, q));
+    LAUNCHED(d, "patchify");
+}
+
+/* bytes have no gradient */
+void cgs_cuda_patchify_backward(cgs_device *, const cgs_record *) {}
+
+void cgs_cuda_tokens_forward(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *cls = r->in[1], *pos = r->in[2];
+    size_t D = (size_t)cgs_cols(x), N = cgs_numel(pos) / D;
+    WITH_TYPE(T, x->dtype,
+              launch_each(d, cgs_numel(r->out), D % 8 == 0, "tokens",
+                          place<T>{D, N, (const T *)x->data, (const float *)cls->data,
+                                   (const float *)pos->data, (float *)r->out->data}));
+}
+
+void cgs_cuda_tokens_backward(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *cls = r->in[1], *pos = r->in[2], *y = r->out;
+    size_t D = (size_t)cgs_cols(x), N = cgs_numel(pos) / D, F = cgs_rows(y) / N;
+    if (cgs_cuda_wants(r, 0))
+        WITH_TYPE(T, x->dtype,
+                  launch_each(d, cgs_numel(x), D % 8 == 0, "tokens backward",
+                              place_back<T>{D, N, r->accumulate[0], (const float *)y->grad,
+                                            (T *)x->grad}));
+    if (!cgs_cuda_wants(r, 1) && !cgs_cuda_wants(r, 2)) return;
+    /* sums over frames: all of them for positions, the first row of them for the class token */
+    float *sums = (float *)cgs_cuda_of(d)->scratch, *parts = sums + N * D;
+    cgs_cuda_column_sums(d, sums, false, y->grad, CGS_F32, F, N * D, parts);
+    if (cgs_cuda_wants(r, 1))
+        launch_convert(d, cls->grad, CGS_F32, sums, CGS_F32, D, r->accumulate[1], "tokens backward");
+    if (cgs_cuda_wants(r, 2))
+        launch_convert(d, pos->grad, CGS_F32, sums, CGS_F32, N * D, r->accumulate[2],
+                       "tokens backward");
+}
+
+void cgs_cuda_add_pos_forward(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0];
+    size_t TD = (size_t)x->dim[1] * (size_t)x->dim[2];
+    WITH_TYPE(T, x->dtype,
+              launch_each(d, cgs_numel(x), TD % 8 == 0, "add_pos",
+                          add_positions<T>{TD, (const T *)x->data, (const float *)r->in[1]->data,
+                                           (float *)r->out->data}));
+}
+
+void cgs_cuda_add_pos_backward(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *pos = r->in[1];
+    size_t TD = (size_t)x->dim[1] * (size_t)x->dim[2];
+    pass_gradient(d, r, 0, "add_pos backward");
+    if (!cgs_cuda_wants(r, 1)) return;
+    cgs_cuda_clear_grad(d, r, 1); /* rows beyond T */
+    cgs_cuda_column_sums(d, (float *)pos->grad, r->accumulate[1], r->out->grad, CGS_F32,
+                         (size_t)x->dim[0], TD, (float *)cgs_cuda_of(d)->scratch);
+}
+
+} /* extern "C" */

@@ -1,0 +1,427 @@
+/* test_gpu.c - the CUDA backend: every operation against the reference, the golden vectors,
+ * training that continues and repeats bit for bit, planning that agrees with the CPU.
+ *
+ *   test_gpu           everything; skipped (77) where no GPU can be opened
+ *   test_gpu small     only small cases of every operation, for memory checkers */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "core/rng.h"
+#include "core/threads.h"
+#include "eval/world.h"
+#include "golden.h"
+#include "ops/check.h"
+#include "plan/planner.h"
+#include "synthetic.h"
+#include "train/train.h"
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
+    } while (0)
+
+static cgs_device ref, cpu, gpu;
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+/* prints a failure and counts it, so that one run shows all of them */
+static int judge(const cgs_case *c, const char *how, const cgs_mismatch *m, double tolerance) {
+    if (m->error <= tolerance) return 0;
+    print_error("%s, %s: error %.3g > %.3g at %s[%zu]: %.9g, want %.9g\n", c->name, how, m->error,
+                tolerance, m->where, m->index, m->got, m->want);
+    return 1;
+}
+
+static bool is_small(const cgs_case *c) {
+    return strstr(c->name, "odd") || strstr(c->name, "single") || strstr(c->name, "still") ||
+           c->op == CGS_OP_attention;
+}
+
+/* The second run inside cgs_check_eval records a graph: it must give the same bits. */
+static void compare_all(cgs_dtype act, const char *how, bool only_small) {
+    int failed = 0, run = 0;
+    double start = cgs_now(), worst = 0;
+    for (int i = 0; i < cgs_case_count; i++)
+        for (int twice = 0; twice < 2; twice++) {
+            const cgs_case *c = &cgs_cases[i];
+            cgs_mismatch m;
+            if (c->heavy || (only_small && !is_small(c))) continue;
+            double tolerance = act == CGS_BF16 ? c->tol_bf16 : c->tol_f32;
+            if (cgs_check_eval(c, (cgs_setup){&ref, act}, (cgs_setup){&gpu, act}, twice, &m) !=
+                CGS_OK) {
+                print_error("%s, %s: %s\n", c->name, how, cgs_last_error());
+                failed++;
+                continue;
+            }
+            failed += judge(c, how, &m, tolerance);
+            if (m.error / tolerance > worst) worst = m.error / tolerance;
+            run++;
+        }
+    print_message("%s: %d cases in %.1f s, worst error %.2f of what is allowed\n", how, run,
+                  cgs_now() - start, worst);
+    assert_int_equal(failed, 0);
+}
+
+static void test_operations_f32(void **state) {
+    (void)state;
+    compare_all(CGS_F32, "f32", false);
+}
+static void test_operations_bf16(void **state) {
+    (void)state;
+    compare_all(CGS_BF16, "bf16", false);
+}
+static void test_small_f32(void **state) {
+    (void)state;
+    compare_all(CGS_F32, "small f32", true);
+}
+static void test_small_bf16(void **state) {
+    (void)state;
+    compare_all(CGS_BF16, "small bf16", true);
+}
+
+/* Sizes of the paper, against the CPU backend: the reference would take minutes. */
+static void test_paper_sizes(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < cgs_case_count; i++) {
+        const cgs_case *c = &cgs_cases[i];
+        if (!c->heavy) continue;
+        double tolerance = 0; /* the loosest that a checked case of the operation has */
+        for (int k = 0; k < cgs_case_count; k++)
+            if (cgs_cases[k].op == c->op && cgs_cases[k].tol_bf16 > tolerance)
+                tolerance = cgs_cases[k].tol_bf16;
+        cgs_mismatch m;
+        OK(cgs_check_eval(c, (cgs_setup){&cpu, CGS_BF16}, (cgs_setup){&gpu, CGS_BF16}, false, &m));
+        failed += judge(c, "bf16 against the CPU", &m, tolerance);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* random draws follow the update number, in graphs too, and are the CPU's bits */
+static void test_random_draws(void **state) {
+    (void)state;
+    enum { ROWS = 50, COLS = 96, N = ROWS * COLS };
+    const int dim[2] = {ROWS, COLS};
+    cgs_device *devices[2] = {&ref, &gpu};
+    static float x[N], kept[2][6][N], drawn[2][6][N];
+    for (int i = 0; i < N; i++) x[i] = 1;
+    for (int k = 0; k < 2; k++) {
+        cgs_tape *t;
+        OK(cgs_tape_create(&t, devices[k], CGS_F32));
+        cgs_tensor *in = cgs_input(t, "x", CGS_F32, 2, dim);
+        cgs_tensor *out = cgs_keep(cgs_dropout(t, in, 0.5f, 11));
+        cgs_tensor *lines = cgs_keep(cgs_directions(t, ROWS, COLS, 12));
+        OK(cgs_tape_finish(t, NULL));
+        OK(cgs_tensor_write(t, in, x));
+        for (int step = 0; step < 6; step++) {
+            cgs_tape_set_step(t, (uint64_t)step / 2);
+            cgs_tape_forward(t);
+            OK(cgs_tensor_read(t, out, kept[k][step]));
+            OK(cgs_tensor_read(t, lines, drawn[k][step]));
+        }
+        cgs_tape_destroy(t);
+    }
+    size_t differ = 0;
+    for (int step = 0; step < 6; step++) {
+        assert_memory_equal(kept[0][step], kept[1][step], sizeof kept[0][step]);
+        for (int i = 0; i < N; i++) {
+            float a = drawn[0][step][i], b = drawn[1][step][i];
+            differ += a != b;
+            assert_true(fabsf(a - b) <= 1.2e-7f * fabsf(a));
+        }
+    }
+    /* lengths are summed in another order: a last bit in a thousand may differ */
+    print_message("%zu of %d directions differ in the last bit\n", differ, 6 * N);
+    assert_true(differ < 6 * N / 1000);
+    assert_memory_equal(kept[1][0], kept[1][1], sizeof kept[1][0]);
+    assert_memory_not_equal(kept[1][1], kept[1][2], sizeof kept[1][0]);
+    assert_memory_not_equal(drawn[1][3], drawn[1][4], sizeof drawn[1][0]);
+}
+
+/* ---- the optimiser --------------------------------------------------------------------------- */
+
+static void test_optimiser(void **state) {
+    (void)state;
+    enum { N = 100003 }; /* no multiple of anything */
+    cgs_device *devices[2] = {&ref, &gpu};
+    static float host[2][4][N];
+    static uint16_t half[2][N];
+    double squares[2];
+    for (int k = 0; k < 2; k++) {
+        cgs_device *d = devices[k];
+        float *m[4];
+        void *p;
+        cgs_rng r = cgs_rng_stream(5, CGS_STREAM_TEST, 0);
+        for (int a = 0; a < 4; a++) {
+            OK(d->ops->alloc(d, &p, N * sizeof(float)));
+            m[a] = p;
+            for (int i = 0; i < N; i++) host[k][a][i] = a < 2 ? (float)cgs_rng_normal(&r) : 0;
+            OK(d->ops->upload(d, m[a], host[k][a], N * sizeof(float)));
+        }
+        OK(d->ops->alloc(d, &p, N * sizeof(uint16_t)));
+        squares[k] = d->ops->sum_squares(d, m[1], N);
+        for (uint64_t step = 1; step < 4; step++) {
+            cgs_adamw w = {1e-2f, 0.9f, 0.999f, 1e-8f, 1e-2f, 0.25f, step};
+            d->ops->adamw(d, &w, m[0], m[1], m[2], m[3], p, N);
+        }
+        OK(d->ops->sync(d));
+        for (int a = 0; a < 4; a++) {
+            OK(d->ops->download(d, host[k][a], m[a], N * sizeof(float)));
+            d->ops->release(d, m[a]);
+        }
+        OK(d->ops->download(d, half[k], p, sizeof half[k]));
+        d->ops->release(d, p);
+    }
+    assert_true(fabs(squares[0] - squares[1]) <= 1e-12 * squares[0]);
+    for (int a = 0; a < 4; a++)
+        for (int i = 0; i < N; i++) {
+            float want = host[0][a][i], got = host[1][a][i];
+            if (!(fabsf(got - want) <= 1e-5f * fabsf(want) + 1e-7f))
+                fail_msg("array %d [%d]: %.9g, want %.9g", a, i, got, want);
+        }
+    for (int i = 0; i < N; i++) assert_int_equal(half[1][i], cgs_f32_to_bf16(host[1][0][i]));
+}
+
+/* ---- golden vectors -------------------------------------------------------------------------- */
+
+static void test_golden_f32(void **state) {
+    (void)state;
+    golden_check("cuda", CGS_F32, 1e-4, 1e-4);
+}
+static void test_golden_bf16(void **state) {
+    (void)state;
+    golden_check("cuda", CGS_BF16, 2e-2, 5e-2);
+}
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+static char folder[64], data[128];
+
+static cgs_run_config tiny(const char *precision) {
+    cgs_run_config c;
+    OK(cgs_run_preset(&c, "small"));
+    c.model.image_size = 56;
+    c.model.width = 64;
+    c.model.encoder_layers = 2;
+    c.model.encoder_heads = 1; /* 64 wide: the kernels of the paper's model */
+    c.model.encoder_mlp = 96;
+    c.model.projector_hidden = 64;
+    c.model.predictor_layers = 2;
+    c.model.predictor_heads = 2;
+    c.model.predictor_head_width = 16;
+    c.model.predictor_mlp = 96;
+    c.model.action_hidden = 64;
+    c.model.frameskip = 2;
+    c.train.batch = 16;
+    c.train.projections = 32;
+    c.train.updates = 20;
+    c.train.checkpoint_every = 1000;
+    c.train.validate_every = 1000;
+    c.train.validate_batches = 4;
+    c.train.cgs_weight = 0.5f;
+    strcpy(c.train.precision.s, precision);
+    return c;
+}
+
+static void path_of(char out[256], const char *run, const char *name) {
+    snprintf(out, 256, "%s/%s%s%s", folder, run, *name ? "/" : "", name);
+}
+
+/* Trains from where the run stands to the end, or to `stop` without saving what came after
+ * update 10, as if it was killed.  Returns the mean loss of the updates it made. */
+static double train(const char *run, const char *precision, cgs_device *d, bool resume, int stop) {
+    cgs_run_config c = tiny(precision);
+    char dir[256];
+    cgs_trainer *t;
+    cgs_step_info info = {0};
+    double sum = 0;
+    int updates = 0;
+    path_of(dir, run, "");
+    OK(cgs_trainer_create(&t, &c, data, dir, d, resume));
+    while (!cgs_trainer_done(t) && (!stop || (int)info.step < stop)) {
+        OK(cgs_trainer_step(t, &info));
+        sum += info.loss;
+        updates++;
+        if (info.step == 10 || cgs_trainer_done(t)) OK(cgs_trainer_save(t));
+    }
+    cgs_trainer_destroy(t);
+    return sum / updates;
+}
+
+static void same_files(const char *one, const char *other) {
+    static const char *const files[] = {"checkpoint.safetensors", "model.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        char path[256], *x, *y;
+        size_t nx, ny;
+        path_of(path, one, files[i]);
+        OK(cgs_read_file(path, (size_t)1 << 30, &x, &nx));
+        path_of(path, other, files[i]);
+        OK(cgs_read_file(path, (size_t)1 << 30, &y, &ny));
+        assert_int_equal(nx, ny);
+        assert_memory_equal(x, y, nx);
+        free(x);
+        free(y);
+    }
+}
+
+static void training(const char *precision, double tolerance) {
+    char whole[32], again[32], broken[32], other[32];
+    snprintf(whole, sizeof whole, "whole-%s", precision);
+    snprintf(again, sizeof again, "again-%s", precision);
+    snprintf(broken, sizeof broken, "broken-%s", precision);
+    snprintf(other, sizeof other, "cpu-%s", precision);
+    double loss = train(whole, precision, &gpu, false, 0);
+    train(again, precision, &gpu, false, 0);
+    train(broken, precision, &gpu, false, 13);
+    train(broken, precision, &gpu, true, 0);
+    same_files(whole, again);
+    same_files(whole, broken);
+    double want = train(other, precision, &cpu, false, 0);
+    print_message("%s: mean loss %.6f, %.6f on the CPU\n", precision, loss, want);
+    assert_true(fabs(loss - want) <= tolerance * want);
+}
+
+/* In bf16 a single loss of so small a model is rounding noise of 1 to 2 per cent, between the
+ * reference and the CPU too: the mean over the run is compared. */
+static void test_training_f32(void **state) {
+    (void)state;
+    training("f32", 1e-3);
+}
+static void test_training_bf16(void **state) {
+    (void)state;
+    training("bf16", 2e-2);
+}
+
+/* ---- planning -------------------------------------------------------------------------------- */
+
+enum { EPISODES = 2, K = 64, HORIZON = 5 };
+
+static void plan_on(cgs_device *d, const char *planner, float *plan) {
+    cgs_lewm_config c;
+    cgs_lewm *m;
+    cgs_rollout *r;
+    cgs_planner *p;
+    cgs_plan_result result;
+    OK(cgs_lewm_preset(&c, "small"));
+    OK(cgs_lewm_create(&m, &c, d, false));
+    OK(cgs_params_init(&m->params, 4));
+    bool gradient = !strcmp(planner, "gd");
+    cgs_plan_config s = cgs_plan_defaults();
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    s.K = K;
+    s.iters = 10;
+    s.gd_steps = 20;
+    s.H = HORIZON;
+    s.A = cgs_lewm_block(&c);
+    cgs_rollout_config rc = {.episodes = EPISODES,
+                             .context = 1,
+                             .horizon = HORIZON,
+                             .samples = gradient ? 1 : K,
+                             .gradient = gradient,
+                             .act = CGS_F32};
+    OK(cgs_rollout_create(&r, m, &rc));
+    OK(cgs_planner_create(&p, &s, EPISODES));
+    float *z = malloc(2 * EPISODES * (size_t)c.width * sizeof *z);
+    cgs_rng g = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
+    for (int i = 0; i < 2 * EPISODES * c.width; i++) z[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, EPISODES, z, NULL, z + EPISODES * c.width));
+    cgs_plan_problem q = {
+        .E = EPISODES, .cost = cgs_rollout_cost, .gradient = cgs_rollout_gradient, .ctx = r};
+    OK(cgs_planner_solve(p, &q, &result));
+    memcpy(plan, result.plan, (size_t)EPISODES * HORIZON * (size_t)s.A * sizeof *plan);
+    free(z);
+    cgs_planner_destroy(p);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+}
+
+static void test_planners_agree(void **state) {
+    (void)state;
+    static const char *const planners[] = {"cem", "mppi", "gd"};
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "small"));
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+    for (int i = 0; i < 3; i++) {
+        double worst = 0, size = 0;
+        plan_on(&cpu, planners[i], want);
+        plan_on(&gpu, planners[i], got);
+        for (size_t k = 0; k < n; k++) {
+            worst = fmax(worst, fabs((double)got[k] - want[k]));
+            size = fmax(size, fabs((double)want[k]));
+        }
+        print_message("%s: plans differ by %.2e, the largest entry is %.2f\n", planners[i], worst,
+                      size);
+        assert_true(size > 0.01 && worst <= 1e-3);
+    }
+    free(want);
+    free(got);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void test_refusals(void **state) {
+    (void)state;
+    cgs_device d;
+    void *p;
+    assert_int_equal(cgs_device_open(&d, "cuda:1000", 1), CGS_EDEVICE);
+    assert_non_null(strstr(cgs_last_error(), "GPU"));
+    assert_int_equal(cgs_device_open(&d, "cuda:one", 1), CGS_EDEVICE);
+    assert_int_equal(gpu.ops->alloc(&gpu, &p, (size_t)1 << 50), CGS_ENOMEM);
+    assert_non_null(strstr(cgs_last_error(), "MiB are free"));
+    OK(gpu.ops->sync(&gpu)); /* nothing is left of it */
+    OK(cgs_device_open(&d, "auto", 1));
+    assert_string_equal(d.ops->name, "cuda");
+    cgs_device_close(&d);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/cgs-gpu-XXXXXX");
+    if (!mkdtemp(folder)) return 1;
+    snprintf(data, sizeof data, "%s/data.h5", folder);
+    return synthetic_dataset(data, 24, 30, 56, 7) == CGS_OK ? 0 : 1;
+}
+
+static int clean_up(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(int argc, char **argv) {
+    if (cgs_device_open(&gpu, "cuda", 0) != CGS_OK) {
+        puts(cgs_last_error());
+        return 77;
+    }
+    if (cgs_device_open(&ref, "ref", 1) != CGS_OK || cgs_device_open(&cpu, "cpu", 0) != CGS_OK)
+        return 1;
+    const struct CMUnitTest small[] = {
+        cmocka_unit_test(test_small_f32),
+        cmocka_unit_test(test_small_bf16),
+        cmocka_unit_test(test_optimiser),
+    };
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(test_operations_f32), cmocka_unit_test(test_operations_bf16),
+        cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
+        cmocka_unit_test(test_optimiser),      cmocka_unit_test(test_golden_f32),
+        cmocka_unit_test(test_golden_bf16),    cmocka_unit_test(test_training_f32),
+        cmocka_unit_test(test_training_bf16),  cmocka_unit_test(test_planners_agree),
+        cmocka_unit_test(test_refusals),
+    };
+    bool only_small = argc > 1 && !strcmp(argv[1], "small");
+    int failed = only_small ? cmocka_run_group_tests(small, NULL, NULL)
+                            : cmocka_run_group_tests(all, set_up, clean_up);
+    cgs_device_close(&cpu);
+    cgs_device_close(&ref);
+    cgs_device_close(&gpu);
+    return failed;
+}
