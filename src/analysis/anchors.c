@@ -14,7 +14,7 @@ enum { GRIPPER = 4, TRIES = 20000 };
 
 /* ---- drawing ----------------------------------------------------------------------- */
 
-/* the moments of an episode that count, into step (length); returns their number */
+/* the moments of an episode that count and have a picture, into step (length) */
 static cgs_status eligible(cgs_dataset *data, int e, int rows, cgs_anchor_rule rule, float *raw,
                            int *step, int *count) {
     const cgs_source *s = cgs_dataset_source(data);
@@ -22,13 +22,14 @@ static cgs_status eligible(cgs_dataset *data, int e, int rows, cgs_anchor_rule r
     *count = 0;
     if (length < rows + 1) return CGS_OK;
     if (rule == CGS_ANCHOR_ANY) {
-        for (int t = 0; t + rows < length; t++) step[(*count)++] = t;
+        for (int t = 0; t + rows < length; t += s->pixels_every) step[(*count)++] = t;
         return CGS_OK;
     }
     CGS_TRY(cgs_dataset_read_rows(data, "action", s->ep_offset[e], length - 1, raw));
     for (int t = 0; t < length - 1; t++) {
         closed = raw[t * dim + GRIPPER] > 0 ? closed + 1 : 0;
-        if (closed >= rows) step[(*count)++] = t + 1 - rows;
+        int begin = t + 1 - rows;
+        if (closed >= rows && begin % s->pixels_every == 0) step[(*count)++] = begin;
     }
     return CGS_OK;
 }
@@ -101,6 +102,9 @@ cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor 
     if (src->pixels < 0 || src->height != s->side || src->width != s->side)
         return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, %d x %d are needed", src->path,
                         src->height, src->width, s->side, s->side);
+    if (a->step % src->pixels_every != 0 || s->frameskip % src->pixels_every != 0)
+        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; step %d and frames %d apart miss",
+                        src->path, src->pixels_every, a->step, s->frameskip);
     int64_t first = src->ep_offset[a->episode] + a->step;
     CGS_TRY(src->read_pixels(src->self, first, pictures, s->frameskip, s->pixels));
     CGS_TRY(cgs_dataset_read_rows(data, "action", first, rows, s->action));
