@@ -97,6 +97,8 @@ typedef struct cgs_record {
         struct { float min_norm; bool per_window; } cgs;
         struct { int terms; } weighted_sum;
     } arg;
+    /* The neighbours on the tape that the backend runs together with this record, or NULL. */
+    struct cgs_record *before, *next;
     void *impl; /* what the backend prepared for this record (a primitive, say) */
 } cgs_record;
 
@@ -127,6 +129,11 @@ typedef struct cgs_backend {
     cgs_status (*upload)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*download)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*sync)(cgs_device *d); /* waits, and reports what failed since the last call */
+
+    /* Optional.  Whether two records that follow each other run as one; `second` reads what
+     * `first` makes, `alone` if nobody else does.  Then both functions are still called, but
+     * either may do the work of both: what one of them needs is there during the other. */
+    bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
 
     /* Called once for each record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);

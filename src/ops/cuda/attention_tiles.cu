@@ -9,30 +9,15 @@
  * Backward computes the probabilities twice, from lse; in return nothing has to be added
  * across warps, and every sum has one order.
  *
- * One product is mma.m16n8k16.  Lane l of a warp holds, of a 16 x 8 result, the pairs of
- * columns 2(l%4) in rows l/4 and l/4 + 8; rows of 64 in shared memory are 8 chunks of 16
- * bytes, stored at chunk ^ (row % 8) so that 8 rows of a chunk lie in different banks. */
+ * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
+ * rows of a chunk lie in different banks. */
 #include "ops/cuda/attention.cuh"
+#include "ops/cuda/tiles.cuh"
 
 namespace {
 
 enum { WIDTH = 64, WARPS = 6, TILE = 16 };
 const float LOG2E = 1.4426950408889634f;
-
-typedef uint32_t regs4[4];
-
-__device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 /* ---- tiles in shared memory --------------------------------------------------------------------- */
 
@@ -47,17 +32,15 @@ __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, 
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
         if (row < rows) {
-            uint32_t shared = (uint32_t)__cvta_generic_to_shared(at);
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
-                         "l"(from + row * stride + chunk * 8)
-                         : "memory");
+            copy16(at, from + row * stride + chunk * 8);
         } else {
             *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
         }
     }
 }
 __device__ __forceinline__ void copies_done() {
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    copies_close();
+    copies_wait<0>();
     __syncthreads();
 }
 
@@ -66,10 +49,7 @@ __device__ __forceinline__ void copies_done() {
 __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices(r, p);
 }
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
@@ -77,10 +57,7 @@ __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int
 __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices_turned(r, p);
 }
 
 /* ---- tiles in registers -------------------------------------------------------------------------- */

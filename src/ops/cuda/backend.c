@@ -106,10 +106,28 @@ static cgs_status fill_in(cgs_device *d) {
     return cgs_cuda_blas_open(&c->blas);
 }
 
+/* which fast ways the environment turns off */
+static unsigned turned_off(void) {
+    static const struct {
+        const char *word;
+        unsigned way;
+    } ways[] = {{"norm", CGS_CUDA_NORM},
+                {"gelu", CGS_CUDA_GELU},
+                {"graph", CGS_CUDA_GRAPH},
+                {"split", CGS_CUDA_SPLIT},
+                {"along", CGS_CUDA_ALONG}};
+    const char *words = getenv("CGS_CUDA_OFF");
+    unsigned off = 0;
+    for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
+        if (strstr(words, ways[i].word)) off |= ways[i].way;
+    return off;
+}
+
 static cgs_status open_cuda(cgs_device *d) {
     CGS_TRY(choose(d));
     d->impl = calloc(1, sizeof(cgs_cuda));
     if (!d->impl) return cgs_fail(CGS_ENOMEM, "no memory for the cuda device");
+    cgs_cuda_of(d)->off = turned_off();
     cgs_status rc = fill_in(d);
     if (rc != CGS_OK) close_cuda(d);
     return rc;
@@ -197,11 +215,28 @@ static size_t common(const void *a, const void *b, const void *c) {
     return x < y ? (x < z ? x : z) : (y < z ? y : z);
 }
 
+/* records that have kernels of their own as a pair */
+static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
+    unsigned off = cgs_cuda_of(d)->off;
+    cgs_opcode a = first->op, b = second->op;
+    if (a == CGS_OP_add && b == CGS_OP_layernorm)
+        return !(off & CGS_CUDA_NORM) && cgs_cuda_add_joins_norm(first, second);
+    if (a == CGS_OP_linear && b == CGS_OP_add) /* dy and its sum come from the norm behind */
+        return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
+    if (a == CGS_OP_linear && b == CGS_OP_activation)
+        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_linear_joins_gelu(first, second);
+    if (a == CGS_OP_activation && b == CGS_OP_linear)
+        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_gelu_joins_linear(first, second);
+    return false;
+}
+
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
+    if (cgs_cuda_is(r->next, CGS_OP_activation) || cgs_cuda_is(r->before, CGS_OP_activation))
+        CGS_TRY(cgs_cuda_linear_gelu_prepare(d, r));
     CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */
@@ -324,7 +359,7 @@ static void run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(st
     cgs_cuda *c = cgs_cuda_of(d);
     pass *p = *kept;
     if (!p) p = *kept = calloc(1, sizeof *p);
-    if (!p || p->alone || p->runs++ == 0) {
+    if (!p || p->alone || (c->off & CGS_CUDA_GRAPH) || p->runs++ == 0) {
         calls(tape);
         return;
     }
@@ -356,6 +391,7 @@ const cgs_backend cgs_backend_cuda = {
     .upload = upload,
     .download = download,
     .sync = sync_cuda,
+    .joins = joins,
     .prepare = prepare,
     .unprepare = unprepare,
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_forward,
