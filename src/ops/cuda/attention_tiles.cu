@@ -258,9 +258,28 @@ __global__ void __launch_bounds__(256)
     if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
 }
 
+/* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
+__device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
+                                         const regs4 (&b)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float all = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int part = half; part < 4; part += 2) {
+                uint32_t x = a[k][part], y = b[k][part];
+                all += __uint_as_float(x << 16) * __uint_as_float(y << 16);
+                all += __uint_as_float(x & 0xffff0000u) * __uint_as_float(y & 0xffff0000u);
+            }
+        sum[half] = quad_sum(all);
+    }
+}
+
+/* out: makes `along` from it; NULL: reads it */
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
-             const bf16 *qkv, attention_shape s) {
+    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const bf16 *out, const float *lse,
+             float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
@@ -282,7 +301,16 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             size_t at = (size_t)blockIdx.x * s.T + i;
             limit[half] = i < s.T ? s.limit(i) : 0;
             norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-            sum[half] = i < s.T ? along[at] : 0;
+            sum[half] = i < s.T && !out ? along[at] : 0;
+        }
+        if (out) {
+            regs4 results[4];
+            load_rows(results, out + s.out(b, h), i0, s.T, out_row);
+            row_dots(sum, grads, results);
+            for (int half = 0; half < 2; half++) {
+                int i = i0 + lane / 4 + 8 * half;
+                if (lane % 4 == 0 && i < s.T) along[(size_t)blockIdx.x * s.T + i] = sum[half];
+            }
         }
         for (int j0 = 0; j0 < keys; j0 += 16) {
             float p[2][4], dp[2][4];
@@ -399,11 +427,15 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
     float *along = (float *)cgs_cuda_of(d)->scratch;
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
-    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
-        along, dout, (const bf16 *)y->data, rows, s.T, s.heads);
-    LAUNCHED(d, "attention backward");
+    const bf16 *out = (const bf16 *)y->data;
+    if (cgs_cuda_of(d)->off & CGS_CUDA_ALONG) {
+        row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(along, dout, out, rows,
+                                                                          s.T, s.heads);
+        LAUNCHED(d, "attention backward");
+        out = NULL;
+    }
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], dout, out, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);

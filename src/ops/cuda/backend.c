@@ -114,7 +114,7 @@ static unsigned turned_off(void) {
     } ways[] = {{"norm", CGS_CUDA_NORM},
                 {"gelu", CGS_CUDA_GELU},
                 {"graph", CGS_CUDA_GRAPH},
-                {"split", CGS_CUDA_SPLIT},
+                {"cache", CGS_CUDA_CACHE},
                 {"along", CGS_CUDA_ALONG}};
     const char *words = getenv("CGS_CUDA_OFF");
     unsigned off = 0;

@@ -38,7 +38,7 @@ enum {
     CGS_CUDA_NORM = 1,  /* "norm": addition and the following norm in one kernel          */
     CGS_CUDA_GELU = 2,  /* "gelu": GELU inside the products around it                     */
     CGS_CUDA_GRAPH = 4, /* "graph": a pass of a tape is one launch                        */
-    CGS_CUDA_SPLIT = 8, /* "split": own products for gradients of weights                 */
+    CGS_CUDA_CACHE = 8, /* "cache": the frames of a dataset stay in the GPU's memory      */
     CGS_CUDA_ALONG = 16 /* "along": row sums of attention's gradient inside its dq kernel */
 };
 

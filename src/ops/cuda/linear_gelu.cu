@@ -179,7 +179,8 @@ void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, cons
     /* few rows: columns are shared out too */
     unsigned across = rows >= 256 ? 1 : (255 + rows) / rows;
     if (across > slabs) across = slabs;
-    product_gelu<K, BACK><<<dim3(rows, across), 32 * WARPS, shared_bytes<K, BACK>(), stream_of(d)>>>(
+    size_t shared = shared_bytes<K, BACK>();
+    product_gelu<K, BACK><<<dim3(rows, across), 32 * WARPS, shared, stream_of(d)>>>(
         h, out, parts, x, weights, bias, s);
     LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
 }

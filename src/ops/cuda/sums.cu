@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(32 * LANES)
     size_t end = first + run < rows ? first + run : rows;
     float sum[V] = {0};
     if (col < cols)
+#pragma unroll 4
         for (size_t i = first + threadIdx.y; i < end; i += LANES) {
             float v[V];
             load<V>(v, x + i * stride + col);
