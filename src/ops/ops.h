@@ -147,6 +147,23 @@ typedef struct cgs_backend {
                 struct cgs_tape *tape);
     void (*forget)(cgs_device *d, void *pass);
 
+    /* Optional.  Marks a moment of the device's own time line, number 0, 1, ...; the seconds
+     * from mark i to mark j, once the device was waited for; negative if it does not know. */
+    void (*mark)(cgs_device *d, int i);
+    double (*between)(cgs_device *d, int i, int j);
+
+    /* Optional, all or none: a device with memory of its own, of which `unused` bytes are left.
+     * gather: block i of `to` becomes block which[i] of `from`, both on the device.
+     * send_ahead copies from pinned host memory to the device beside the computation;
+     * take_sent waits for that copy, then copies on into memory that the computation reads. */
+    cgs_status (*memory)(cgs_device *d, size_t *unused, size_t *all);
+    cgs_status (*gather)(cgs_device *d, void *to, const void *from, const int64_t *which,
+                         size_t count, size_t bytes);
+    bool (*pin)(cgs_device *d, void *p, size_t bytes);
+    void (*unpin)(cgs_device *d, void *p);
+    cgs_status (*send_ahead)(cgs_device *d, void *to, const void *from, size_t bytes);
+    cgs_status (*take_sent)(cgs_device *d, void *to, const void *from, size_t bytes);
+
     /* flat f32 buffers of n elements: the whole model at once */
     double (*sum_squares)(cgs_device *d, const float *x, size_t n);
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,

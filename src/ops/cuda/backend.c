@@ -23,7 +23,7 @@ void cgs_cuda_note(cgs_cuda *c, cudaError_t error, const char *where) {
     cgs_cuda_note_text(c, text);
 }
 
-static cgs_status failed(cudaError_t error, const char *what) {
+cgs_status cgs_cuda_failed(cudaError_t error, const char *what) {
     cudaGetLastError();
     return cgs_fail(CGS_EDEVICE, "cuda: %s: %s", what, cudaGetErrorString(error));
 }
@@ -56,7 +56,7 @@ static cgs_status choose(const cgs_device *d) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda: the driver finds no GPU");
     }
-    if (e != cudaSuccess) return failed(e, "looking for a GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "looking for a GPU");
     if (d->index >= count)
         return cgs_fail(CGS_EDEVICE, "cuda:%d: there %s only %d GPU%s", d->index,
                         count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
@@ -66,9 +66,9 @@ static cgs_status choose(const cgs_device *d) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda:%d: another program holds the GPU", d->index);
     }
-    if (e != cudaSuccess) return failed(e, "opening the GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "opening the GPU");
     e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
-    if (e != cudaSuccess) return failed(e, "reading the GPU's properties");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
     if (major < 8)
         return cgs_fail(CGS_EDEVICE,
                         "cuda:%d: the GPU has compute capability %d.x, 8.0 or later is needed",
@@ -81,6 +81,10 @@ static void close_cuda(cgs_device *d) {
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     cgs_cuda_blas_close(c->blas);
+    for (int i = 0; i < c->mark_count; i++)
+        if (c->marks[i]) cudaEventDestroy(c->marks[i]);
+    free(c->marks);
+    cgs_cuda_data_close(c);
     cudaFree(c->scratch);
     cudaFree(c->step);
     cudaFree(c->sums);
@@ -96,9 +100,9 @@ static cgs_status fill_in(cgs_device *d) {
     cgs_cuda *c = cgs_cuda_of(d);
     void *p;
     cudaError_t e = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
-    if (e != cudaSuccess) return failed(e, "making a stream");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "making a stream");
     e = cudaDeviceGetAttribute(&c->max_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d->index);
-    if (e != cudaSuccess) return failed(e, "reading the GPU's properties");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
     CGS_TRY(alloc(d, &p, sizeof *c->step));
     c->step = p;
     CGS_TRY(alloc(d, &p, (CGS_CUDA_PARTS + 1) * sizeof *c->sums));
@@ -148,9 +152,9 @@ static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
                         d->index, (double)bytes / (1 << 20), (double)unused / (1 << 20),
                         (double)all / (1 << 20));
     }
-    if (e != cudaSuccess) return failed(e, "allocating memory");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "allocating memory");
     e = cudaMemsetAsync(*p, 0, bytes ? bytes : 1, c->stream);
-    return e == cudaSuccess ? CGS_OK : failed(e, "clearing memory");
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "clearing memory");
 }
 
 static void release(cgs_device *d, void *p) {
@@ -165,14 +169,14 @@ static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes
     /* from ordinary memory this returns when the source may be reused */
     cudaError_t e =
         cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cgs_cuda_of(d)->stream);
-    return e == cudaSuccess ? CGS_OK : failed(e, "copying to the GPU");
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "copying to the GPU");
 }
 
 static cgs_status download(cgs_device *d, void *dst, const void *src, size_t bytes) {
     cgs_cuda *c = cgs_cuda_of(d);
     if (!bytes) return CGS_OK;
     cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, c->stream);
-    if (e != cudaSuccess) return failed(e, "copying from the GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "copying from the GPU");
     return sync_cuda(d);
 }
 
@@ -382,6 +386,30 @@ static void forget(cgs_device *d, void *kept) {
     free(p);
 }
 
+/* ---- the GPU's time ---------------------------------------------------------------------------- */
+
+static void mark(cgs_device *d, int i) {
+    cgs_cuda *c = cgs_cuda_of(d);
+    if (i >= c->mark_count) {
+        int count = 2 * i + 64;
+        cudaEvent_t *more = realloc(c->marks, (size_t)count * sizeof *more);
+        if (!more) return;
+        memset(more + c->mark_count, 0, (size_t)(count - c->mark_count) * sizeof *more);
+        c->marks = more;
+        c->mark_count = count;
+    }
+    cudaError_t e = c->marks[i] ? cudaSuccess : cudaEventCreate(&c->marks[i]);
+    if (e == cudaSuccess) e = cudaEventRecord(c->marks[i], c->stream);
+    cgs_cuda_note(c, e, "marking the time");
+}
+
+static double between(cgs_device *d, int i, int j) {
+    cgs_cuda *c = cgs_cuda_of(d);
+    float ms = 0;
+    if (i >= c->mark_count || j >= c->mark_count || !c->marks[i] || !c->marks[j]) return -1;
+    return cudaEventElapsedTime(&ms, c->marks[i], c->marks[j]) == cudaSuccess ? 1e-3 * ms : -1;
+}
+
 const cgs_backend cgs_backend_cuda = {
     .name = "cuda",
     .open = open_cuda,
@@ -402,6 +430,14 @@ const cgs_backend cgs_backend_cuda = {
 #undef X
     .run = run_pass,
     .forget = forget,
+    .memory = cgs_cuda_memory,
+    .gather = cgs_cuda_gather,
+    .pin = cgs_cuda_pin,
+    .unpin = cgs_cuda_unpin,
+    .send_ahead = cgs_cuda_send_ahead,
+    .take_sent = cgs_cuda_take_sent,
+    .mark = mark,
+    .between = between,
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,

@@ -26,6 +26,12 @@ typedef struct cgs_cuda {
     int max_shared;         /* bytes of shared memory that one block may have          */
     unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
     bool capturing;         /* calls are recorded into a graph                         */
+    cudaStream_t copies;    /* beside the computation                                  */
+    cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
+    int64_t *which;         /* (which_count) on the device, for gather                 */
+    size_t which_count;
+    cudaEvent_t *marks;     /* (mark_count) NULL where not used yet                    */
+    int mark_count;
     unsigned scratch_moved; /* how often; graphs hold the address                      */
     char failure[200];      /* first failure since the last sync                       */
 } cgs_cuda;
@@ -100,6 +106,22 @@ typedef struct cgs_cuda_factor {
 void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_factor A,
                           cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
                           bool accumulate);
+
+/* ---- data (data.c, rows.cu) ----------------------------------------------------------- */
+
+cgs_status cgs_cuda_memory(cgs_device *d, size_t *unused, size_t *all);
+cgs_status cgs_cuda_gather(cgs_device *d, void *to, const void *from, const int64_t *which,
+                           size_t count, size_t bytes);
+void cgs_cuda_gather_blocks(cgs_device *d, void *to, const void *from, const int64_t *which,
+                            size_t count, size_t bytes);
+bool cgs_cuda_pin(cgs_device *d, void *p, size_t bytes);
+void cgs_cuda_unpin(cgs_device *d, void *p);
+cgs_status cgs_cuda_send_ahead(cgs_device *d, void *to, const void *from, size_t bytes);
+cgs_status cgs_cuda_take_sent(cgs_device *d, void *to, const void *from, size_t bytes);
+void cgs_cuda_data_close(cgs_cuda *c);
+
+/* The failure of a call as a sentence. */
+cgs_status cgs_cuda_failed(cudaError_t error, const char *what);
 
 /* ---- sums over rows (sums.cu) -------------------------------------------------------- */
 
