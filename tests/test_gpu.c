@@ -1,8 +1,11 @@
 /* test_gpu.c - the CUDA backend: every operation against the reference, the golden vectors,
  * training that continues and repeats bit for bit, planning that agrees with the CPU.
  *
- *   test_gpu           everything; skipped (77) where no GPU can be opened
- *   test_gpu small     only small cases of every operation, for memory checkers */
+ *   test_gpu             everything; skipped (77) where no GPU can be opened
+ *   test_gpu small       only small cases of every operation, for memory checkers
+ *   test_gpu ops         operations at all sizes, the optimiser and random draws
+ *   test_gpu only WORD   the cases whose name has WORD in it
+ *   test_gpu model       golden vectors, training, planning, refusals */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +42,10 @@ static int judge(const cgs_case *c, const char *how, const cgs_mismatch *m, doub
     return 1;
 }
 
+static const char *only; /* a word, or NULL */
+
 static bool is_small(const cgs_case *c) {
+    if (only) return strstr(c->name, only);
     return strstr(c->name, "odd") || strstr(c->name, "single") || strstr(c->name, "still") ||
            c->op == CGS_OP_attention;
 }
@@ -211,7 +217,7 @@ static cgs_run_config tiny(const char *precision) {
     c.model.width = 64;
     c.model.encoder_layers = 2;
     c.model.encoder_heads = 1; /* 64 wide: the kernels of the paper's model */
-    c.model.encoder_mlp = 96;
+    c.model.encoder_mlp = 128;
     c.model.projector_hidden = 64;
     c.model.predictor_layers = 2;
     c.model.predictor_heads = 2;
@@ -297,6 +303,19 @@ static void test_training_f32(void **state) {
 static void test_training_bf16(void **state) {
     (void)state;
     training("bf16", 2e-2);
+}
+
+/* Frames in the GPU's memory and frames from the host give the same run. */
+static void test_frames_stay(void **state) {
+    (void)state;
+    cgs_device other;
+    setenv("CGS_CUDA_OFF", "cache", 1);
+    OK(cgs_device_open(&other, "cuda", 0));
+    unsetenv("CGS_CUDA_OFF");
+    train("kept", "f32", &gpu, false, 0);
+    train("sent", "f32", &other, false, 0);
+    cgs_device_close(&other);
+    same_files("kept", "sent");
 }
 
 /* ---- planning -------------------------------------------------------------------------------- */
@@ -409,17 +428,24 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_small_bf16),
         cmocka_unit_test(test_optimiser),
     };
-    const struct CMUnitTest all[] = {
+    const struct CMUnitTest ops[] = {
         cmocka_unit_test(test_operations_f32), cmocka_unit_test(test_operations_bf16),
         cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
-        cmocka_unit_test(test_optimiser),      cmocka_unit_test(test_golden_f32),
-        cmocka_unit_test(test_golden_bf16),    cmocka_unit_test(test_training_f32),
-        cmocka_unit_test(test_training_bf16),  cmocka_unit_test(test_planners_agree),
+        cmocka_unit_test(test_optimiser),
+    };
+    const struct CMUnitTest model[] = {
+        cmocka_unit_test(test_golden_f32),   cmocka_unit_test(test_golden_bf16),
+        cmocka_unit_test(test_training_f32), cmocka_unit_test(test_training_bf16),
+        cmocka_unit_test(test_frames_stay),  cmocka_unit_test(test_planners_agree),
         cmocka_unit_test(test_refusals),
     };
-    bool only_small = argc > 1 && !strcmp(argv[1], "small");
-    int failed = only_small ? cmocka_run_group_tests(small, NULL, NULL)
-                            : cmocka_run_group_tests(all, set_up, clean_up);
+    const char *part = argc > 1 ? argv[1] : "";
+    bool every = !*part;
+    only = argc > 2 && !strcmp(part, "only") ? argv[2] : NULL;
+    int failed = 0;
+    if (!strcmp(part, "small") || only) failed += cmocka_run_group_tests(small, NULL, NULL);
+    if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
+    if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, set_up, clean_up);
     cgs_device_close(&cpu);
     cgs_device_close(&ref);
     cgs_device_close(&gpu);

@@ -65,6 +65,26 @@ static cgs_tensor *build_layernorm(cgs_trial *t, const int *n) { /* rows, D, aff
     return cgs_layernorm(t->tape, x, w, b, eps);
 }
 
+static cgs_tensor *build_add_norm(cgs_trial *t, const int *n) { /* rows, k, D: a residual block */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[2]));
+    cgs_tensor *a = cgs_trial_constant(t, "a", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
+    cgs_tensor *b = cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])); /* of the map and the norm */
+    cgs_tensor *w = cgs_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[2]));
+    cgs_tensor *sum = cgs_add(t->tape, x, cgs_linear(t->tape, a, W, b));
+    cgs_tensor *norm = cgs_layernorm(t->tape, sum, w, b, 1e-5f);
+    return n[3] ? cgs_add(t->tape, sum, norm) : norm; /* read once or twice */
+}
+
+static cgs_tensor *build_mlp(cgs_trial *t, const int *n) { /* rows, D, hidden, bias */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.25f, 0.25f, DIM(n[2], n[1]));
+    cgs_tensor *b = n[3] ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])) : NULL;
+    cgs_tensor *V = cgs_trial_parameter(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
+    cgs_tensor *h = cgs_activate(t->tape, cgs_linear(t->tape, x, W, b), CGS_GELU);
+    return cgs_linear(t->tape, h, V, NULL);
+}
+
 static cgs_tensor *build_modulate(cgs_trial *t, const int *n) { /* B T D, Tm C t0, shift scale */
     cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[2]));
     cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
@@ -192,6 +212,9 @@ const cgs_case cgs_cases[] = {
     CASE(linear, "single",          {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
+    CASE_BY(linear, "mlp", build_mlp, {130, 192, 256, 1},              1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "mlp, 64 wide", build_mlp, {37, 64, 128, 1},       1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "mlp, odd", build_mlp, {33, 96, 64, 0},            1e-5,  2e-2,  1e-4, H / 2),
     HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
     HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
     HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
@@ -210,6 +233,8 @@ const cgs_case cgs_cases[] = {
     CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
     CASE_BY(add, "itself", build_add_self, {5, 9},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "single",             {1, 1, 1},                         1e-6,  1e-2,  1e-4, H),
+    CASE_BY(add, "around a norm", build_add_norm, {130, 24, 192, 1},   1e-5,  2e-2,  1e-4, H),
+    CASE_BY(add, "around a norm, odd", build_add_norm, {5, 7, 13, 1},  1e-5,  2e-2,  1e-4, H),
     HEAVY(add, "paper",           {4112, 192, 1}),
 
     CASE(layernorm, "encoder",      {130, 192, 1, 1, 12},              1e-5,  1e-2,  1e-4, H),
@@ -218,6 +243,8 @@ const cgs_case cgs_cases[] = {
     CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+    CASE_BY(layernorm, "of a sum", build_add_norm, {130, 24, 192},     1e-5,  2e-2,  1e-4, H),
+    CASE_BY(layernorm, "of a sum, odd", build_add_norm, {5, 7, 13},    1e-5,  2e-2,  1e-4, H),
     HEAVY(layernorm, "paper",     {4112, 192, 1, 1, 12}),
 
     CASE(modulate, "typical",       {16, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),

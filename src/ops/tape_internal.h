@@ -11,6 +11,7 @@
 typedef struct tape_node { /* one tensor made by the tape */
     cgs_tensor tensor;
     int producer; /* record that writes it, or -1 for an input */
+    int readers;  /* inputs of records that are it or a view of it */
 } tape_node;
 
 struct cgs_tape {

@@ -9,30 +9,15 @@
  * Backward computes the probabilities twice, from lse; in return nothing has to be added
  * across warps, and every sum has one order.
  *
- * One product is mma.m16n8k16.  Lane l of a warp holds, of a 16 x 8 result, the pairs of
- * columns 2(l%4) in rows l/4 and l/4 + 8; rows of 64 in shared memory are 8 chunks of 16
- * bytes, stored at chunk ^ (row % 8) so that 8 rows of a chunk lie in different banks. */
+ * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
+ * rows of a chunk lie in different banks. */
 #include "ops/cuda/attention.cuh"
+#include "ops/cuda/tiles.cuh"
 
 namespace {
 
 enum { WIDTH = 64, WARPS = 6, TILE = 16 };
 const float LOG2E = 1.4426950408889634f;
-
-typedef uint32_t regs4[4];
-
-__device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 /* ---- tiles in shared memory --------------------------------------------------------------------- */
 
@@ -47,17 +32,15 @@ __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, 
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
         if (row < rows) {
-            uint32_t shared = (uint32_t)__cvta_generic_to_shared(at);
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
-                         "l"(from + row * stride + chunk * 8)
-                         : "memory");
+            copy16(at, from + row * stride + chunk * 8);
         } else {
             *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
         }
     }
 }
 __device__ __forceinline__ void copies_done() {
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    copies_close();
+    copies_wait<0>();
     __syncthreads();
 }
 
@@ -66,10 +49,7 @@ __device__ __forceinline__ void copies_done() {
 __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices(r, p);
 }
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
@@ -77,10 +57,7 @@ __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int
 __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices_turned(r, p);
 }
 
 /* ---- tiles in registers -------------------------------------------------------------------------- */
@@ -281,9 +258,28 @@ __global__ void __launch_bounds__(256)
     if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
 }
 
+/* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
+__device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
+                                         const regs4 (&b)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float all = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int part = half; part < 4; part += 2) {
+                uint32_t x = a[k][part], y = b[k][part];
+                all += __uint_as_float(x << 16) * __uint_as_float(y << 16);
+                all += __uint_as_float(x & 0xffff0000u) * __uint_as_float(y & 0xffff0000u);
+            }
+        sum[half] = quad_sum(all);
+    }
+}
+
+/* out: makes `along` from it; NULL: reads it */
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
-             const bf16 *qkv, attention_shape s) {
+    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const bf16 *out, const float *lse,
+             float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
@@ -305,7 +301,16 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             size_t at = (size_t)blockIdx.x * s.T + i;
             limit[half] = i < s.T ? s.limit(i) : 0;
             norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-            sum[half] = i < s.T ? along[at] : 0;
+            sum[half] = i < s.T && !out ? along[at] : 0;
+        }
+        if (out) {
+            regs4 results[4];
+            load_rows(results, out + s.out(b, h), i0, s.T, out_row);
+            row_dots(sum, grads, results);
+            for (int half = 0; half < 2; half++) {
+                int i = i0 + lane / 4 + 8 * half;
+                if (lane % 4 == 0 && i < s.T) along[(size_t)blockIdx.x * s.T + i] = sum[half];
+            }
         }
         for (int j0 = 0; j0 < keys; j0 += 16) {
             float p[2][4], dp[2][4];
@@ -422,11 +427,15 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
     float *along = (float *)cgs_cuda_of(d)->scratch;
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
-    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
-        along, dout, (const bf16 *)y->data, rows, s.T, s.heads);
-    LAUNCHED(d, "attention backward");
+    const bf16 *out = (const bf16 *)y->data;
+    if (cgs_cuda_of(d)->off & CGS_CUDA_ALONG) {
+        row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(along, dout, out, rows,
+                                                                          s.T, s.heads);
+        LAUNCHED(d, "attention backward");
+        out = NULL;
+    }
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], dout, out, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
