@@ -255,7 +255,7 @@ cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor 
     r->in[3] = running_mean;
     r->in[4] = running_var;
     r->arg.batchnorm.training = training;
-    r->arg.batchnorm.eps = 1e-5f;
+    r->arg.batchnorm.eps = CGS_BATCHNORM_EPS;
     r->arg.batchnorm.momentum = 0.1f;
     save(t, r, 0, 1, C);
     save(t, r, 1, 1, C);
