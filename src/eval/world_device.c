@@ -11,8 +11,9 @@
 #include "eval/world_internal.h"
 #include "ops/planning.h"
 
-/* plans in one run of the fused form: bounds the memory of modulations */
-enum { FUSED_ROWS = 8192 };
+/* plans in one run of the fused form: bounds the memory of modulations, and of what is kept for
+ * gradients */
+enum { FUSED_ROWS = 8192, FUSED_GRADIENTS = 64 };
 
 typedef struct rollout_device {
     cgs_plan_resident resident;
@@ -91,7 +92,8 @@ static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, fl
         }
 }
 
-static void fused_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
+/* grad: NULL, or (E, H, A) */
+static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost, float *grad) {
     const rollout_device *o = r->on;
     cgs_plan_run run = run_of(r, plans, K);
     run.G = o->G;
@@ -109,19 +111,33 @@ static void fused_cost(const cgs_rollout *r, const float *plans, int E, int K, f
                                  .z = o->z + e0 * C * D,
                                  .goal = o->goal + e0 * D,
                                  .cost = cost + e0 * (size_t)K};
-        for (int i = 0; i < o->layers; i++) job.modulation[i] = o->modulation.modulation[i]->data;
+        for (int i = 0; i < o->layers; i++) {
+            job.modulation[i] = o->modulation.modulation[i]->data;
+            if (grad) job.gradient[i] = o->modulation.modulation[i]->grad;
+        }
         o->ops->predictor_run(o->device, o->predictor, &job);
+        if (!grad) continue;
+        int n = run.H * run.A;
+        cgs_tape_backward(o->condition);
+        o->ops->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n, 1);
     }
 }
 
 static void score(void *ctx, const float *plans, int E, int K, float *cost) {
     const cgs_rollout *r = ctx;
-    (r->on->predictor ? fused_cost : tape_cost)(r, plans, E, K, cost);
+    if (r->on->predictor)
+        fused(r, plans, E, K, cost, NULL);
+    else
+        tape_cost(r, plans, E, K, cost);
 }
 
 static void gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
     const cgs_rollout *r = ctx;
     const rollout_device *o = r->on;
+    if (o->predictor) {
+        fused(r, plans, E, 1, cost, grad);
+        return;
+    }
     int n = r->config.horizon * r->A, T = r->T * r->A;
     float scale = (float)r->G * (float)r->D; /* the loss is a mean over rows and width */
     cgs_plan_run run = run_of(r, plans, 1);
@@ -141,7 +157,7 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
 static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
     const cgs_lewm_config *c = &m->config;
     cgs_predictor_block block[CGS_PREDICTOR_LAYERS];
-    if (r->config.act != CGS_BF16 || r->config.gradient) return CGS_OK;
+    if (r->config.act != CGS_BF16) return CGS_OK;
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
@@ -172,16 +188,21 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
                                .proj_var = &m->pred_proj.running_var,
                                .proj_out_w = &m->pred_proj.out.w,
                                .proj_out_b = &m->pred_proj.out.b};
-    int K = r->config.samples;
-    o->G = least(r->config.episodes, K < FUSED_ROWS ? FUSED_ROWS / K : 1);
+    int K = r->config.samples, rows = r->config.gradient ? FUSED_GRADIENTS : FUSED_ROWS;
+    o->G = least(r->config.episodes, K < rows ? rows / K : 1);
     o->layers = c->predictor_layers;
-    CGS_TRY(o->ops->predictor_open(o->device, &o->predictor, &w, o->G * K));
+    CGS_TRY(o->ops->predictor_open(o->device, &o->predictor, &w, o->G * K,
+                                   r->config.gradient ? r->config.horizon : 0));
     if (!o->predictor) return CGS_OK;
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
     o->actions = cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * K, r->T, r->A));
+    if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
     o->modulation = cgs_lewm_condition(o->condition, m, o->actions, NULL);
-    for (int i = 0; i < o->layers; i++) cgs_keep(o->modulation.modulation[i]);
+    for (int i = 0; i < o->layers; i++) {
+        cgs_keep(o->modulation.modulation[i]);
+        if (r->config.gradient) cgs_seed(o->condition, o->modulation.modulation[i]);
+    }
     return cgs_tape_finish(o->condition, NULL);
 }
 

@@ -62,6 +62,7 @@ typedef struct cgs_predictor_job {
     const float *modulation[CGS_PREDICTOR_LAYERS]; /* (rows, C-1+H, 6D) of each block */
     float *cost;           /* (rows) */
     float *frames;         /* (rows, H, D), or NULL */
+    float *gradient[CGS_PREDICTOR_LAYERS]; /* of each row's cost by modulation; or all NULL */
 } cgs_predictor_job;
 
 typedef struct cgs_planning {
@@ -85,9 +86,10 @@ typedef struct cgs_planning {
     void (*tails)(cgs_device *d, float *to, const float *from, int valid, int T, int n,
                   float factor);
 
-    /* *out is NULL where the device has no fused form for these sizes. */
+    /* *out is NULL where the device has no fused form for these sizes.  gradient: of jobs with
+     * this many steps, 0: no job wants one. */
     cgs_status (*predictor_open)(cgs_device *d, void **out, const cgs_predictor_weights *w,
-                                 int rows);
+                                 int rows, int gradient);
     void (*predictor_run)(cgs_device *d, void *p, const cgs_predictor_job *j);
     void (*predictor_close)(cgs_device *d, void *p);
 } cgs_planning;

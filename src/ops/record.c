@@ -88,6 +88,13 @@ void cgs_require_grad(cgs_tape *t, cgs_tensor *x) {
     if (t->status == CGS_OK) x->wants_grad = true;
 }
 
+void cgs_seed(cgs_tape *t, cgs_tensor *x) {
+    if (t->status != CGS_OK || !x->wants_grad) return;
+    cgs_tensor *root = tape_root(cgs_keep(x));
+    ((tape_node *)(void *)root)->seeded = true; /* a tensor is its node's first member */
+    t->seeded = true;
+}
+
 cgs_tensor *cgs_keep(cgs_tensor *x) {
     tape_root(x)->keep = true;
     return x;

@@ -19,7 +19,7 @@ void cgs_cuda_plan_tails(cgs_device *d, float *to, const float *from, int valid,
                          float factor);
 
 cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predictor_weights *w,
-                                   int rows);
+                                   int rows, int gradient);
 void cgs_cuda_predictor_run(cgs_device *d, void *p, const cgs_predictor_job *j);
 void cgs_cuda_predictor_close(cgs_device *d, void *p);
 

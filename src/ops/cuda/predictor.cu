@@ -19,140 +19,9 @@
  * is new, and keys and values of the others come from a cache; once it slides, all are computed. */
 #include <stdlib.h>
 
-#include "ops/cuda/predictor.cuh"
-
-extern "C" {
-#include "ops/cuda/planning.h"
-}
+#include "ops/cuda/predictor_back.cuh"
 
 namespace {
-
-enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
-enum { X_ROW = D + 8 };     /* of rows that enter products, in elements: no bank twice */
-enum { PART_ROW = D + 8 };  /* of shares                                                */
-enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
-
-struct block_weights {
-    const uint4 *qkv, *out, *in, *down; /* packed */
-    const float *attn_norm_w, *attn_norm_b, *out_b;
-    const float *mlp_norm_w, *mlp_norm_b, *in_b, *down_b;
-};
-
-struct task {
-    int rows, K, C, H, N, T, MT, layers;
-    float ada_eps, norm_eps, batch_eps;
-    block_weights block[CGS_PREDICTOR_LAYERS];
-    const float *pos, *norm_w, *norm_b;
-    const uint4 *proj_in, *proj_out;
-    const float *proj_in_b, *proj_norm_w, *proj_norm_b, *proj_mean, *proj_var, *proj_out_b;
-    const float *z, *goal, *modulation[CGS_PREDICTOR_LAYERS];
-    float *cost, *frames;
-    float *cache; /* (layers, HEADS, padded rows, N - 1, 2 WIDTH) keys and values */
-    size_t cache_rows;
-};
-
-/* sizes that depend on the number of blocks in a cluster */
-template <int S> struct shape {
-    enum {
-        OWN_HEADS = HEADS / S,
-        UNITS = HIDDEN / S,
-        QKV_TILES = OWN_HEADS * 3 * WIDTH / 8 / WARPS, /* of a warp */
-        IN_TILES = UNITS / 8 / WARPS,
-        OUT_TILES = D / 8 / WARPS,
-        OUT_PAIRS = OWN_HEADS * WIDTH / 32,
-        DOWN_PAIRS = UNITS / 32,
-        QKV_ROW = OWN_HEADS * 3 * WIDTH + 8,
-        A_ROW = OWN_HEADS * WIDTH + 8,
-        H_ROW = UNITS + 8,
-    };
-    static size_t shared(int MT, int N) {
-        size_t rows = (size_t)16 * MT * N, own = (size_t)16 * MT / S;
-        return rows * X_ROW * 2 + rows * QKV_ROW * 4 + rows * H_ROW * 2 + 2 * own * N * D * 4;
-    }
-};
-
-/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------------ */
-
-typedef float2 row_values[3];
-
-__device__ __forceinline__ void read_row(row_values &v, const float *p) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int j = 0; j < 3; j++) v[j] = *reinterpret_cast<const float2 *>(p + 64 * j + 2 * lane);
-}
-__device__ __forceinline__ void write_row(float *p, const row_values &v) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int j = 0; j < 3; j++) *reinterpret_cast<float2 *>(p + 64 * j + 2 * lane) = v[j];
-}
-
-__device__ __forceinline__ void normalise(row_values &v, float eps) {
-    float sum = 0, square = 0;
-#pragma unroll
-    for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
-    float mean = warp_sum(sum) / D;
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        v[j].x -= mean;
-        v[j].y -= mean;
-        square += v[j].x * v[j].x + v[j].y * v[j].y;
-    }
-    float rstd = 1.0f / sqrtf(warp_sum(square) / D + eps);
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        v[j].x *= rstd;
-        v[j].y *= rstd;
-    }
-}
-
-/* v = v scale + shift, element by element */
-__device__ __forceinline__ void scale_shift(row_values &v, const float *scale, const float *shift,
-                                            float one) {
-    row_values a, b;
-    read_row(a, scale);
-    read_row(b, shift);
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        v[j].x = v[j].x * (one + a[j].x) + b[j].x;
-        v[j].y = v[j].y * (one + a[j].y) + b[j].y;
-    }
-}
-
-/* rounded, into row `row` of x in every block */
-template <int S>
-__device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
-    int lane = threadIdx.x % 32;
-    uint32_t h[3];
-#pragma unroll
-    for (int j = 0; j < 3; j++) h[j] = pack(v[j].x, v[j].y);
-    bf16 *at = x + (size_t)row * X_ROW + 2 * lane;
-    for (int b = 0; b < S; b++) {
-        bf16 *to = in_block(at, b);
-#pragma unroll
-        for (int j = 0; j < 3; j++) *reinterpret_cast<uint32_t *>(to + 64 * j) = h[j];
-    }
-}
-
-/* bias + the shares of all blocks, in their order */
-template <int S>
-__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts, int row) {
-    float *at = parts + (size_t)row * PART_ROW;
-    read_row(v, bias);
-#pragma unroll 4
-    for (int b = 0; b < S; b++) {
-        row_values w;
-        read_row(w, in_block(at, b));
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
-            v[j].x += w[j].x;
-            v[j].y += w[j].y;
-        }
-    }
-}
-
-__device__ __forceinline__ float gelu(float x) {
-    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
-}
 
 /* ---- attention -------------------------------------------------------------------------------------- */
 
@@ -224,9 +93,28 @@ __device__ void keep_keys(const task &p, int layer, const float *qkv, int R, siz
     }
 }
 
+/* leaves q, k, v of own heads for backward */
+template <int S>
+__device__ void save_qkv(const task &p, int step, int layer, const float *qkv, int R, size_t row0,
+                         int w) {
+    typedef shape<S> sh;
+    const int chunks = 3 * WIDTH / 4;
+    int all = sh::OWN_HEADS * R * w * chunks, rank = cluster_rank();
+    for (int i = threadIdx.x; i < all; i += THREADS) {
+        int c = i % chunks, plan = i / chunks % R, token = i / chunks / R % w;
+        int own = i / chunks / R / w, head = rank * sh::OWN_HEADS + own;
+        const float *from = qkv + (size_t)(token * R + plan) * sh::QKV_ROW + own * 3 * WIDTH;
+        float *to = p.saved.qkv + (((((size_t)step * p.layers + layer) * HEADS + head) *
+                                        p.saved.rows + row0 + plan) * p.N + token) * 3 * WIDTH;
+        *reinterpret_cast<float4 *>(to + 4 * c) = *reinterpret_cast<const float4 *>(from + 4 * c);
+    }
+}
+
 /* ---- the kernel -------------------------------------------------------------------------------------- */
 
-template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ task p) {
+/* KEEP: leaves everything that backward reads, and computes all tokens of every window */
+template <int S, bool KEEP>
+__global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ task p) {
     typedef shape<S> sh;
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = 16 * p.MT, own = R / S, N = p.N, rank = cluster_rank();
@@ -270,8 +158,8 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
 
     for (int step = 0; step < p.H; step++) {
         const int seen = p.C + step, w = seen < N ? seen : N;
-        const int fresh = seen > N || step == 0 ? w : 1, old = w - fresh;
-        const bool grows = seen < N && step + 1 < p.H; /* the next step wants keys and values */
+        const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
+        const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
 
         /* a residual row: norm, modulate (shift and scale are slices of the modulation), norm */
         auto prepare = [&](row_values &v, int layer, int i, int token, int slice, const float *nw,
@@ -282,6 +170,9 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
             normalise(v, p.norm_eps);
             scale_shift(v, nw, nb, 0);
             send<S>(x, (token - old) * R + rank * own + i, v);
+        };
+        auto keep = [&](float *to, int layer, int i, int token, const row_values &v) {
+            if (KEEP) write_row(to + saved_at(p, step, layer, row0 + rank * own + i, token) * D, v);
         };
         /* adds what a sub-module gave, gated */
         auto take = [&](row_values &v, int layer, int i, int token, int slice, const float *bias) {
@@ -297,6 +188,8 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 v[j].y = r[j].y + g[j].y * y[j].y;
             }
             write_row(stream + (size_t)(i * N + token) * D, v);
+            keep(slice == 2 ? p.saved.y1 : p.saved.y2, layer, i, token, y);
+            if (slice == 2) keep(p.saved.x2, layer, i, token, v);
         };
 
         for (int t = warp; t < own * fresh; t += WARPS) {
@@ -310,6 +203,7 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 v[j].y += at[j].y;
             }
             write_row(stream + (size_t)(i * N + token) * D, v);
+            keep(p.saved.x1, 0, i, token, v);
             prepare(v, 0, i, token, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
         }
 
@@ -335,6 +229,7 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
             __syncthreads();
             attend<S>(p, layer, a, qkv, R, row0, w, fresh, asked);
             if (grows) keep_keys<S>(p, layer, qkv, R, row0, old, fresh);
+            if (KEEP) save_qkv<S>(p, step, layer, qkv, R, row0, w);
             win.fetch(b.in, PAIRS_D, 0, in_tile(0));
             __syncthreads();
             auto share = [&](int row, int n, const float (&c)[4]) {
@@ -361,10 +256,18 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 products(win, x, X_ROW, tile0, tiles, [&](int row, int n, const float (&c)[4]) {
                     int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                     float2 bias = *reinterpret_cast<const float2 *>(b.in_b + rank * sh::UNITS + unit);
+                    float2 u = make_float2(c[0] + bias.x, c[1] + bias.y);
+                    float2 v = make_float2(c[2] + bias.x, c[3] + bias.y);
                     bf16 *to = h + (size_t)row * sh::H_ROW + unit;
-                    *reinterpret_cast<uint32_t *>(to) = pack(gelu(c[0] + bias.x), gelu(c[1] + bias.y));
-                    *reinterpret_cast<uint32_t *>(to + 8 * sh::H_ROW) =
-                        pack(gelu(c[2] + bias.x), gelu(c[3] + bias.y));
+                    *reinterpret_cast<uint32_t *>(to) = pack(gelu(u.x), gelu(u.y));
+                    *reinterpret_cast<uint32_t *>(to + 8 * sh::H_ROW) = pack(gelu(v.x), gelu(v.y));
+                    if (KEEP) {
+                        float *pre = p.saved.pre +
+                                     saved_at(p, step, layer, row0 + row % R, row / R) * HIDDEN +
+                                     rank * sh::UNITS + unit;
+                        *reinterpret_cast<float2 *>(pre) = u;
+                        *reinterpret_cast<float2 *>(pre + (size_t)8 * N * HIDDEN) = v;
+                    }
                 });
             }
             __syncthreads();
@@ -381,8 +284,12 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 take(v, layer, i, token, 5, b.down_b);
                 if (!last) {
                     const block_weights &next = p.block[layer + 1];
+                    keep(p.saved.x1, layer + 1, i, token, v);
                     prepare(v, layer + 1, i, token, 0, next.attn_norm_w, next.attn_norm_b);
                 } else {
+                    if (KEEP)
+                        write_row(p.saved.last +
+                                      ((size_t)step * p.saved.rows + row0 + rank * own + i) * D, v);
                     normalise(v, p.norm_eps);
                     scale_shift(v, p.norm_w, p.norm_b, 0);
                     send<S>(x, (token - old) * R + rank * own + i, v);
@@ -405,8 +312,11 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 for (int i = 0; i < 4; i++) {
                     int u = rank * sh::UNITS + unit + i % 2;
                     float rstd = 1.0f / sqrtf(p.proj_var[u] + p.batch_eps);
-                    v[i] = gelu((c[i] + p.proj_in_b[u] - p.proj_mean[u]) * rstd * p.proj_norm_w[u] +
-                                p.proj_norm_b[u]);
+                    float pre = c[i] + p.proj_in_b[u];
+                    v[i] = gelu((pre - p.proj_mean[u]) * rstd * p.proj_norm_w[u] + p.proj_norm_b[u]);
+                    if (KEEP)
+                        p.saved.projected[((size_t)step * p.saved.rows + row0 + row % R + i / 2 * 8) *
+                                              HIDDEN + u] = pre;
                 }
                 bf16 *to = h + (size_t)row * sh::H_ROW + unit;
                 *reinterpret_cast<uint32_t *>(to) = pack(v[0], v[1]);
@@ -435,6 +345,7 @@ template <int S> __global__ void __launch_bounds__(THREADS, 1) imagine(const __g
                 write_row(frames + (size_t)j * D, later);
             }
             write_row(frames + (size_t)(w == N ? N - 1 : w) * D, v);
+            if (KEEP) write_row(p.saved.frames + ((size_t)step * p.saved.rows + row0 + rank * own + i) * D, v);
             if (p.frames && exists) write_row(p.frames + (row * p.H + step) * D, v);
             if (step + 1 == p.H) {
                 row_values goal;
@@ -460,39 +371,58 @@ struct predictor {
     task base;
     int S, capacity; /* blocks in a cluster; clusters that run at the same time */
     int most_MT;
-    void *packed;
+    int gradient; /* steps of jobs that want one; 0: none */
+    void *packed, *saved;
     float *cache;
 };
 
-template <int S> cudaError_t launch(cgs_device *d, const task &t, unsigned clusters, bool ask, int *active) {
+/* with `active`: asks how many clusters run at a time instead */
+template <class F>
+cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t, unsigned clusters,
+                   int *active) {
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute[1];
     attribute[0].id = cudaLaunchAttributeClusterDimension;
-    attribute[0].val.clusterDim.x = S;
+    attribute[0].val.clusterDim.x = (unsigned)S;
     attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
-    config.gridDim = dim3(clusters * S);
+    config.gridDim = dim3(clusters * (unsigned)S);
     config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = shape<S>::shared(t.MT, t.N);
+    config.dynamicSmemBytes = shared;
     config.stream = stream_of(d);
     config.attrs = attribute;
     config.numAttrs = 1;
+    if (shared > (size_t)cgs_cuda_of(d)->max_shared) return cudaErrorInvalidValue;
     /* the most there is, not what this launch takes: programs hold launches of other sizes */
-    cudaError_t e = cudaFuncSetAttribute(imagine<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          cgs_cuda_of(d)->max_shared);
-    if (e == cudaSuccess && config.dynamicSmemBytes > (size_t)cgs_cuda_of(d)->max_shared)
-        e = cudaErrorInvalidValue;
     if (e == cudaSuccess && S > 8)
-        e = cudaFuncSetAttribute(imagine<S>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (e != cudaSuccess) return e;
-    if (ask) return cudaOccupancyMaxActiveClusters(active, imagine<S>, &config);
-    return cudaLaunchKernelEx(&config, imagine<S>, t);
+    if (active) return cudaOccupancyMaxActiveClusters(active, kernel, &config);
+    return cudaLaunchKernelEx(&config, kernel, t);
+}
+
+cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clusters, int *active) {
+    if (S == 16)
+        return launch(d, keep ? imagine<16, true> : imagine<16, false>, 16,
+                      shape<16>::shared(t.MT, t.N), t, clusters, active);
+    return launch(d, keep ? imagine<8, true> : imagine<8, false>, 8, shape<8>::shared(t.MT, t.N), t,
+                  clusters, active);
+}
+
+cudaError_t backward(cgs_device *d, int S, const task &t, unsigned clusters, int *active) {
+    if (S == 16)
+        return launch(d, imagine_back<16>, 16, back_shape<16>::shared(t.MT, t.N, t.H), t, clusters,
+                      active);
+    return launch(d, imagine_back<8>, 8, back_shape<8>::shared(t.MT, t.N, t.H), t, clusters, active);
 }
 
 /* clusters of S blocks that the GPU holds at the same time; 0 when it cannot */
-int active_clusters(cgs_device *d, const task &t, int S) {
-    int active = 0;
-    cudaError_t e = S == 16 ? launch<16>(d, t, 8, true, &active) : launch<8>(d, t, 8, true, &active);
-    if (e == cudaSuccess) return active;
+int active_clusters(cgs_device *d, const task &t, int S, int gradient) {
+    int active = 0, back = 1;
+    cudaError_t e = forward(d, S, t, gradient > 0, 8, &active);
+    if (e == cudaSuccess && gradient) e = backward(d, S, t, 8, &back);
+    if (e == cudaSuccess) return back > 0 ? active : 0;
     cudaGetLastError();
     return 0;
 }
@@ -503,6 +433,15 @@ const uint4 *packed(cgs_device *d, unsigned char *&at, const cgs_tensor *W) {
     unsigned tiles = (unsigned)(cgs_rows(W) / 8);
     uint4 *to = (uint4 *)at;
     pack_weights<<<tiles, THREADS, 0, stream_of(d)>>>(to, W->bf16, K);
+    LAUNCHED(d, "packing weights");
+    at += cgs_numel(W) * sizeof(uint16_t);
+    return to;
+}
+
+const uint4 *turned(cgs_device *d, unsigned char *&at, const cgs_tensor *W) {
+    int N = (int)cgs_rows(W), K = cgs_cols(W);
+    uint4 *to = (uint4 *)at;
+    pack_turned<<<(unsigned)(K / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, N, K);
     LAUNCHED(d, "packing weights");
     at += cgs_numel(W) * sizeof(uint16_t);
     return to;
@@ -531,14 +470,43 @@ bool choose(cgs_device *d, predictor *p) {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
     if (major < 9 || !wish("CGS_FUSED", 1)) return false;
     p->base.MT = 1;
-    int of16 = wanted == 8 ? 0 : active_clusters(d, p->base, 16);
+    p->base.H = p->gradient;
+    int of16 = wanted == 8 ? 0 : active_clusters(d, p->base, 16, p->gradient);
     /* 128 plans are 8 clusters: below that, smaller clusters use the GPU better */
     p->S = of16 >= 8 || (wanted == 16 && of16 > 0) ? 16 : 8;
-    p->capacity = p->S == 16 ? of16 : active_clusters(d, p->base, 8);
+    p->capacity = p->S == 16 ? of16 : active_clusters(d, p->base, 8, p->gradient);
     p->most_MT = 1;
-    for (p->base.MT = 2; p->base.MT <= 3; p->base.MT++)
-        if (p->S == 16 && active_clusters(d, p->base, 16) > 0) p->most_MT = p->base.MT;
+    for (p->base.MT = 2; p->base.MT <= 3 && !p->gradient; p->base.MT++)
+        if (p->S == 16 && active_clusters(d, p->base, 16, 0) > 0) p->most_MT = p->base.MT;
     return p->capacity > 0;
+}
+
+/* what gradients need besides */
+cgs_status fill_back(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows,
+                     unsigned char *at) {
+    saved_pass *s = &p->base.saved;
+    for (int i = 0; i < w->layers; i++) {
+        const cgs_predictor_block *b = &w->block[i];
+        s->block[i] = {turned(d, at, b->qkv), turned(d, at, b->attn_out_w), turned(d, at, b->mlp_in_w),
+                       turned(d, at, b->mlp_out_w)};
+    }
+    s->proj_in = turned(d, at, w->proj_in_w);
+    s->proj_out = turned(d, at, w->proj_out_w);
+    s->rows = ((size_t)rows + 15) / 16 * 16;
+    size_t steps = (size_t)p->gradient, each = steps * s->rows, tokens = each * w->layers * w->history;
+    float **to[] = {&s->x1, &s->x2, &s->y1, &s->y2, &s->qkv, &s->pre, &s->last, &s->projected, &s->frames};
+    const size_t sizes[] = {tokens * D,         tokens * D,      tokens * D,
+                            tokens * D,         tokens * 3 * INNER, tokens * HIDDEN,
+                            each * D,           each * HIDDEN,   each * D};
+    size_t all = 0;
+    for (size_t size : sizes) all += size;
+    CGS_TRY(d->ops->alloc(d, &p->saved, all * sizeof(float)));
+    float *next = (float *)p->saved;
+    for (int i = 0; i < 9; i++) {
+        *to[i] = next;
+        next += sizes[i];
+    }
+    return CGS_OK;
 }
 
 cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
@@ -549,6 +517,7 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
         bytes += cgs_numel(b->qkv) + cgs_numel(b->attn_out_w) + cgs_numel(b->mlp_in_w) +
                  cgs_numel(b->mlp_out_w);
     }
+    if (p->gradient) bytes *= 2; /* turned as well */
     CGS_TRY(d->ops->alloc(d, &p->packed, bytes * sizeof(uint16_t)));
     task *t = &p->base;
     t->cache_rows = ((size_t)rows + 47) / 48 * 48 + 48;
@@ -583,6 +552,7 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
     t->proj_mean = values(w->proj_mean);
     t->proj_var = values(w->proj_var);
     t->proj_out_b = values(w->proj_out_b);
+    if (p->gradient) CGS_TRY(fill_back(d, p, w, rows, at));
     return d->ops->sync(d);
 }
 
@@ -591,11 +561,12 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
 extern "C" {
 
 cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predictor_weights *w,
-                                   int rows) {
+                                   int rows, int gradient) {
     *out = NULL;
     if (!fits(w)) return CGS_OK;
     predictor *p = (predictor *)calloc(1, sizeof *p);
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a predictor");
+    p->gradient = gradient;
     p->base.N = w->history;
     p->base.layers = w->layers;
     p->base.ada_eps = w->ada_eps;
@@ -631,8 +602,10 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     while (t.MT < p->most_MT && ((int)blocks_for((size_t)j->rows, 16 * (size_t)t.MT)) > p->capacity)
         t.MT++;
     unsigned clusters = blocks_for((size_t)j->rows, 16 * (size_t)t.MT);
-    cudaError_t e = p->S == 16 ? launch<16>(d, t, clusters, false, NULL)
-                               : launch<8>(d, t, clusters, false, NULL);
+    bool keep = j->gradient[0] != NULL;
+    for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
+    cudaError_t e = forward(d, p->S, t, keep, clusters, NULL);
+    if (e == cudaSuccess && keep) e = backward(d, p->S, t, clusters, NULL);
     cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
     LAUNCHED(d, "a rollout");
 }
@@ -640,6 +613,7 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
 void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
     predictor *p = (predictor *)kept;
     d->ops->release(d, p->packed);
+    d->ops->release(d, p->saved);
     d->ops->release(d, p->cache);
     free(p);
 }
