@@ -70,9 +70,9 @@ static bool passes_gradient_through(const cgs_record *r) {
 
 /* marks the records between the loss and what wants a gradient */
 static void find_active(cgs_tape *t, bool *leads_to_loss /* (nodes) */) {
-    if (!t->loss) return;
-    int loss = node_of(t, tape_root(t->loss));
-    leads_to_loss[loss] = true;
+    if (!t->loss && !t->seeded) return;
+    if (t->loss) leads_to_loss[node_of(t, tape_root(t->loss))] = true;
+    for (int i = 0; i < t->nodes; i++) leads_to_loss[i] |= tape_node_at(t, i)->seeded;
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
         int out = node_of(t, tape_root(r->out));
@@ -131,6 +131,11 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
         use[loss].grad = (span){0, end}; /* holds the constant 1 */
         use[loss].grad_begun = true;
     }
+    for (int i = 0; i < t->nodes; i++)
+        if (tape_node_at(t, i)->seeded) {
+            use[i].grad = (span){0, end};
+            use[i].grad_begun = true;
+        }
     int seen_count = 0; /* parameters have no node: a list remembers those written already */
     for (int i = t->records - 1; i >= 0; i--) {
         cgs_record *r = tape_record(t, i);

@@ -68,6 +68,7 @@ static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
 }
 
 #define CGS_SIGREG_KNOTS 17
+#define CGS_BATCHNORM_EPS 1e-5f
 
 #define CGS_MAX_IN 6
 #define CGS_MAX_SAVED 2
@@ -116,6 +117,7 @@ typedef struct cgs_adamw {
 } cgs_adamw;
 
 struct cgs_tape;
+struct cgs_planning;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
@@ -169,6 +171,8 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+
+    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {

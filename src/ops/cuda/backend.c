@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/cuda/cuda.h"
+#include "ops/cuda/planning.h"
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
@@ -362,6 +362,10 @@ static void run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(st
                      struct cgs_tape *tape) {
     cgs_cuda *c = cgs_cuda_of(d);
     pass *p = *kept;
+    if (c->capturing) { /* part of a larger program */
+        calls(tape);
+        return;
+    }
     if (!p) p = *kept = calloc(1, sizeof *p);
     if (!p || p->alone || (c->off & CGS_CUDA_GRAPH) || p->runs++ == 0) {
         calls(tape);
@@ -441,4 +445,5 @@ const cgs_backend cgs_backend_cuda = {
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
+    .planning = &cgs_cuda_planning,
 };
