@@ -177,14 +177,24 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
         const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
 
-        /* a residual row: norm, modulate (shift and scale are slices of the modulation), norm */
-        auto prepare = [&](row_values &v, int layer, int i, int token, int slice, const float *nw,
-                           const float *nb) {
+        /* The vectors of norm, modulation (shift and scale are slices of it) and norm.  They are
+         * read first of all: nothing else has to wait for memory then. */
+        struct between {
+            row_values shift, scale, w, b;
+        };
+        auto fetch = [&](between &n, int layer, int i, int token, int slice, const float *nw,
+                         const float *nb) {
             const float *mod = p.modulation[layer] + (plan_of(i) * p.T + seen - w + token) * 6 * D;
+            read_row(n.shift, mod + slice * D);
+            read_row(n.scale, mod + (slice + 1) * D);
+            read_row(n.w, nw);
+            read_row(n.b, nb);
+        };
+        auto prepare = [&](row_values &v, const between &n, int i, int token) {
             normalise(v, p.ada_eps);
-            scale_shift(v, mod + (slice + 1) * D, mod + slice * D, 1);
+            scale_shift(v, n.scale, n.shift, 1);
             normalise(v, p.norm_eps);
-            scale_shift(v, nw, nb, 0);
+            scale_shift(v, n.w, n.b, 0);
             send<S>(x, (token - old) * R + rank * own + i, v);
         };
         auto keep = [&](float *to, int layer, int i, int token, const row_values &v) {
@@ -211,6 +221,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         for (int t = warp; t < own * fresh; t += WARPS) {
             int i = t / fresh, token = old + t % fresh;
             row_values v, at;
+            between n;
+            fetch(n, 0, i, token, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
             read_row(v, window + (size_t)(i * N + token) * D);
             read_row(at, p.pos + (size_t)token * D);
 #pragma unroll
@@ -220,7 +232,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
             write_row(stream + (size_t)(i * N + token) * D, v);
             keep(p.saved.x1, 0, i, token, v);
-            prepare(v, 0, i, token, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
+            prepare(v, n, i, token);
         }
 
         for (int layer = 0; layer < p.layers; layer++) {
@@ -259,8 +271,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
                 row_values v;
+                between n;
+                fetch(n, layer, i, token, 3, b.mlp_norm_w, b.mlp_norm_b);
                 take(v, layer, i, token, 2, b.out_b);
-                prepare(v, layer, i, token, 3, b.mlp_norm_w, b.mlp_norm_b);
+                prepare(v, n, i, token);
             }
             weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
             wd.fetch(b.down, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
@@ -298,18 +312,25 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
                 row_values v;
-                take(v, layer, i, token, 5, b.down_b);
+                between n;
                 if (!last) {
                     const block_weights &next = p.block[layer + 1];
+                    fetch(n, layer + 1, i, token, 0, next.attn_norm_w, next.attn_norm_b);
+                } else {
+                    read_row(n.w, p.norm_w);
+                    read_row(n.b, p.norm_b);
+                }
+                take(v, layer, i, token, 5, b.down_b);
+                if (!last) {
                     keep(p.saved.x1, layer + 1, i, token, v);
-                    prepare(v, layer + 1, i, token, 0, next.attn_norm_w, next.attn_norm_b);
+                    prepare(v, n, i, token);
                 } else {
                     if (KEEP)
                         write_row(p.saved.last +
                                       ((size_t)step * p.saved.rows + row0 + rank * own + i) * D,
                                   v);
                     normalise(v, p.norm_eps);
-                    scale_shift(v, p.norm_w, p.norm_b, 0);
+                    scale_shift(v, n.w, n.b, 0);
                     send<S>(x, (token - old) * R + rank * own + i, v);
                 }
             }

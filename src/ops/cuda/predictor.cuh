@@ -211,16 +211,13 @@ __device__ __forceinline__ void normalise(row_values &v, float eps) {
     }
 }
 
-/* v = v scale + shift, element by element */
-__device__ __forceinline__ void scale_shift(row_values &v, const float *scale, const float *shift,
-                                            float one) {
-    row_values a, b;
-    read_row(a, scale);
-    read_row(b, shift);
+/* v = v (one + scale) + shift, element by element */
+__device__ __forceinline__ void scale_shift(row_values &v, const row_values &scale,
+                                            const row_values &shift, float one) {
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-        v[j].x = v[j].x * (one + a[j].x) + b[j].x;
-        v[j].y = v[j].y * (one + a[j].y) + b[j].y;
+        v[j].x = v[j].x * (one + scale[j].x) + shift[j].x;
+        v[j].y = v[j].y * (one + scale[j].y) + shift[j].y;
     }
 }
 
@@ -244,7 +241,7 @@ __device__ __forceinline__ void add_shares(row_values &v, const float *bias, flo
                                            int row) {
     float *at = parts + (size_t)row * PART_ROW;
     read_row(v, bias);
-#pragma unroll 4
+#pragma unroll 8
     for (int b = 0; b < S; b++) {
         row_values w;
         read_row(w, in_block(at, b));

@@ -190,12 +190,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
         *reinterpret_cast<float2 *>(to + 8 * PART_ROW) = make_float2(c[2], c[3]);
     };
+    weights<2, PAIRS_D> wu;
+    weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
     /* the sum of all shares of a row */
     auto shares = [&](row_values &v, int row) {
 #pragma unroll
         for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
         float *at = parts + (size_t)row * PART_ROW;
-#pragma unroll 4
+#pragma unroll 8
         for (int b = 0; b < S; b++) {
             row_values w;
             read_row(w, in_block(at, b));
@@ -288,12 +290,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             read_row(v, frames + (size_t)(i * p.H + step) * D);
             send<S>(x, (w - 1) * R + rank * own + i, v);
         }
+        wu.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(0));
+        wd.fetch(p.saved.proj_in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
         cluster_sync(); /* x is complete */
 #pragma unroll 1
         for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
-            weights<2, PAIRS_D> up;
-            up.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(chunk));
-            products(up, x, X_ROW, last_tile, p.MT, [&](int row, int n, const float(&c)[4]) {
+            if (chunk) wu.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(chunk));
+            products(wu, x, X_ROW, last_tile, p.MT, [&](int row, int n, const float(&c)[4]) {
                 int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                 float g[4];
 #pragma unroll
@@ -313,12 +316,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 *reinterpret_cast<uint32_t *>(to + 8 * bs::H_ROW) = pack(g[2], g[3]);
             });
         }
-        {
-            weights<sh::OUT_TILES, sh::DOWN_PAIRS> down;
-            down.fetch(p.saved.proj_in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
-            __syncthreads();
-            products(down, h, bs::H_ROW, last_tile, p.MT, share);
-        }
+        __syncthreads();
+        products(wd, h, bs::H_ROW, last_tile, p.MT, share);
         cluster_sync(); /* shares are complete, x is free */
         for (int t = warp; t < own * w; t += WARPS) {
             int i = t / w, token = t % w, layer = p.layers - 1;
@@ -342,14 +341,15 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             const turned_weights &turned = p.saved.block[layer];
             const int asked = layer + 1 == p.layers ? 1 : w;
             const int tile0 = (w - asked) * p.MT, tiles = asked * p.MT;
+            wu.fetch(turned.down, PAIRS_D, 0, in_tile(0));
+            wd.fetch(turned.in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
             cluster_sync(); /* x is complete, shares were read */
 
             /* MLP */
 #pragma unroll 1
             for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
-                weights<2, PAIRS_D> up;
-                up.fetch(turned.down, PAIRS_D, 0, in_tile(chunk));
-                products(up, x, X_ROW, tile0, tiles, [&](int row, int n, const float(&c)[4]) {
+                if (chunk) wu.fetch(turned.down, PAIRS_D, 0, in_tile(chunk));
+                products(wu, x, X_ROW, tile0, tiles, [&](int row, int n, const float(&c)[4]) {
                     int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                     const float *pre = p.saved.pre +
                                        saved_at(p, step, layer, row0 + row % R, row / R) * HIDDEN +
@@ -363,12 +363,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                         pack(c[2] * gelu_slope(v.x), c[3] * gelu_slope(v.y));
                 });
             }
-            {
-                weights<sh::OUT_TILES, sh::DOWN_PAIRS> down;
-                down.fetch(turned.in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
-                __syncthreads();
-                products(down, h, bs::H_ROW, tile0, tiles, share);
-            }
+            __syncthreads();
+            products(wd, h, bs::H_ROW, tile0, tiles, share);
             weights<sh::OWN_HEADS, PAIRS_D> up; /* of attention's result */
             up.fetch(turned.out, PAIRS_D, 0, [=](int n) {
                 return rank * sh::OWN_HEADS * (WIDTH / 8) + warp * sh::OWN_HEADS + n;
