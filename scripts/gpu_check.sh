@@ -4,7 +4,7 @@
 # FOLDER has bin/test_gpu and bin/cgs with their libraries in lib/ (scripts/dist.sh makes it
 # on another machine); without it both are built here.  Exits with the tests' status.
 # Environment: LOG, where the output is kept too (gpu_check.log); SKIP, words out of
-# "test memcheck bench".
+# "test memcheck bench variants".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 log=${LOG:-gpu_check.log}
@@ -42,6 +42,9 @@ check() {
     else
         echo "compute-sanitizer is not here"
     fi
+    # planning again with one fast path less, or with smaller clusters
+    part variants env CGS_CLUSTER=8 "$cgs" bench plan --device cuda || status=1
+    part variants env CGS_FUSED=0 "$cgs" bench plan --device cuda || status=1
     echo
     [ $status = 0 ] && echo "all parts passed" || echo "a part FAILED"
 }
