@@ -45,21 +45,27 @@ nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used --format=csv
 step small 40 "$tests" small
 step train 40 "$cgs" bench gemm train --profile --device cuda --windows 128
 step ops 90 "$tests" ops
-step model 90 "$tests" model
+step model 60 "$tests" model
+step runs 60 "$tests" train
 # the same update with the fastest algorithms, measured; the second call reads them back
 step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
     "$cgs" bench train --device cuda --windows 128
 # what each fast way is worth
-for way in norm gelu along graph; do
+for way in norm gelu along sums graph; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
+step plans 60 "$tests" plan
 step plan 40 "$cgs" bench plan --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
 for tool in memcheck racecheck; do
     step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
         only odd
 done
+# planning again with smaller clusters, and with one fast path less
+step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
+step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
+for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
 echo
 [ $status = 0 ] && echo "all steps passed" || echo "a step FAILED"
 exit $status

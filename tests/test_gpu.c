@@ -430,14 +430,11 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_rollout *r;
     OK(random_model_of(&m, &c, d, 8));
     int A = cgs_lewm_block(&c), D = c.width;
-    cgs_rollout_config rc = {.episodes = count,
-                             .context = C,
-                             .horizon = H,
-                             .samples = samples,
-                             .group = 1,
-                             .act = act};
+    cgs_rollout_config rc = {
+        .episodes = count, .context = C, .horizon = H, .samples = samples, .group = 1, .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
-    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A), rows = (size_t)(count * samples);
+    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A),
+           rows = (size_t)(count * samples);
     float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
     float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(plans * sizeof *plan);
     for (int e = 0; e < count; e++) { /* an episode's numbers do not depend on the others */
@@ -469,6 +466,85 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
     return fused;
+}
+
+/* gradients of costs by plans, (count, H, A) */
+static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int H,
+                         bool inside, float *grad) {
+    cgs_lewm_config c = paper_predictor(layers);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    float cost[64];
+    OK(random_model_of(&m, &c, d, 8));
+    int A = cgs_lewm_block(&c), D = c.width;
+    cgs_rollout_config rc = {.episodes = count,
+                             .context = C,
+                             .horizon = H,
+                             .samples = 1,
+                             .gradient = true,
+                             .group = 1,
+                             .act = act};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t n = (size_t)(count * H * A);
+    float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
+    float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(n * sizeof *plan);
+    cgs_rng g = cgs_rng_stream(10, CGS_STREAM_TEST, 0);
+    for (int i = 0; i < count * ((C + 1) * D + C * A); i++) z[i] = (float)cgs_rng_normal(&g);
+    for (size_t i = 0; i < n; i++) plan[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, count, z, past, goal));
+    bool fused = cgs_rollout_fused(r);
+    if (inside) {
+        const cgs_plan_resident *q = cgs_rollout_resident(r);
+        void *memory;
+        assert_non_null(q);
+        OK(d->ops->alloc(d, &memory, (2 * n + 64) * sizeof(float)));
+        float *at = memory;
+        OK(d->ops->upload(d, at, plan, n * sizeof(float)));
+        OK(q->begin(q->ctx, count));
+        q->gradient(q->ctx, at, count, at + 2 * n, at + n);
+        OK(d->ops->sync(d));
+        OK(d->ops->download(d, grad, at + n, n * sizeof(float)));
+        d->ops->release(d, memory);
+    } else {
+        OK(cgs_rollout_gradient(r, plan, count, cost, grad));
+    }
+    free(z);
+    free(plan);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+    return fused;
+}
+
+/* |a - b| / |b| */
+static double off(const float *a, const float *b, int n) {
+    double error = 0, size = 0;
+    for (int i = 0; i < n; i++) {
+        error += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        size += (double)b[i] * b[i];
+    }
+    return sqrt(error / size);
+}
+
+static void check_fused_gradient(int layers, int C, int count, int H, const char *cluster) {
+    enum { MOST = 4096 };
+    static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
+    cgs_lewm_config c = paper_predictor(layers);
+    int n = count * H * cgs_lewm_block(&c);
+    if (cluster) setenv("CGS_CLUSTER", cluster, 1);
+    gradients_on(&cpu, CGS_F32, layers, C, count, H, false, exact);
+    gradients_on(&gpu, CGS_BF16, layers, C, count, H, false, tape);
+    bool is = gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, fused);
+    gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, again);
+    unsetenv("CGS_CLUSTER");
+    double of_tape = off(tape, exact, n), of_fused = off(fused, exact, n);
+    print_message(
+        "gradient, %d blocks, context %d, %d plans, H %d, cluster %s: %s, error %.2e, the "
+        "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+        layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED", of_fused,
+        of_tape, fused[0], fused[1], exact[0], exact[1]);
+    if (!is) return;
+    assert_true(of_fused <= 2 * of_tape + 1e-3);
+    assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
 }
 
 /* root mean square of a - b over that of b - its mean: what a planner would see */
@@ -510,6 +586,7 @@ static void check_fused(int layers, int C, int count, int samples, int H, const 
 static void test_fused_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, NULL);
+    check_fused_gradient(1, 1, 2, 2, NULL);
 }
 
 static void test_fused(void **state) {
@@ -519,6 +596,10 @@ static void test_fused(void **state) {
     check_fused(6, 2, 2, 40, 3, NULL);
     check_fused(6, 3, 1, 17, 4, NULL);
     check_fused(2, 1, 7, 128, 5, NULL); /* more than there are clusters at a time */
+    check_fused_gradient(6, 1, 1, 5, NULL);
+    check_fused_gradient(6, 1, 1, 5, "8");
+    check_fused_gradient(6, 2, 18, 4, NULL);
+    check_fused_gradient(6, 3, 2, 3, NULL);
 }
 
 /* plans of the published predictor in bf16: the loop on the device, fused and by the tape */

@@ -19,7 +19,7 @@ typedef struct bed {
     cgs_device *device;
     cgs_dtype act;
     int episodes;
-    double peak; /* FLOP/s of matrix products */
+    double peak;     /* FLOP/s of matrix products */
     float *z, *goal; /* (MANY, D) */
     const char *preset;
     cgs_bench_fn fn;
@@ -97,7 +97,8 @@ static cgs_status one_scoring(const bed *b, const char *planner, const cgs_plan_
         took[run] = 1e6 * (cgs_now() - begin) / TIMES;
     }
     d->ops->release(d, memory);
-    if (rc == CGS_OK) say(b, planner, "one scoring, launched by the host", cgs_median(took, RUNS), "us");
+    if (rc == CGS_OK)
+        say(b, planner, "one scoring, launched by the host", cgs_median(took, RUNS), "us");
     return rc;
 }
 

@@ -93,7 +93,8 @@ static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, fl
 }
 
 /* grad: NULL, or (E, H, A) */
-static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost, float *grad) {
+static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost,
+                  float *grad) {
     const rollout_device *o = r->on;
     cgs_plan_run run = run_of(r, plans, K);
     run.G = o->G;
@@ -161,10 +162,10 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
-        block[i] = (cgs_predictor_block){
-            &l->attn_norm.w, &l->attn_norm.b, &l->qkv,      &l->attn_out.w, &l->attn_out.b,
-            &l->mlp_norm.w,  &l->mlp_norm.b,  &l->mlp_in.w, &l->mlp_in.b,   &l->mlp_out.w,
-            &l->mlp_out.b};
+        block[i] =
+            (cgs_predictor_block){&l->attn_norm.w, &l->attn_norm.b, &l->qkv,        &l->attn_out.w,
+                                  &l->attn_out.b,  &l->mlp_norm.w,  &l->mlp_norm.b, &l->mlp_in.w,
+                                  &l->mlp_in.b,    &l->mlp_out.w,   &l->mlp_out.b};
     }
     cgs_predictor_weights w = {.layers = c->predictor_layers,
                                .D = c->width,

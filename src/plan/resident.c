@@ -31,11 +31,11 @@ struct cgs_resident {
     cgs_plan_kind kind;
     int max_E, n, iterations;
 
-    cgs_arena mirror;      /* the block, on the host */
-    cgs_plan_state host;   /* pointers into it       */
-    cgs_plan_state state;  /* pointers on the device */
-    unsigned char *block;  /* device                 */
-    void *work;            /* device: candidates, costs, gradients */
+    cgs_arena mirror;       /* the block, on the host */
+    cgs_plan_state host;    /* pointers into it       */
+    cgs_plan_state state;   /* pointers on the device */
+    unsigned char *block;   /* device                 */
+    void *work;             /* device: candidates, costs, gradients */
     size_t inputs, outputs; /* the front ends, the rest begins; in between both */
 
     program programs[PROGRAMS];

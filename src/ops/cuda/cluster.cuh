@@ -13,6 +13,7 @@
 /* Waits for all threads of the cluster; what they wrote before is seen after it. */
 static __device__ __forceinline__ void cluster_sync() {
 #if CGS_HAS_CLUSTERS
+    __syncwarp(); /* the barrier wants whole warps */
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 #endif

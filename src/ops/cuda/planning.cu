@@ -86,15 +86,16 @@ __device__ int note_costs(const cgs_plan_state &s, int e, int K, const float *co
     return index;
 }
 
-/* ---- refinements ------------------------------------------------------------------------------ */
+/* ---- refinements ------------------------------------------------------------------------------
+ */
 
 __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ float values[THREADS];
     __shared__ int indices[THREADS];
     int e = blockIdx.x, K = s.K, M = s.elites, n = s.n;
-    float *cost = (float *)memory;    /* (K) */
-    int *order = (int *)(cost + K);   /* (M) */
+    float *cost = (float *)memory;  /* (K) */
+    int *order = (int *)(cost + K); /* (M) */
     const float *plans = s.plans + (size_t)e * K * n;
     for (int k = threadIdx.x; k < K; k += THREADS) cost[k] = s.cost[(size_t)e * K + k];
     for (int k = threadIdx.x; k < M; k += THREADS) order[k] = 0;
@@ -110,9 +111,11 @@ __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s) {
     __syncthreads();
     for (int j = threadIdx.x; j < n; j += THREADS) {
         double sum = 0, square = 0;
+#pragma unroll 16
         for (int k = 0; k < M; k++) sum += plans[(size_t)order[k] * n + j];
         sum /= M;
-        for (int k = 0; k < M && M > 1; k++) {
+#pragma unroll 16
+        for (int k = 0; k < (M > 1 ? M : 0); k++) {
             double v = plans[(size_t)order[k] * n + j];
             square += (v - sum) * (v - sum);
         }
@@ -147,6 +150,7 @@ __global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s) {
     __syncthreads();
     for (int j = threadIdx.x; j < n; j += THREADS) {
         double sum = 0;
+#pragma unroll 16 /* loads in flight; the additions keep their order */
         for (int k = 0; k < K; k++) sum += weight[k] * plans[(size_t)k * n + j];
         s.mean[(size_t)e * n + j] = (float)sum;
     }
@@ -183,7 +187,8 @@ __global__ void __launch_bounds__(THREADS) adam_step(cgs_plan_state s) {
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
-/* ---- in and out of rollouts ----------------------------------------------------------------------- */
+/* ---- in and out of rollouts
+ * ----------------------------------------------------------------------- */
 
 struct gather_rows {
     cgs_plan_run r;
@@ -196,8 +201,8 @@ struct gather_rows {
             int row = (int)(i / T), own = row % r.part;
             size_t at = i % T, e = episode(row / r.part);
             size_t k = r.k0 + (own < r.count ? own : r.count - 1);
-            r.actions[i] = at < past ? r.past[e * past + at]
-                                     : r.plans[(e * r.K + k) * n + at - past];
+            r.actions[i] =
+                at < past ? r.past[e * past + at] : r.plans[(e * r.K + k) * n + at - past];
         } else if (i < actions + contexts) {
             i -= actions;
             r.z_run[i] = r.z[episode((int)(i / context)) * context + i % context];

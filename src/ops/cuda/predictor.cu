@@ -23,7 +23,8 @@
 
 namespace {
 
-/* ---- attention -------------------------------------------------------------------------------------- */
+/* ---- attention
+ * -------------------------------------------------------------------------------------- */
 
 __device__ __forceinline__ void read8(float (&v)[8], const float *p) { load<8>(v, p); }
 
@@ -42,8 +43,11 @@ __device__ void attend(const task &p, int layer, bf16 *a, const float *qkv, int 
         int plan = t % R, token = w - asked + t / R % asked, head = t / R / asked;
         const float *own = qkv + (size_t)plan * sh::QKV_ROW + head * 3 * WIDTH + part;
         size_t token_row = (size_t)R * sh::QKV_ROW;
-        const float *kept = p.cache + (((size_t)layer * HEADS + rank * sh::OWN_HEADS + head) *
-                                           p.cache_rows + row0 + plan) * (p.N - 1) * 2 * WIDTH + part;
+        const float *kept =
+            p.cache +
+            (((size_t)layer * HEADS + rank * sh::OWN_HEADS + head) * p.cache_rows + row0 + plan) *
+                (p.N - 1) * 2 * WIDTH +
+            part;
         float q[8], k[8], score[MOST_TOKENS], most = -INFINITY, sum = 0, o[8] = {};
         read8(q, own + (size_t)(token - old) * token_row);
 #pragma unroll
@@ -73,7 +77,8 @@ __device__ void attend(const task &p, int layer, bf16 *a, const float *qkv, int 
         float inverse = 1.0f / sum;
 #pragma unroll
         for (int i = 0; i < 8; i++) o[i] *= inverse;
-        if (valid) store<8>(a + (size_t)((token - old) * R + plan) * sh::A_ROW + head * WIDTH + part, o);
+        if (valid)
+            store<8>(a + (size_t)((token - old) * R + plan) * sh::A_ROW + head * WIDTH + part, o);
     }
 }
 
@@ -86,9 +91,14 @@ __device__ void keep_keys(const task &p, int layer, const float *qkv, int R, siz
     for (int i = threadIdx.x; i < all; i += THREADS) {
         int c = i % chunks, plan = i / chunks % R, token = i / chunks / R % fresh;
         int head = i / chunks / R / fresh;
-        const float *from = qkv + (size_t)(token * R + plan) * sh::QKV_ROW + head * 3 * WIDTH + WIDTH;
-        float *to = p.cache + ((((size_t)layer * HEADS + rank * sh::OWN_HEADS + head) *
-                                    p.cache_rows + row0 + plan) * (p.N - 1) + old + token) * 2 * WIDTH;
+        const float *from =
+            qkv + (size_t)(token * R + plan) * sh::QKV_ROW + head * 3 * WIDTH + WIDTH;
+        float *to =
+            p.cache +
+            ((((size_t)layer * HEADS + rank * sh::OWN_HEADS + head) * p.cache_rows + row0 + plan) *
+                 (p.N - 1) +
+             old + token) *
+                2 * WIDTH;
         *reinterpret_cast<float4 *>(to + 4 * c) = *reinterpret_cast<const float4 *>(from + 4 * c);
     }
 }
@@ -104,13 +114,18 @@ __device__ void save_qkv(const task &p, int step, int layer, const float *qkv, i
         int c = i % chunks, plan = i / chunks % R, token = i / chunks / R % w;
         int own = i / chunks / R / w, head = rank * sh::OWN_HEADS + own;
         const float *from = qkv + (size_t)(token * R + plan) * sh::QKV_ROW + own * 3 * WIDTH;
-        float *to = p.saved.qkv + (((((size_t)step * p.layers + layer) * HEADS + head) *
-                                        p.saved.rows + row0 + plan) * p.N + token) * 3 * WIDTH;
+        float *to =
+            p.saved.qkv +
+            (((((size_t)step * p.layers + layer) * HEADS + head) * p.saved.rows + row0 + plan) *
+                 p.N +
+             token) *
+                3 * WIDTH;
         *reinterpret_cast<float4 *>(to + 4 * c) = *reinterpret_cast<const float4 *>(from + 4 * c);
     }
 }
 
-/* ---- the kernel -------------------------------------------------------------------------------------- */
+/* ---- the kernel
+ * -------------------------------------------------------------------------------------- */
 
 /* KEEP: leaves everything that backward reads, and computes all tokens of every window */
 template <int S, bool KEEP>
@@ -125,7 +140,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     bf16 *h = (bf16 *)(qkv + (size_t)N * R * sh::QKV_ROW); /* (N R, H_ROW) hidden units */
     bf16 *a = h;                                           /* (N R, A_ROW) attention's result */
     float *stream = (float *)(h + (size_t)N * R * sh::H_ROW); /* (own, N, D) residual rows */
-    float *window = stream + (size_t)own * N * D;             /* (own, N, D) latents, oldest first */
+    float *window = stream + (size_t)own * N * D;     /* (own, N, D) latents, oldest first */
     const size_t row0 = (size_t)(blockIdx.x / S) * R; /* the cluster's first plan */
 
     /* global number of own plan i; rows that do not exist repeat the last */
@@ -138,8 +153,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     weights<2, PAIRS_D> win;
     auto qkv_tile = [&](int chunk) {
         return [=](int n) { /* tile of W for the n-th tile of this warp: q, k, v of own heads */
-            int t = warp * sh::QKV_TILES + 3 * chunk + n, head = rank * sh::OWN_HEADS + t / 24;
-            return t % 24 / 8 * (INNER / 8) + head * 8 + t % 8;
+                            int t = warp * sh::QKV_TILES + 3 * chunk + n,
+                                head = rank * sh::OWN_HEADS + t / 24;
+                            return t % 24 / 8 * (INNER / 8) + head * 8 + t % 8;
         };
     };
     auto in_tile = [&](int chunk) {
@@ -161,14 +177,24 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
         const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
 
-        /* a residual row: norm, modulate (shift and scale are slices of the modulation), norm */
-        auto prepare = [&](row_values &v, int layer, int i, int token, int slice, const float *nw,
-                           const float *nb) {
+        /* The vectors of norm, modulation (shift and scale are slices of it) and norm.  They are
+         * read first of all: nothing else has to wait for memory then. */
+        struct between {
+            row_values shift, scale, w, b;
+        };
+        auto fetch = [&](between &n, int layer, int i, int token, int slice, const float *nw,
+                         const float *nb) {
             const float *mod = p.modulation[layer] + (plan_of(i) * p.T + seen - w + token) * 6 * D;
+            read_row(n.shift, mod + slice * D);
+            read_row(n.scale, mod + (slice + 1) * D);
+            read_row(n.w, nw);
+            read_row(n.b, nb);
+        };
+        auto prepare = [&](row_values &v, const between &n, int i, int token) {
             normalise(v, p.ada_eps);
-            scale_shift(v, mod + (slice + 1) * D, mod + slice * D, 1);
+            scale_shift(v, n.scale, n.shift, 1);
             normalise(v, p.norm_eps);
-            scale_shift(v, nw, nb, 0);
+            scale_shift(v, n.w, n.b, 0);
             send<S>(x, (token - old) * R + rank * own + i, v);
         };
         auto keep = [&](float *to, int layer, int i, int token, const row_values &v) {
@@ -176,8 +202,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         };
         /* adds what a sub-module gave, gated */
         auto take = [&](row_values &v, int layer, int i, int token, int slice, const float *bias) {
-            const float *gate = p.modulation[layer] +
-                                (plan_of(i) * p.T + seen - w + token) * 6 * D + slice * D;
+            const float *gate =
+                p.modulation[layer] + (plan_of(i) * p.T + seen - w + token) * 6 * D + slice * D;
             row_values g, y, r;
             read_row(g, gate);
             read_row(r, stream + (size_t)(i * N + token) * D);
@@ -195,6 +221,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         for (int t = warp; t < own * fresh; t += WARPS) {
             int i = t / fresh, token = old + t % fresh;
             row_values v, at;
+            between n;
+            fetch(n, 0, i, token, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
             read_row(v, window + (size_t)(i * N + token) * D);
             read_row(at, p.pos + (size_t)token * D);
 #pragma unroll
@@ -204,7 +232,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
             write_row(stream + (size_t)(i * N + token) * D, v);
             keep(p.saved.x1, 0, i, token, v);
-            prepare(v, 0, i, token, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
+            prepare(v, n, i, token);
         }
 
         for (int layer = 0; layer < p.layers; layer++) {
@@ -217,7 +245,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
             for (int chunk = 0; chunk < sh::QKV_TILES / 3; chunk++) {
                 if (chunk) wq.fetch(b.qkv, PAIRS_D, 0, qkv_tile(chunk));
-                products(wq, x, X_ROW, 0, fresh * p.MT, [&](int row, int n, const float (&c)[4]) {
+                products(wq, x, X_ROW, 0, fresh * p.MT, [&](int row, int n, const float(&c)[4]) {
                     float *to = qkv + (size_t)row * sh::QKV_ROW +
                                 (warp * sh::QKV_TILES + 3 * chunk + n) * 8 + quad;
                     *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
@@ -232,7 +260,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             if (KEEP) save_qkv<S>(p, step, layer, qkv, R, row0, w);
             win.fetch(b.in, PAIRS_D, 0, in_tile(0));
             __syncthreads();
-            auto share = [&](int row, int n, const float (&c)[4]) {
+            auto share = [&](int row, int n, const float(&c)[4]) {
                 float *to = parts + (size_t)row * PART_ROW + (warp * sh::OUT_TILES + n) * 8 + quad;
                 *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
                 *reinterpret_cast<float2 *>(to + 8 * PART_ROW) = make_float2(c[2], c[3]);
@@ -243,8 +271,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
                 row_values v;
+                between n;
+                fetch(n, layer, i, token, 3, b.mlp_norm_w, b.mlp_norm_b);
                 take(v, layer, i, token, 2, b.out_b);
-                prepare(v, layer, i, token, 3, b.mlp_norm_w, b.mlp_norm_b);
+                prepare(v, n, i, token);
             }
             weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
             wd.fetch(b.down, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
@@ -253,9 +283,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
             for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
                 if (chunk) win.fetch(b.in, PAIRS_D, 0, in_tile(chunk));
-                products(win, x, X_ROW, tile0, tiles, [&](int row, int n, const float (&c)[4]) {
+                products(win, x, X_ROW, tile0, tiles, [&](int row, int n, const float(&c)[4]) {
                     int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
-                    float2 bias = *reinterpret_cast<const float2 *>(b.in_b + rank * sh::UNITS + unit);
+                    float2 bias =
+                        *reinterpret_cast<const float2 *>(b.in_b + rank * sh::UNITS + unit);
                     float2 u = make_float2(c[0] + bias.x, c[1] + bias.y);
                     float2 v = make_float2(c[2] + bias.x, c[3] + bias.y);
                     bf16 *to = h + (size_t)row * sh::H_ROW + unit;
@@ -281,17 +312,25 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
                 row_values v;
-                take(v, layer, i, token, 5, b.down_b);
+                between n;
                 if (!last) {
                     const block_weights &next = p.block[layer + 1];
+                    fetch(n, layer + 1, i, token, 0, next.attn_norm_w, next.attn_norm_b);
+                } else {
+                    read_row(n.w, p.norm_w);
+                    read_row(n.b, p.norm_b);
+                }
+                take(v, layer, i, token, 5, b.down_b);
+                if (!last) {
                     keep(p.saved.x1, layer + 1, i, token, v);
-                    prepare(v, layer + 1, i, token, 0, next.attn_norm_w, next.attn_norm_b);
+                    prepare(v, n, i, token);
                 } else {
                     if (KEEP)
                         write_row(p.saved.last +
-                                      ((size_t)step * p.saved.rows + row0 + rank * own + i) * D, v);
+                                      ((size_t)step * p.saved.rows + row0 + rank * own + i) * D,
+                                  v);
                     normalise(v, p.norm_eps);
-                    scale_shift(v, p.norm_w, p.norm_b, 0);
+                    scale_shift(v, n.w, n.b, 0);
                     send<S>(x, (token - old) * R + rank * own + i, v);
                 }
             }
@@ -305,7 +344,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
         for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
             if (chunk) win.fetch(p.proj_in, PAIRS_D, 0, in_tile(chunk));
-            products(win, x, X_ROW, tile0, p.MT, [&](int row, int n, const float (&c)[4]) {
+            products(win, x, X_ROW, tile0, p.MT, [&](int row, int n, const float(&c)[4]) {
                 int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                 float v[4];
 #pragma unroll
@@ -313,10 +352,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     int u = rank * sh::UNITS + unit + i % 2;
                     float rstd = 1.0f / sqrtf(p.proj_var[u] + p.batch_eps);
                     float pre = c[i] + p.proj_in_b[u];
-                    v[i] = gelu((pre - p.proj_mean[u]) * rstd * p.proj_norm_w[u] + p.proj_norm_b[u]);
+                    v[i] =
+                        gelu((pre - p.proj_mean[u]) * rstd * p.proj_norm_w[u] + p.proj_norm_b[u]);
                     if (KEEP)
-                        p.saved.projected[((size_t)step * p.saved.rows + row0 + row % R + i / 2 * 8) *
-                                              HIDDEN + u] = pre;
+                        p.saved
+                            .projected[((size_t)step * p.saved.rows + row0 + row % R + i / 2 * 8) *
+                                           HIDDEN +
+                                       u] = pre;
                 }
                 bf16 *to = h + (size_t)row * sh::H_ROW + unit;
                 *reinterpret_cast<uint32_t *>(to) = pack(v[0], v[1]);
@@ -324,7 +366,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             });
         }
         __syncthreads();
-        products(wd, h, sh::H_ROW, tile0, p.MT, [&](int row, int n, const float (&c)[4]) {
+        products(wd, h, sh::H_ROW, tile0, p.MT, [&](int row, int n, const float(&c)[4]) {
             float *to = parts + (size_t)row * PART_ROW + (warp * sh::OUT_TILES + n) * 8 + quad;
             *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
             *reinterpret_cast<float2 *>(to + 8 * PART_ROW) = make_float2(c[2], c[3]);
@@ -345,7 +387,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 write_row(frames + (size_t)j * D, later);
             }
             write_row(frames + (size_t)(w == N ? N - 1 : w) * D, v);
-            if (KEEP) write_row(p.saved.frames + ((size_t)step * p.saved.rows + row0 + rank * own + i) * D, v);
+            if (KEEP)
+                write_row(
+                    p.saved.frames + ((size_t)step * p.saved.rows + row0 + rank * own + i) * D, v);
             if (p.frames && exists) write_row(p.frames + (row * p.H + step) * D, v);
             if (step + 1 == p.H) {
                 row_values goal;
@@ -365,7 +409,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     cluster_sync(); /* nobody leaves while others read its shared memory */
 }
 
-/* ---- the host's side ------------------------------------------------------------------------------------ */
+/* ---- the host's side
+ * ------------------------------------------------------------------------------------ */
 
 struct predictor {
     task base;
@@ -402,7 +447,8 @@ cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t,
     return cudaLaunchKernelEx(&config, kernel, t);
 }
 
-cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clusters, int *active) {
+cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clusters,
+                    int *active) {
     if (S == 16)
         return launch(d, keep ? imagine<16, true> : imagine<16, false>, 16,
                       shape<16>::shared(t.MT, t.N), t, clusters, active);
@@ -414,7 +460,8 @@ cudaError_t backward(cgs_device *d, int S, const task &t, unsigned clusters, int
     if (S == 16)
         return launch(d, imagine_back<16>, 16, back_shape<16>::shared(t.MT, t.N, t.H), t, clusters,
                       active);
-    return launch(d, imagine_back<8>, 8, back_shape<8>::shared(t.MT, t.N, t.H), t, clusters, active);
+    return launch(d, imagine_back<8>, 8, back_shape<8>::shared(t.MT, t.N, t.H), t, clusters,
+                  active);
 }
 
 /* clusters of S blocks that the GPU holds at the same time; 0 when it cannot */
@@ -487,17 +534,19 @@ cgs_status fill_back(cgs_device *d, predictor *p, const cgs_predictor_weights *w
     saved_pass *s = &p->base.saved;
     for (int i = 0; i < w->layers; i++) {
         const cgs_predictor_block *b = &w->block[i];
-        s->block[i] = {turned(d, at, b->qkv), turned(d, at, b->attn_out_w), turned(d, at, b->mlp_in_w),
-                       turned(d, at, b->mlp_out_w)};
+        s->block[i] = {turned(d, at, b->qkv), turned(d, at, b->attn_out_w),
+                       turned(d, at, b->mlp_in_w), turned(d, at, b->mlp_out_w)};
     }
     s->proj_in = turned(d, at, w->proj_in_w);
     s->proj_out = turned(d, at, w->proj_out_w);
     s->rows = ((size_t)rows + 15) / 16 * 16;
-    size_t steps = (size_t)p->gradient, each = steps * s->rows, tokens = each * w->layers * w->history;
-    float **to[] = {&s->x1, &s->x2, &s->y1, &s->y2, &s->qkv, &s->pre, &s->last, &s->projected, &s->frames};
-    const size_t sizes[] = {tokens * D,         tokens * D,      tokens * D,
-                            tokens * D,         tokens * 3 * INNER, tokens * HIDDEN,
-                            each * D,           each * HIDDEN,   each * D};
+    size_t steps = (size_t)p->gradient, each = steps * s->rows,
+           tokens = each * w->layers * w->history;
+    float **to[] = {&s->x1,  &s->x2,   &s->y1,        &s->y2,    &s->qkv,
+                    &s->pre, &s->last, &s->projected, &s->frames};
+    const size_t sizes[] = {tokens * D, tokens * D,         tokens * D,
+                            tokens * D, tokens * 3 * INNER, tokens * HIDDEN,
+                            each * D,   each * HIDDEN,      each * D};
     size_t all = 0;
     for (size_t size : sizes) all += size;
     CGS_TRY(d->ops->alloc(d, &p->saved, all * sizeof(float)));
@@ -521,9 +570,10 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
     CGS_TRY(d->ops->alloc(d, &p->packed, bytes * sizeof(uint16_t)));
     task *t = &p->base;
     t->cache_rows = ((size_t)rows + 47) / 48 * 48 + 48;
-    CGS_TRY(d->ops->alloc(d, &memory, (size_t)w->layers * HEADS * t->cache_rows *
-                                          (size_t)(w->history > 1 ? w->history - 1 : 1) * 2 * WIDTH *
-                                          sizeof(float)));
+    CGS_TRY(d->ops->alloc(d, &memory,
+                          (size_t)w->layers * HEADS * t->cache_rows *
+                              (size_t)(w->history > 1 ? w->history - 1 : 1) * 2 * WIDTH *
+                              sizeof(float)));
     p->cache = t->cache = (float *)memory;
     unsigned char *at = (unsigned char *)p->packed;
     for (int i = 0; i < w->layers; i++) {

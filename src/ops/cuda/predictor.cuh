@@ -46,12 +46,14 @@ __device__ __forceinline__ uint4 load_packed(const uint4 *p) {
 /* Weights of NT tiles of 8 outputs, 32 KP inputs; row: pairs of steps that a tile has in all. */
 template <int NT, int KP> struct weights {
     uint4 b[NT][KP];
-    template <class F> __device__ __forceinline__ void fetch(const uint4 *W, int row, int pair, F tile) {
+    template <class F>
+    __device__ __forceinline__ void fetch(const uint4 *W, int row, int pair, F tile) {
 #pragma unroll
         for (int n = 0; n < NT; n++)
 #pragma unroll
             for (int k = 0; k < KP; k++)
-                b[n][k] = load_packed(W + ((size_t)tile(n) * row + pair + k) * 32 + threadIdx.x % 32);
+                b[n][k] =
+                    load_packed(W + ((size_t)tile(n) * row + pair + k) * 32 + threadIdx.x % 32);
     }
 };
 
@@ -85,7 +87,8 @@ __global__ void __launch_bounds__(THREADS) pack_weights(uint4 *to, const uint16_
     int pairs = K / 32;
     for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
         int lane = i % 32, pair = i / 32;
-        const uint16_t *from = W + (size_t)(blockIdx.x * 8 + lane / 4) * K + pair * 32 + 2 * (lane % 4);
+        const uint16_t *from =
+            W + (size_t)(blockIdx.x * 8 + lane / 4) * K + pair * 32 + 2 * (lane % 4);
         uint32_t v[4];
         for (int q = 0; q < 4; q++) v[q] = from[8 * q] | (uint32_t)from[8 * q + 1] << 16;
         to[((size_t)blockIdx.x * pairs + pair) * 32 + lane] = make_uint4(v[0], v[1], v[2], v[3]);
@@ -97,7 +100,8 @@ __global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t
     int pairs = N / 32;
     for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
         int lane = i % 32, pair = i / 32;
-        const uint16_t *from = W + (size_t)(pair * 32 + 2 * (lane % 4)) * K + blockIdx.x * 8 + lane / 4;
+        const uint16_t *from =
+            W + (size_t)(pair * 32 + 2 * (lane % 4)) * K + blockIdx.x * 8 + lane / 4;
         uint32_t v[4];
         for (int q = 0; q < 4; q++)
             v[q] = from[(size_t)8 * q * K] | (uint32_t)from[(size_t)(8 * q + 1) * K] << 16;
@@ -105,11 +109,12 @@ __global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t
     }
 }
 
-/* ---- the predictor ------------------------------------------------------------------------------- */
+/* ---- the predictor
+ * ------------------------------------------------------------------------------- */
 
 enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
-enum { X_ROW = D + 8 };     /* of rows that enter products, in elements: no bank twice */
-enum { PART_ROW = D + 8 };  /* of shares                                                */
+enum { X_ROW = D + 8 };    /* of rows that enter products, in elements: no bank twice */
+enum { PART_ROW = D + 8 }; /* of shares                                                */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
 struct block_weights {
@@ -171,7 +176,8 @@ template <int S> struct shape {
     }
 };
 
-/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------------ */
+/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2
+ * ------------------------------ */
 
 typedef float2 row_values[3];
 
@@ -205,22 +211,18 @@ __device__ __forceinline__ void normalise(row_values &v, float eps) {
     }
 }
 
-/* v = v scale + shift, element by element */
-__device__ __forceinline__ void scale_shift(row_values &v, const float *scale, const float *shift,
-                                            float one) {
-    row_values a, b;
-    read_row(a, scale);
-    read_row(b, shift);
+/* v = v (one + scale) + shift, element by element */
+__device__ __forceinline__ void scale_shift(row_values &v, const row_values &scale,
+                                            const row_values &shift, float one) {
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-        v[j].x = v[j].x * (one + a[j].x) + b[j].x;
-        v[j].y = v[j].y * (one + a[j].y) + b[j].y;
+        v[j].x = v[j].x * (one + scale[j].x) + shift[j].x;
+        v[j].y = v[j].y * (one + scale[j].y) + shift[j].y;
     }
 }
 
 /* rounded, into row `row` of x in every block */
-template <int S>
-__device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
+template <int S> __device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
     int lane = threadIdx.x % 32;
     uint32_t h[3];
 #pragma unroll
@@ -235,10 +237,11 @@ __device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
 
 /* bias + the shares of all blocks, in their order */
 template <int S>
-__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts, int row) {
+__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts,
+                                           int row) {
     float *at = parts + (size_t)row * PART_ROW;
     read_row(v, bias);
-#pragma unroll 4
+#pragma unroll 8
     for (int b = 0; b < S; b++) {
         row_values w;
         read_row(w, in_block(at, b));
@@ -259,7 +262,8 @@ __device__ __forceinline__ float gelu_slope(float x) {
 }
 
 /* where a residual row is saved */
-__device__ __forceinline__ size_t saved_at(const task &p, int step, int layer, size_t row, int token) {
+__device__ __forceinline__ size_t saved_at(const task &p, int step, int layer, size_t row,
+                                           int token) {
     return ((((size_t)step * p.layers + layer) * p.saved.rows + row) * p.N + token);
 }
 

@@ -73,8 +73,8 @@ template <int S> struct back_shape {
     enum {
         DQ_ROW = sh::OWN_HEADS * 3 * WIDTH + 8,
         H_ROW = (int)DQ_ROW > (int)sh::H_ROW ? (int)DQ_ROW : (int)sh::H_ROW, /* of either use */
-        F_ROW = (int)sh::OWN_HEADS * WIDTH + 8 > (int)PART_ROW ? (int)sh::OWN_HEADS * WIDTH + 8
-                                                              : (int)PART_ROW,
+        F_ROW = (int)sh::OWN_HEADS * WIDTH + 8 > (int)PART_ROW ? (int)sh::OWN_HEADS *WIDTH + 8
+                                                               : (int)PART_ROW,
     };
     static size_t shared(int MT, int N, int H) {
         size_t rows = (size_t)16 * MT * N, own = (size_t)16 * MT / S;
@@ -93,10 +93,15 @@ __device__ void attend_back(const task &p, int step, int layer, bf16 *dqkv, cons
     for (int base = (int)threadIdx.x / 32 * 4; base < tasks; base += 4 * WARPS) {
         int t = base + lane / 8; /* R is a multiple of 16: every lane has a task */
         int plan = t % R, head = t / R;
-        const float *own = p.saved.qkv + ((((size_t)step * p.layers + layer) * HEADS +
-                                           rank * sh::OWN_HEADS + head) * p.saved.rows + row0 + plan) *
-                                             p.N * 3 * WIDTH + part;
-        float k[MOST_TOKENS][8], v[MOST_TOKENS][8], dk[MOST_TOKENS][8] = {}, dv[MOST_TOKENS][8] = {};
+        const float *own =
+            p.saved.qkv +
+            ((((size_t)step * p.layers + layer) * HEADS + rank * sh::OWN_HEADS + head) *
+                 p.saved.rows +
+             row0 + plan) *
+                p.N * 3 * WIDTH +
+            part;
+        float k[MOST_TOKENS][8], v[MOST_TOKENS][8], dk[MOST_TOKENS][8] = {},
+                                                    dv[MOST_TOKENS][8] = {};
         bf16 *to = dqkv + (size_t)plan * back_shape<S>::H_ROW + head * 3 * WIDTH + part;
         size_t token_row = (size_t)R * back_shape<S>::H_ROW;
 #pragma unroll
@@ -167,10 +172,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = 16 * p.MT, own = R / S, N = p.N, rank = cluster_rank();
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
-    bf16 *x = (bf16 *)memory;                              /* (N R, X_ROW) what enters products */
-    float *da = (float *)(x + (size_t)N * R * X_ROW);      /* (N R, F_ROW) of attention's result */
-    float *parts = da;                                     /* (N R, PART_ROW) this block's shares */
-    bf16 *h = (bf16 *)(da + (size_t)N * R * bs::F_ROW);    /* (N R, H_ROW) hidden units, or q k v */
+    bf16 *x = (bf16 *)memory;                           /* (N R, X_ROW) what enters products */
+    float *da = (float *)(x + (size_t)N * R * X_ROW);   /* (N R, F_ROW) of attention's result */
+    float *parts = da;                                  /* (N R, PART_ROW) this block's shares */
+    bf16 *h = (bf16 *)(da + (size_t)N * R * bs::F_ROW); /* (N R, H_ROW) hidden units, or q k v */
     float *stream = (float *)(h + (size_t)N * R * bs::H_ROW); /* (own, N, D) of residual rows */
     float *frames = stream + (size_t)own * N * D;             /* (own, H, D) of imagined frames */
     const size_t row0 = (size_t)(blockIdx.x / S) * R, mine = row0 + (size_t)rank * own;
@@ -180,17 +185,19 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         return [=](int n) { return rank * (sh::UNITS / 8) + warp * sh::IN_TILES + 2 * chunk + n; };
     };
     auto out_tile = [=](int n) { return warp * sh::OUT_TILES + n; };
-    auto share = [&](int row, int n, const float (&c)[4]) {
+    auto share = [&](int row, int n, const float(&c)[4]) {
         float *to = parts + (size_t)row * PART_ROW + (warp * sh::OUT_TILES + n) * 8 + quad;
         *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
         *reinterpret_cast<float2 *>(to + 8 * PART_ROW) = make_float2(c[2], c[3]);
     };
+    weights<2, PAIRS_D> wu;
+    weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
     /* the sum of all shares of a row */
     auto shares = [&](row_values &v, int row) {
 #pragma unroll
         for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
         float *at = parts + (size_t)row * PART_ROW;
-#pragma unroll 4
+#pragma unroll 8
         for (int b = 0; b < S; b++) {
             row_values w;
             read_row(w, in_block(at, b));
@@ -230,7 +237,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             return (row * p.T + seen - w + token) * 6 * D;
         };
         /* v: gradient of the sum of residual and gated sub-module; sends that of the sub-module */
-        auto open_gate = [&](const row_values &v, int layer, int i, int token, int slice, const float *y) {
+        auto open_gate = [&](const row_values &v, int layer, int i, int token, int slice,
+                             const float *y) {
             size_t at = mod_at(i, token) + slice * D;
             row_values g, out;
             read_row(g, p.modulation[layer] + at);
@@ -241,8 +249,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         };
         /* v: gradient of the residual row; adds what comes back through the two norms from u, that
          * of the sub-module's input */
-        auto through_norms = [&](row_values &v, row_values &u, int layer, int i, int token, int slice,
-                                 const float *from, const float *nw) {
+        auto through_norms = [&](row_values &v, row_values &u, int layer, int i, int token,
+                                 int slice, const float *from, const float *nw) {
             size_t at = mod_at(i, token) + slice * D;
             row_values first, second, shift, scale, one;
             read_row(first, from + saved_at(p, step, layer, mine + i, token) * D);
@@ -282,20 +290,24 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             read_row(v, frames + (size_t)(i * p.H + step) * D);
             send<S>(x, (w - 1) * R + rank * own + i, v);
         }
+        wu.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(0));
+        wd.fetch(p.saved.proj_in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
         cluster_sync(); /* x is complete */
 #pragma unroll 1
         for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
-            weights<2, PAIRS_D> up;
-            up.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(chunk));
-            products(up, x, X_ROW, last_tile, p.MT, [&](int row, int n, const float (&c)[4]) {
+            if (chunk) wu.fetch(p.saved.proj_out, PAIRS_D, 0, in_tile(chunk));
+            products(wu, x, X_ROW, last_tile, p.MT, [&](int row, int n, const float(&c)[4]) {
                 int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                 float g[4];
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     int u = rank * sh::UNITS + unit + i % 2;
                     float scale = p.proj_norm_w[u] / sqrtf(p.proj_var[u] + p.batch_eps);
-                    float pre = p.saved.projected[((size_t)step * p.saved.rows + row0 + row % R +
-                                                   i / 2 * 8) * HIDDEN + u];
+                    float pre =
+                        p.saved
+                            .projected[((size_t)step * p.saved.rows + row0 + row % R + i / 2 * 8) *
+                                           HIDDEN +
+                                       u];
                     g[i] = c[i] * scale *
                            gelu_slope((pre - p.proj_mean[u]) * scale + p.proj_norm_b[u]);
                 }
@@ -304,12 +316,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 *reinterpret_cast<uint32_t *>(to + 8 * bs::H_ROW) = pack(g[2], g[3]);
             });
         }
-        {
-            weights<sh::OUT_TILES, sh::DOWN_PAIRS> down;
-            down.fetch(p.saved.proj_in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
-            __syncthreads();
-            products(down, h, bs::H_ROW, last_tile, p.MT, share);
-        }
+        __syncthreads();
+        products(wd, h, bs::H_ROW, last_tile, p.MT, share);
         cluster_sync(); /* shares are complete, x is free */
         for (int t = warp; t < own * w; t += WARPS) {
             int i = t / w, token = t % w, layer = p.layers - 1;
@@ -333,14 +341,15 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             const turned_weights &turned = p.saved.block[layer];
             const int asked = layer + 1 == p.layers ? 1 : w;
             const int tile0 = (w - asked) * p.MT, tiles = asked * p.MT;
+            wu.fetch(turned.down, PAIRS_D, 0, in_tile(0));
+            wd.fetch(turned.in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
             cluster_sync(); /* x is complete, shares were read */
 
             /* MLP */
 #pragma unroll 1
             for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
-                weights<2, PAIRS_D> up;
-                up.fetch(turned.down, PAIRS_D, 0, in_tile(chunk));
-                products(up, x, X_ROW, tile0, tiles, [&](int row, int n, const float (&c)[4]) {
+                if (chunk) wu.fetch(turned.down, PAIRS_D, 0, in_tile(chunk));
+                products(wu, x, X_ROW, tile0, tiles, [&](int row, int n, const float(&c)[4]) {
                     int unit = (warp * sh::IN_TILES + 2 * chunk + n) * 8 + quad;
                     const float *pre = p.saved.pre +
                                        saved_at(p, step, layer, row0 + row % R, row / R) * HIDDEN +
@@ -354,12 +363,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                         pack(c[2] * gelu_slope(v.x), c[3] * gelu_slope(v.y));
                 });
             }
-            {
-                weights<sh::OUT_TILES, sh::DOWN_PAIRS> down;
-                down.fetch(turned.in, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
-                __syncthreads();
-                products(down, h, bs::H_ROW, tile0, tiles, share);
-            }
+            __syncthreads();
+            products(wd, h, bs::H_ROW, tile0, tiles, share);
             weights<sh::OWN_HEADS, PAIRS_D> up; /* of attention's result */
             up.fetch(turned.out, PAIRS_D, 0, [=](int n) {
                 return rank * sh::OWN_HEADS * (WIDTH / 8) + warp * sh::OWN_HEADS + n;
@@ -377,7 +382,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             cluster_sync(); /* x is complete, shares were read */
 
             /* attention */
-            products(up, x, X_ROW, tile0, tiles, [&](int row, int n, const float (&c)[4]) {
+            products(up, x, X_ROW, tile0, tiles, [&](int row, int n, const float(&c)[4]) {
                 float *to = da + (size_t)row * bs::F_ROW + (warp * sh::OWN_HEADS + n) * 8 + quad;
                 *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
                 *reinterpret_cast<float2 *>(to + 8 * bs::F_ROW) = make_float2(c[2], c[3]);
