@@ -517,7 +517,11 @@ cgs_status cgs_trainer_run(cgs_trainer *t, cgs_train_watch watch, void *user) {
     while (!cgs_trainer_done(t)) {
         cgs_step_info info;
         cgs_validation v;
-        CGS_TRY(cgs_trainer_step(t, &info));
+        cgs_status rc = cgs_trainer_step(t, &info);
+        if (rc == CGS_EDEVICE)
+            rc = cgs_fail(rc, "update %llu: %s; %s is as it was last saved",
+                          (unsigned long long)t->step, cgs_last_error(), t->checkpoint);
+        CGS_TRY(rc);
         bool last = cgs_trainer_done(t);
         bool validated = t->step % (uint64_t)c->validate_every == 0 || last;
         if (validated) CGS_TRY(cgs_trainer_validate(t, &v));

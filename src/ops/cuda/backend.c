@@ -119,7 +119,8 @@ static unsigned turned_off(void) {
                 {"gelu", CGS_CUDA_GELU},
                 {"graph", CGS_CUDA_GRAPH},
                 {"cache", CGS_CUDA_CACHE},
-                {"along", CGS_CUDA_ALONG}};
+                {"along", CGS_CUDA_ALONG},
+                {"sums", CGS_CUDA_SUMS}};
     const char *words = getenv("CGS_CUDA_OFF");
     unsigned off = 0;
     for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
@@ -231,6 +232,8 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
         return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_linear_joins_gelu(first, second);
     if (a == CGS_OP_activation && b == CGS_OP_linear)
         return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_gelu_joins_linear(first, second);
+    if (a == CGS_OP_linear && b == CGS_OP_attention)
+        return !(off & CGS_CUDA_SUMS) && alone && cgs_cuda_attention_tiles(d, second);
     return false;
 }
 
