@@ -50,7 +50,7 @@ step model 90 "$tests" model
 step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
     "$cgs" bench train --device cuda --windows 128
 # what each fast way is worth
-for way in norm gelu along graph; do
+for way in norm gelu along sums graph; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
 step plan 40 "$cgs" bench plan --device cuda
@@ -60,6 +60,7 @@ for tool in memcheck racecheck; do
         only odd
 done
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
+for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
 echo
 [ $status = 0 ] && echo "all steps passed" || echo "a step FAILED"
 exit $status
