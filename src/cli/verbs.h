@@ -10,9 +10,15 @@
     X(collect) \
     X(data) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
+    X(geometry) \
+    X(theory) \
+    X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \
