@@ -274,7 +274,9 @@ const cgs_case cgs_cases[] = {
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
     CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
-    CASE_BY(attention, "with its map", build_self_attention, {3, 37, 2, 64, 8}, 1e-5, 2e-2, 1e-4, H / 2),
+    /* qkv and its gradient are rounded in between */
+    CASE_BY(attention, "with its map", build_self_attention, {3, 37, 2, 64, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
     HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
     HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
     HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),
