@@ -45,7 +45,8 @@ nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used --format=csv
 step small 40 "$tests" small
 step train 40 "$cgs" bench gemm train --profile --device cuda --windows 128
 step ops 90 "$tests" ops
-step model 90 "$tests" model
+step model 60 "$tests" model
+step runs 60 "$tests" train
 # the same update with the fastest algorithms, measured; the second call reads them back
 step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
     "$cgs" bench train --device cuda --windows 128

@@ -385,8 +385,9 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     cgs_tape_set_step(t->train_tape, t->step);
     cgs_tape_forward(t->train_tape);
     cgs_tape_backward(t->train_tape);
-    /* while that runs: only if it is there, so that `waited` is time without work */
-    if (cgs_loader_ready(t->loader)) CGS_TRY(next_batch(t));
+    /* While that runs: only if it is there, so that `waited` is time without work.  A failure
+     * comes again when the batch is needed. */
+    if (cgs_loader_ready(t->loader)) (void)next_batch(t);
     CGS_TRY(ops->sync(t->device));
 
     /* nothing that is not finite reaches the weights */

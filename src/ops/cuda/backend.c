@@ -167,9 +167,12 @@ static void release(cgs_device *d, void *p) {
 
 static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes) {
     if (!bytes) return CGS_OK;
-    /* from ordinary memory this returns when the source may be reused */
-    cudaError_t e =
-        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cgs_cuda_of(d)->stream);
+    /* from ordinary memory this returns when the source may be reused; pinned memory is waited for */
+    cudaStream_t stream = cgs_cuda_of(d)->stream;
+    struct cudaPointerAttributes of;
+    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream);
+    if (e == cudaSuccess) e = cudaPointerGetAttributes(&of, src);
+    if (e == cudaSuccess && of.type == cudaMemoryTypeHost) e = cudaStreamSynchronize(stream);
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "copying to the GPU");
 }
 

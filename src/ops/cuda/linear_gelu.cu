@@ -227,9 +227,9 @@ bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map) {
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
     size_t rows = cgs_rows(map->in[0]), widest = (size_t)cgs_cols(map->out);
     if ((size_t)cgs_cols(map->in[0]) > widest) widest = (size_t)cgs_cols(map->in[0]);
-    int width = cgs_cols(map->next && map->next->op == CGS_OP_activation ? map->in[0] : map->out);
     cudaError_t e = cudaSuccess;
-    WITH_WIDTH(K, width, e = allow<K, false>(); if (e == cudaSuccess) e = allow<K, true>());
+    WITH_WIDTH(K, cgs_cols(map->in[0]), e = allow<K, false>());
+    if (e == cudaSuccess) WITH_WIDTH(K, cgs_cols(map->out), e = allow<K, true>());
     if (e != cudaSuccess) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda: linear map with GELU: %s", cudaGetErrorString(e));
