@@ -5,7 +5,8 @@
  *   test_gpu small       only small cases of every operation, for memory checkers
  *   test_gpu ops         operations at all sizes, the optimiser and random draws
  *   test_gpu only WORD   the cases whose name has WORD in it
- *   test_gpu model       golden vectors, training, refusals
+ *   test_gpu train       training: continued, repeated, beside the CPU's
+ *   test_gpu model       golden vectors, refusals
  *   test_gpu plan        planning */
 #include <math.h>
 #include <setjmp.h>
@@ -714,10 +715,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
         cmocka_unit_test(test_optimiser),
     };
+    const struct CMUnitTest runs[] = {
+        cmocka_unit_test(test_frames_stay),
+        cmocka_unit_test(test_training_f32),
+        cmocka_unit_test(test_training_bf16),
+    };
     const struct CMUnitTest model[] = {
-        cmocka_unit_test(test_golden_f32),   cmocka_unit_test(test_golden_bf16),
-        cmocka_unit_test(test_training_f32), cmocka_unit_test(test_training_bf16),
-        cmocka_unit_test(test_frames_stay),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_golden_f32),
+        cmocka_unit_test(test_golden_bf16),
+        cmocka_unit_test(test_refusals),
     };
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree),
@@ -731,7 +737,8 @@ int main(int argc, char **argv) {
     int failed = 0;
     if (!strcmp(part, "small") || only) failed += cmocka_run_group_tests(small, NULL, NULL);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
-    if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, set_up, clean_up);
+    if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
+    if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, NULL, NULL);
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
     cgs_device_close(&cpu);
     cgs_device_close(&ref);

@@ -63,7 +63,7 @@ int64_t cgs_loader_batches(const cgs_loader *l);
 
 /* Waits for the next batch.  A failure of the reading comes out at the batch it belongs
  * to: a NaN or an infinite action anywhere but in the last row of an episode, a file
- * that cannot be read.  After a failure only destroy may follow. */
+ * that cannot be read.  After a failure every further call fails in the same way. */
 cgs_status cgs_loader_next(cgs_loader *l, cgs_batch *batch);
 
 /* Whether the next batch is there already. */

@@ -271,7 +271,7 @@ cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, in
     update u = {0};
     CGS_TRY(cgs_lewm_preset(&c, preset));
     cgs_status rc = update_make(&u, d, &c, act, windows);
-    if (rc == CGS_OK) 
+    if (rc == CGS_OK)
         rc = update_report(&u, d, preset, act, windows * (c.history + 1), profile, fn, user);
     free(u.seconds);
     cgs_tape_destroy(u.tape);

@@ -104,6 +104,13 @@ static cgs_tensor *build_attention(cgs_trial *t, const int *n) {
     return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
 }
 
+static cgs_tensor *build_self_attention(cgs_trial *t, const int *n) { /* B, T, heads, width, k */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[4]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(3 * n[2] * n[3], n[4]));
+    cgs_tensor *b = cgs_trial_parameter(t, "b", -1, 1, DIM(3 * n[2] * n[3]));
+    return cgs_attention(t->tape, cgs_linear(t->tape, x, W, b), n[2], false, 1, 0, 0);
+}
+
 static cgs_tensor *build_activation(cgs_trial *t, const int *n) { /* rows, cols, kind, range */
     cgs_tensor *x = input(t, "x", t->act, (float)n[3], DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, (cgs_activation)n[2]);
@@ -267,6 +274,9 @@ const cgs_case cgs_cases[] = {
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
     CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
+    /* qkv and its gradient are rounded in between */
+    CASE_BY(attention, "with its map", build_self_attention, {3, 37, 2, 64, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
     HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
     HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
     HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),

@@ -5,9 +5,7 @@
 
 #include "core/log.h"
 
-static size_t frame_bytes(const cgs_frames *f) {
-    return (size_t)f->size * (size_t)f->size * 3;
-}
+static size_t frame_bytes(const cgs_frames *f) { return (size_t)f->size * (size_t)f->size * 3; }
 
 /* the dataset, a few frames at a time */
 static cgs_status copy_all(cgs_frames *f) {
@@ -48,8 +46,8 @@ static cgs_status open_frames(cgs_frames *f) {
     return CGS_OK;
 }
 
-cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s,
-                           const cgs_windows *w, int batch) {
+cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
+                           int batch) {
     *f = (cgs_frames){.device = d,
                       .source = s,
                       .windows = w,

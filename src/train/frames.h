@@ -13,19 +13,19 @@ typedef struct cgs_frames {
     cgs_device *device;
     const cgs_source *source;
     const cgs_windows *windows;
-    int size;        /* S */
-    uint8_t *all;    /* (rows, S, S, 3) on the device, or NULL                        */
-    uint8_t *sent;   /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
-    int64_t *which;  /* (most) rows of a batch                                        */
-    size_t most;     /* frames a batch                                                */
-    void *pinned;    /* the loader's memory, or NULL                                  */
-    bool under_way;  /* something was sent and not yet taken                          */
+    int size;       /* S */
+    uint8_t *all;   /* (rows, S, S, 3) on the device, or NULL                        */
+    uint8_t *sent;  /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
+    int64_t *which; /* (most) rows of a batch                                        */
+    size_t most;    /* frames a batch                                                */
+    void *pinned;   /* the loader's memory, or NULL                                  */
+    bool under_way; /* something was sent and not yet taken                          */
 } cgs_frames;
 
 /* Decides which way; to be called when everything else has its memory.  Copies the dataset to
  * the device if it leaves a tenth of the memory free. */
-cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s,
-                           const cgs_windows *w, int batch);
+cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
+                           int batch);
 void cgs_frames_close(cgs_frames *f);
 
 /* Pins a loader's memory if its batches will be sent ahead; call cgs_frames_let_go before the

@@ -385,8 +385,9 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     cgs_tape_set_step(t->train_tape, t->step);
     cgs_tape_forward(t->train_tape);
     cgs_tape_backward(t->train_tape);
-    /* while that runs: only if it is there, so that `waited` is time without work */
-    if (cgs_loader_ready(t->loader)) CGS_TRY(next_batch(t));
+    /* While that runs: only if it is there, so that `waited` is time without work.  A failure
+     * comes again when the batch is needed. */
+    if (cgs_loader_ready(t->loader)) (void)next_batch(t);
     CGS_TRY(ops->sync(t->device));
 
     /* nothing that is not finite reaches the weights */
@@ -518,7 +519,11 @@ cgs_status cgs_trainer_run(cgs_trainer *t, cgs_train_watch watch, void *user) {
     while (!cgs_trainer_done(t)) {
         cgs_step_info info;
         cgs_validation v;
-        CGS_TRY(cgs_trainer_step(t, &info));
+        cgs_status rc = cgs_trainer_step(t, &info);
+        if (rc == CGS_EDEVICE)
+            rc = cgs_fail(rc, "update %llu: %s; %s is as it was last saved",
+                          (unsigned long long)t->step, cgs_last_error(), t->checkpoint);
+        CGS_TRY(rc);
         bool last = cgs_trainer_done(t);
         bool validated = t->step % (uint64_t)c->validate_every == 0 || last;
         if (validated) CGS_TRY(cgs_trainer_validate(t, &v));

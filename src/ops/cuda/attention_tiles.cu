@@ -17,9 +17,11 @@
 namespace {
 
 enum { WIDTH = 64, WARPS = 6, TILE = 16 };
+const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
 const float LOG2E = 1.4426950408889634f;
 
-/* ---- tiles in shared memory --------------------------------------------------------------------- */
+/* ---- tiles in shared memory ---------------------------------------------------------------------
+ */
 
 __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
     return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
@@ -60,7 +62,8 @@ __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int 
     load_matrices_turned(r, p);
 }
 
-/* ---- tiles in registers -------------------------------------------------------------------------- */
+/* ---- tiles in registers
+ * -------------------------------------------------------------------------- */
 
 /* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
 __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
@@ -139,9 +142,36 @@ __device__ __forceinline__ float quad_sum(float v) {
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
 }
 
+/* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
+ * warp's own; rows from `rows` on do not count. */
+__device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0, int rows,
+                                            float scale) {
+    int lane = threadIdx.x % 32;
+    bool upper = row0 + lane / 4 < rows, lower = row0 + lane / 4 + 8 < rows;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float sum = (upper ? v[n][i] : 0.0f) + (lower ? v[n][i + 2] : 0.0f);
+#pragma unroll
+            for (int o = 4; o < 32; o <<= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+            if (lane < 4) sums[8 * n + 2 * lane + i] += scale * sum;
+        }
+}
+
+/* to (64) = the sums of all warps, (WARPS,64) */
+__device__ __forceinline__ void gather_columns(float *to, const float (*sums)[WIDTH]) {
+    __syncthreads();
+    if (threadIdx.x >= WIDTH) return;
+    float all = 0;
+    for (int w = 0; w < WARPS; w++) all += sums[w][threadIdx.x];
+    to[threadIdx.x] = all;
+}
+
 __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TILE; }
 
-/* ---- forward --------------------------------------------------------------------------------------- */
+/* ---- forward
+ * --------------------------------------------------------------------------------------- */
 
 /* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
 struct running {
@@ -238,7 +268,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------- */
+/* ---- backward
+ * ---------------------------------------------------------------------------------------- */
 
 /* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
 __global__ void __launch_bounds__(256)
@@ -276,11 +307,14 @@ __device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
     }
 }
 
-/* out: makes `along` from it; NULL: reads it */
+/* out: makes `along` from it; NULL: reads it.  parts (B, 3*heads*64): sums over tokens of what
+ * goes to dqkv, or NULL */
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const bf16 *out, const float *lse,
-             float *along, const bf16 *qkv, attention_shape s) {
+    tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const bf16 *out,
+             const float *lse, float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    __shared__ float columns[WARPS][WIDTH];
+    for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *q = qkv + s.q(b, h);
@@ -329,13 +363,17 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             product_plain(dq, ds, k, j0);
         }
         store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
+        if (parts) add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     }
+    if (parts) gather_columns(parts + (size_t)b * in_row + h * WIDTH, columns);
 }
 
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dkv(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
-              const bf16 *qkv, attention_shape s) {
+    tiles_dkv(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
+              const float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
+    __shared__ float columns[2][WARPS][WIDTH];
+    for (int i = threadIdx.x; i < 2 * WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *from = qkv + s.q(b, h);
@@ -382,7 +420,13 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
         bf16 *to = dqkv + s.q(b, h);
         store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
         store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
+        if (!parts) continue;
+        add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
+        add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);
     }
+    if (!parts) return;
+    gather_columns(parts + (size_t)b * in_row + s.part() + h * WIDTH, columns[0]);
+    gather_columns(parts + (size_t)b * in_row + 2 * s.part() + h * WIDTH, columns[1]);
 }
 
 size_t shared_bytes(const cgs_record *r, bool norms) {
@@ -397,11 +441,12 @@ extern "C" {
 bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
     return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
            r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
-           r->in[0]->dim[1] >= TILE && shared_bytes(r, true) <= (size_t)cgs_cuda_of(d)->max_shared;
+           r->in[0]->dim[1] >= TILE &&
+           shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
 }
 
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
-    int most = cgs_cuda_of(d)->max_shared;
+    int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
     if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
@@ -424,7 +469,9 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
     size_t rows = (size_t)heads * s.T;
-    float *along = (float *)cgs_cuda_of(d)->scratch;
+    float *along = (float *)cgs_cuda_of(d)->scratch, *parts = NULL;
+    const cgs_record *map = r->before;
+    if (map && cgs_cuda_wants(map, 2)) parts = along + rows;
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
     const bf16 *out = (const bf16 *)y->data;
@@ -435,11 +482,14 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
         out = NULL;
     }
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, out, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, out, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
+    if (parts)
+        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
+                           (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));
 }
 
 } /* extern "C" */

@@ -119,7 +119,8 @@ static unsigned turned_off(void) {
                 {"gelu", CGS_CUDA_GELU},
                 {"graph", CGS_CUDA_GRAPH},
                 {"cache", CGS_CUDA_CACHE},
-                {"along", CGS_CUDA_ALONG}};
+                {"along", CGS_CUDA_ALONG},
+                {"sums", CGS_CUDA_SUMS}};
     const char *words = getenv("CGS_CUDA_OFF");
     unsigned off = 0;
     for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
@@ -166,9 +167,12 @@ static void release(cgs_device *d, void *p) {
 
 static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes) {
     if (!bytes) return CGS_OK;
-    /* from ordinary memory this returns when the source may be reused */
-    cudaError_t e =
-        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cgs_cuda_of(d)->stream);
+    /* from ordinary memory this returns when the source may be reused; pinned memory is waited for */
+    cudaStream_t stream = cgs_cuda_of(d)->stream;
+    struct cudaPointerAttributes of;
+    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream);
+    if (e == cudaSuccess) e = cudaPointerGetAttributes(&of, src);
+    if (e == cudaSuccess && of.type == cudaMemoryTypeHost) e = cudaStreamSynchronize(stream);
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "copying to the GPU");
 }
 
@@ -231,6 +235,8 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
         return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_linear_joins_gelu(first, second);
     if (a == CGS_OP_activation && b == CGS_OP_linear)
         return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_gelu_joins_linear(first, second);
+    if (a == CGS_OP_linear && b == CGS_OP_attention)
+        return !(off & CGS_CUDA_SUMS) && alone && cgs_cuda_attention_tiles(d, second);
     return false;
 }
 

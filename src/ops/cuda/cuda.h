@@ -45,7 +45,8 @@ enum {
     CGS_CUDA_GELU = 2,  /* "gelu": GELU inside the products around it                     */
     CGS_CUDA_GRAPH = 4, /* "graph": a pass of a tape is one launch                        */
     CGS_CUDA_CACHE = 8, /* "cache": the frames of a dataset stay in the GPU's memory      */
-    CGS_CUDA_ALONG = 16 /* "along": row sums of attention's gradient inside its dq kernel */
+    CGS_CUDA_ALONG = 16, /* "along": row sums of attention's gradient inside its dq kernel */
+    CGS_CUDA_SUMS = 32  /* "sums": the gradient of qkv's bias inside attention's kernels  */
 };
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
@@ -157,6 +158,10 @@ static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r &&
 static inline bool cgs_cuda_norm_gives_added(const cgs_record *add) {
     return cgs_cuda_is(add->next, CGS_OP_layernorm) && add->next->out->grad &&
            add->in[1]->wants_grad && add->in[1]->grad && !add->accumulate[1];
+}
+/* Whether attention gives the bias of the map before it its gradient. */
+static inline bool cgs_cuda_attention_gives_bias(const cgs_record *map) {
+    return cgs_cuda_is(map->next, CGS_OP_attention) && map->next->out->grad;
 }
 /* Whether the map behind GELU gives GELU's input its gradient. */
 static inline bool cgs_cuda_map_gives_gelu(const cgs_record *act) {

@@ -65,8 +65,7 @@ cgs_status cgs_cuda_take_sent(cgs_device *d, void *to, const void *from, size_t 
     cgs_cuda *c = cgs_cuda_of(d);
     /* the host waits too: then the source may be overwritten */
     cudaError_t e = cudaEventSynchronize(c->arrived);
-    if (e == cudaSuccess)
-        e = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->stream);
+    if (e == cudaSuccess) e = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->stream);
     if (e == cudaSuccess) e = cudaEventRecord(c->taken, c->stream);
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "taking data");
 }

@@ -67,6 +67,7 @@ cgs_cuda_factor turned(cgs_cuda_factor f) { return {f.p, f.type, f.col, f.row}; 
 /* whoever made dy has summed it too */
 bool bias_is_done(const cgs_record *r) {
     if (cgs_cuda_is(r->next, CGS_OP_activation)) return cgs_cuda_map_gives_gelu(r->next);
+    if (cgs_cuda_is(r->next, CGS_OP_attention)) return cgs_cuda_attention_gives_bias(r);
     return cgs_cuda_is(r->next, CGS_OP_add) && cgs_cuda_norm_gives_added(r->next);
 }
 

@@ -24,8 +24,8 @@ template <int K, bool BACK> struct slab {
     static __device__ __forceinline__ void copy(bf16 *to, const bf16 *weights, int m, int col0) {
         for (int e = threadIdx.x; e < rows * (cols / 8); e += 32 * WARPS) {
             int row = e / (cols / 8), chunk = e % (cols / 8);
-            const bf16 *from = BACK ? weights + (size_t)row * m + col0
-                                    : weights + (size_t)(col0 + row) * K;
+            const bf16 *from =
+                BACK ? weights + (size_t)row * m + col0 : weights + (size_t)(col0 + row) * K;
             copy16(to + row * stride + chunk * 8, from + chunk * 8);
         }
         copies_close();
@@ -76,8 +76,7 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             const bf16 *p = x + row * K + 2 * (lane % 4);
 #pragma unroll
             for (int k = 0; k < K / 16; k++) {
-                a[t][k][half] =
-                    row < s.n ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
+                a[t][k][half] = row < s.n ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
                 a[t][k][half + 2] =
                     row < s.n ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
             }
@@ -228,9 +227,9 @@ bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map) {
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
     size_t rows = cgs_rows(map->in[0]), widest = (size_t)cgs_cols(map->out);
     if ((size_t)cgs_cols(map->in[0]) > widest) widest = (size_t)cgs_cols(map->in[0]);
-    int width = cgs_cols(map->next && map->next->op == CGS_OP_activation ? map->in[0] : map->out);
     cudaError_t e = cudaSuccess;
-    WITH_WIDTH(K, width, e = allow<K, false>(); if (e == cudaSuccess) e = allow<K, true>());
+    WITH_WIDTH(K, cgs_cols(map->in[0]), e = allow<K, false>());
+    if (e == cudaSuccess) WITH_WIDTH(K, cgs_cols(map->out), e = allow<K, true>());
     if (e != cudaSuccess) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda: linear map with GELU: %s", cudaGetErrorString(e));
@@ -254,8 +253,8 @@ void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
     float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     shape s = {cgs_rows(dy), cgs_cols(h), act->accumulate[0]};
     WITH_WIDTH(K, cgs_cols(dy),
-               launch<K, true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts,
-                               (const bf16 *)dy->grad, (const bf16 *)W->bf16, NULL, s));
+               launch<K, true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
+                               (const bf16 *)W->bf16, NULL, s));
     if (!bias) return;
     cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
                        blocks_for(s.n, ROWS), s.m, s.m);

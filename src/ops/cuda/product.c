@@ -22,10 +22,10 @@ enum { PROPOSALS = 12, TIMES = 5 };
 
 #define FUNCTIONS(X)                                                                               \
     X(Create)                                                                                      \
-    X(Destroy) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute)                  \
-        X(MatrixLayoutCreate) X(MatrixLayoutDestroy) X(MatmulPreferenceCreate)                     \
-            X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic)   \
-                X(Matmul) X(GetVersion)
+    X(Destroy)                                                                                     \
+    X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate)       \
+        X(MatrixLayoutDestroy) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)                \
+            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
@@ -115,7 +115,8 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
     free(b);
 }
 
-/* ---- measured choices ------------------------------------------------------------------------- */
+/* ---- measured choices -------------------------------------------------------------------------
+ */
 
 /* what a choice depends on, as the beginning of its line */
 static void describe_choice(const cgs_cuda_blas *b, const cgs_cuda_product *p, char out[160]) {
@@ -147,8 +148,8 @@ static cublasStatus_t multiply(cgs_cuda_blas *b, const cgs_cuda_product *p,
                                const cublasLtMatmulAlgo_t *algorithm, void *C, const void *A,
                                const void *B, cudaStream_t stream) {
     const float one = 1, beta = p->shape.accumulate ? 1 : 0;
-    return b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C, p->C,
-                     algorithm, b->workspace, WORKSPACE, stream);
+    return b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C, p->C, algorithm,
+                     b->workspace, WORKSPACE, stream);
 }
 
 /* milliseconds of the fastest of some runs; huge if it does not work */
@@ -299,9 +300,8 @@ cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a product");
     p->shape = *s;
     p->bf16_bias = bf16_bias;
-    p->possible = describe(b, p) &&
-                  (ask(b, p, CUDA_R_32F, stream) ||
-                   (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF, stream)));
+    p->possible = describe(b, p) && (ask(b, p, CUDA_R_32F, stream) ||
+                                     (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF, stream)));
     p->next = b->products;
     b->products = p;
     *out = p->possible ? p : NULL;

@@ -34,10 +34,10 @@ static __device__ __forceinline__ void load_matrices_turned(regs4 &r, const bf16
 
 /* 16 bytes from memory to shared memory, without waiting */
 static __device__ __forceinline__ void copy16(bf16 *to, const bf16 *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(from)
-                 : "memory");
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from)
+        : "memory");
 }
 /* Closes a group of copies; waits until at most N younger groups are under way. */
 static __device__ __forceinline__ void copies_close() {
@@ -64,11 +64,13 @@ static __device__ __forceinline__ float reciprocal_fast(float x) {
 static __device__ __forceinline__ void gelu_parts(float x, float *below, float *density) {
     float t = reciprocal_fast(fmaf(0.3275911f * 0.70710678f, fabsf(x), 1.0f));
     float e = exp2_fast(-0.72134752f * x * x);
-    float tail = fmaf(t, fmaf(t, fmaf(t, fmaf(t, 0.5f * 1.061405429f, 0.5f * -1.453152027f),
-                                      0.5f * 1.421413741f),
-                              0.5f * -0.284496736f),
-                      0.5f * 0.254829592f) *
-                 t * e;
+    float tail =
+        fmaf(t,
+             fmaf(t,
+                  fmaf(t, fmaf(t, 0.5f * 1.061405429f, 0.5f * -1.453152027f), 0.5f * 1.421413741f),
+                  0.5f * -0.284496736f),
+             0.5f * 0.254829592f) *
+        t * e;
     *below = x >= 0 ? 1.0f - tail : tail;
     *density = 0.39894228f * e;
 }
