@@ -153,7 +153,7 @@ $(B)/%.cu.o: %.cu
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # random numbers are the same bits as on a CPU: no fused multiply-add
-$(B)/src/ops/cuda/directions.cu.o: NVFLAGS += -fmad=false
+$(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false
 
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c

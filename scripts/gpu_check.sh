@@ -1,53 +1,71 @@
 #!/bin/sh
-# Everything about the GPU in one call: tests, memory checker, speed.
-#   scripts/gpu_check.sh [FOLDER]
-# FOLDER has bin/test_gpu and bin/cgs with their libraries in lib/ (scripts/dist.sh makes it
-# on another machine); without it both are built here.  Exits with the tests' status.
-# Environment: LOG, where the output is kept too (gpu_check.log); SKIP, words out of
-# "test memcheck bench".
+# Everything about the GPU in one call: tests, speed, memory checker.
+#   scripts/gpu_check.sh [OUT [FOLDER]]
+# OUT (gpu_check) gets one log a step and a summary.  FOLDER has bin/test_gpu and bin/cgs with
+# their libraries in lib/ (scripts/dist.sh makes it on another machine); without it both are
+# built here.  The most important steps come first, each has its own limit in seconds, and no
+# step stops the next; exits with 1 if one failed.
+# Environment: SKIP, names of steps to leave out; PEER, a Python script to measure beside us.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-log=${LOG:-gpu_check.log}
-skip=" ${SKIP:-} "
-if [ $# -gt 0 ]; then
-    cgs=$1/bin/cgs
-    tests=$1/bin/test_gpu
-    export LD_LIBRARY_PATH="$1/lib:${LD_LIBRARY_PATH:-}"
+out=${1:-gpu_check}
+mkdir -p "$out" || exit 1
+if [ $# -gt 1 ]; then
+    cgs=$2/bin/cgs
+    tests=$2/bin/test_gpu
+    export LD_LIBRARY_PATH="$2/lib:${LD_LIBRARY_PATH:-}"
 else
     make -j"$(nproc)" build/cgs build/tests/test_gpu || exit 1
     cgs=build/cgs
     tests=build/tests/test_gpu
 fi
 status=0
+summary=$out/summary.txt
+: >"$summary"
 
-part() { # name command...
-    case $skip in *" $1 "*) return 0 ;; esac
-    echo
-    echo "== $*"
-    shift
-    "$@"
+step() { # name seconds command...
+    name=$1
+    limit=$2
+    shift 2
+    case " ${SKIP:-} " in *" $name "*) return 0 ;; esac
+    begin=$(date +%s)
+    timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
+    rc=$?
+    [ $rc = 0 ] && said=ok || said="FAILED ($rc)"
+    [ $rc = 124 ] && said="cut off after $limit s"
+    [ $rc = 0 ] || status=1
+    echo "$name: $said, $(($(date +%s) - begin)) s: $*" | tee -a "$summary"
+    # what a reader wants to see at once
+    grep -E "^ +(update|matrix product|.* solve|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
+        "$out/$name.log" | head -40 | sed 's/^/    /' | tee -a "$summary"
 }
 
-check() {
-    nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used --format=csv
-    part test "$tests" || status=1
-    part bench "$cgs" bench gemm ops --device cuda --seconds 0.05 || status=1
-    part bench "$cgs" bench train --device cuda --windows 128 || status=1
-    part bench "$cgs" bench plan --device cuda || status=1
-    if command -v compute-sanitizer >/dev/null; then
-        for tool in memcheck racecheck; do
-            part memcheck compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 \
-                "$tests" small || status=1
-        done
-    else
-        echo "compute-sanitizer is not here"
-    fi
-    echo
-    [ $status = 0 ] && echo "all parts passed" || echo "a part FAILED"
-}
-
-# a function before a pipe loses its variables: the status goes through a file
-{ check; echo $status >"$log.status"; } 2>&1 | tee "$log"
-status=$(cat "$log.status")
-rm -f "$log.status"
-exit "$status"
+nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used --format=csv \
+    >"$out/machine.txt" 2>&1
+step small 40 "$tests" small
+step train 40 "$cgs" bench gemm train --profile --device cuda --windows 128
+step ops 90 "$tests" ops
+step model 60 "$tests" model
+step runs 60 "$tests" train
+# the same update with the fastest algorithms, measured; the second call reads them back
+step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
+    "$cgs" bench train --device cuda --windows 128
+# what each fast way is worth
+for way in norm gelu along sums graph; do
+    step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
+done
+step plans 60 "$tests" plan
+step plan 40 "$cgs" bench plan --device cuda
+if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
+for tool in memcheck racecheck; do
+    step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
+        only odd
+done
+# planning again with smaller clusters, and with one fast path less
+step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
+step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
+step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
+for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
+echo
+[ $status = 0 ] && echo "all steps passed" || echo "a step FAILED"
+exit $status

@@ -12,7 +12,11 @@
 cgs_status random_model(cgs_lewm **out, cgs_device *d, uint64_t seed) {
     cgs_lewm_config c;
     CGS_TRY(cgs_lewm_preset(&c, "small"));
-    CGS_TRY(cgs_lewm_create(out, &c, d, false));
+    return random_model_of(out, &c, d, seed);
+}
+
+cgs_status random_model_of(cgs_lewm **out, const cgs_lewm_config *c, cgs_device *d, uint64_t seed) {
+    CGS_TRY(cgs_lewm_create(out, c, d, false));
     CGS_TRY(cgs_params_init(&(*out)->params, seed));
     cgs_params *p = &(*out)->params;
     for (int i = 0; i < p->count; i++) {

@@ -35,6 +35,7 @@ static void print_result(void *user, const char *name, double value, const char 
 typedef struct settings {
     const char *device, *size, *precision;
     int threads, windows;
+    bool profile;
     double seconds;
 } settings;
 
@@ -45,7 +46,7 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
     if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
     if (!strcmp(what, "train"))
-        return cgs_bench_update(d, s->size, act, s->windows, print_result, p);
+        return cgs_bench_update(d, s->size, act, s->windows, s->profile, print_result, p);
     if (!strcmp(what, "plan")) return cgs_bench_plan(d, s->size, act, print_result, p);
     if (!strcmp(what, "encode"))
         return cgs_bench_encode(d, s->size, act, 4 * s->windows, print_result, p);
@@ -67,6 +68,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
+        {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},
         {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
         {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},

@@ -28,6 +28,7 @@ typedef struct cgs_loader_config {
     const char *extras[CGS_LOADER_EXTRAS];
     int extra_count;
     uint64_t seed;
+    bool no_pixels;       /* batches come without pictures: somebody else has them */
     bool shuffle;         /* false: the order of ids, every epoch */
     bool keep_last;       /* deliver the incomplete last batch instead of dropping it */
     uint64_t start_epoch; /* where to begin or resume */
@@ -44,7 +45,7 @@ typedef struct cgs_batch {
     uint64_t epoch;
     int64_t index;            /* of the batch in its epoch */
     int count;                /* B: windows in this batch, this rank's share */
-    const uint8_t *pixels;    /* (B, T, S, S, 3)                                        */
+    const uint8_t *pixels;    /* (B, T, S, S, 3), or NULL with no_pixels                */
     const float *actions;     /* (B, T, f*a) standardised; NaN of an episode's end is 0 */
     const float *raw_actions; /* (B, T, f*a) as recorded;  NaN of an episode's end is 0 */
     const float *extras[CGS_LOADER_EXTRAS]; /* (B, T, extra_dims[i]) */
@@ -62,8 +63,14 @@ int64_t cgs_loader_batches(const cgs_loader *l);
 
 /* Waits for the next batch.  A failure of the reading comes out at the batch it belongs
  * to: a NaN or an infinite action anywhere but in the last row of an episode, a file
- * that cannot be read.  After a failure only destroy may follow. */
+ * that cannot be read.  After a failure every further call fails in the same way. */
 cgs_status cgs_loader_next(cgs_loader *l, cgs_batch *batch);
+
+/* Whether the next batch is there already. */
+bool cgs_loader_ready(cgs_loader *l);
+
+/* Where all its batches lie, to be pinned. */
+void *cgs_loader_memory(const cgs_loader *l, size_t *bytes);
 
 /* Where the next batch will come from: what a checkpoint stores. */
 void cgs_loader_position(const cgs_loader *l, uint64_t *epoch, int64_t *batch);

@@ -241,7 +241,8 @@ static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result 
                           .start = a->start,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
-                          .ctx = r};
+                          .ctx = r,
+                          .resident = r ? cgs_rollout_resident(r) : NULL};
     return cgs_planner_solve(a->planner, &q, result);
 }
 

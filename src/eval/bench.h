@@ -19,12 +19,12 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
  * seconds: least time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
 /* A training update of a preset ("paper", "small"): frames a second, share of the rate of
- * matrix products, and where the time goes. */
+ * matrix products, and where the time goes: by operation and, with `profile`, by shape too. */
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
-                            cgs_bench_fn fn, void *user);
+                            bool profile, cgs_bench_fn fn, void *user);
 
-/* Planning for one episode with a model of a preset, random weights: K = 128, 30 iterations,
- * H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
+/* Planning for one episode, and on a GPU for 50, with a model of a preset, random weights:
+ * K = 128, 30 iterations, H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
  * products (by the arithmetic of the tape that runs), time outside the rollouts, and where
  * the time of one rollout goes. */
 cgs_status cgs_bench_plan(cgs_device *d, const char *preset, cgs_dtype act, cgs_bench_fn fn,

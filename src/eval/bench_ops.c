@@ -105,7 +105,7 @@ cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench
 typedef struct update {
     cgs_lewm *model;
     cgs_tape *tape;
-    double forward[CGS_OP_COUNT], backward[CGS_OP_COUNT]; /* seconds, summed over runs */
+    double *seconds; /* (2 records) of each record: forward, then backward in reverse; summed */
     double flops;
 } update;
 
@@ -132,22 +132,36 @@ static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c
     return rc;
 }
 
-/* every record of one update on its own, waiting for each */
+/* the i-th call of an update: records forward, then backward in reverse */
+static const cgs_record *called(const update *u, int i, bool *back) {
+    int n = cgs_tape_records(u->tape);
+    *back = i >= n;
+    return cgs_tape_record(u->tape, *back ? 2 * n - 1 - i : i);
+}
+
+/* Every record of one update on its own.  A device with a clock is not waited for between
+ * them, so that short operations are not measured by how long waiting takes. */
 static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
     const cgs_backend *ops = d->ops;
-    int n = cgs_tape_records(u->tape);
+    int calls = 2 * cgs_tape_records(u->tape);
+    bool back;
     cgs_tape_set_step(u->tape, step);
     u->flops = 0;
-    for (int i = 0; i < 2 * n; i++) {
-        bool back = i >= n;
-        const cgs_record *r = cgs_tape_record(u->tape, back ? 2 * n - 1 - i : i);
-        if (back && !r->out->grad) continue;
+    for (int i = 0; i < calls; i++) {
+        const cgs_record *r = called(u, i, &back);
         double begin = cgs_now();
+        if (ops->mark) ops->mark(d, i);
+        if (back && !r->out->grad) continue;
         (back ? ops->backward : ops->forward)[r->op](d, r);
-        CGS_TRY(ops->sync(d));
-        (back ? u->backward : u->forward)[r->op] += cgs_now() - begin;
         u->flops += (back ? cgs_backward_cost(r) : cgs_forward_cost(r)).flops;
+        if (ops->mark) continue;
+        CGS_TRY(ops->sync(d));
+        u->seconds[i] += cgs_now() - begin;
     }
+    if (!ops->mark) return CGS_OK;
+    ops->mark(d, calls);
+    CGS_TRY(ops->sync(d));
+    for (int i = 0; i < calls; i++) u->seconds[i] += ops->between(d, i, i + 1);
     return CGS_OK;
 }
 
@@ -172,11 +186,68 @@ static cgs_status update_run(update *u, cgs_device *d, uint64_t step, double *se
     return CGS_OK;
 }
 
+static void report_by_operation(const update *u, const char *preset, cgs_dtype act, double whole,
+                                cgs_bench_fn fn, void *user) {
+    double sum[2][CGS_OP_COUNT] = {{0}};
+    bool back;
+    char name[96];
+    for (int i = 0; i < 2 * cgs_tape_records(u->tape); i++) {
+        const cgs_record *r = called(u, i, &back);
+        sum[back][r->op] += u->seconds[i] / RUNS;
+    }
+    for (int op = 0; op < CGS_OP_COUNT; op++)
+        for (int pass = 0; pass < 2; pass++) {
+            if (sum[pass][op] < 1e-3 * whole) continue;
+            snprintf(name, sizeof name, "update %s %s: %s %s", preset, type_name(act),
+                     cgs_op_name((cgs_opcode)op), pass ? "backward" : "forward");
+            fn(user, name, 1e3 * sum[pass][op], "ms");
+        }
+}
+
+/* Records of the same operation and shape together: how often, how long, and how many bytes
+ * and operations a second that is.  What runs together with a neighbour counts where it runs. */
+static void report_by_shape(const update *u, cgs_bench_fn fn, void *user) {
+    int calls = 2 * cgs_tape_records(u->tape);
+    bool back, other;
+    for (int i = 0; i < calls; i++) {
+        const cgs_record *r = called(u, i, &back);
+        const cgs_tensor *x = r->in[0] ? r->in[0] : r->out;
+        double seconds = 0;
+        cgs_cost cost = {0, 0};
+        int count = 0;
+        bool seen = false;
+        for (int k = 0; k < calls && !seen; k++) {
+            const cgs_record *s = called(u, k, &other);
+            const cgs_tensor *y = s->in[0] ? s->in[0] : s->out;
+            if (s->op != r->op || other != back || cgs_rows(x) != cgs_rows(y) ||
+                cgs_cols(x) != cgs_cols(y) || cgs_numel(r->out) != cgs_numel(s->out) ||
+                !r->next != !s->next || !r->before != !s->before)
+                continue;
+            seen = k < i;
+            cgs_cost c = back ? cgs_backward_cost(s) : cgs_forward_cost(s);
+            cost.flops += c.flops;
+            cost.bytes += c.bytes;
+            seconds += u->seconds[k] / RUNS;
+            count++;
+        }
+        if (seen || seconds < 10e-6) continue;
+        char name[128];
+        snprintf(name, sizeof name, "%s%s%s %zux%d to %d, %d times%s", cgs_op_name(r->op),
+                 r->before ? " after its neighbour" : "", r->next ? " with its neighbour" : "",
+                 cgs_rows(x), cgs_cols(x), cgs_cols(r->out), count, back ? ", backward" : "");
+        fn(user, name, 1e3 * seconds, "ms");
+        fn(user, name, 1e-9 * cost.bytes / seconds, "GB/s");
+        if (cost.flops > 16 * cost.bytes) fn(user, name, 1e-9 * cost.flops / seconds, "GFLOP/s");
+    }
+}
+
 static cgs_status update_report(update *u, cgs_device *d, const char *preset, cgs_dtype act,
-                                int frames, cgs_bench_fn fn, void *user) {
+                                int frames, bool profile, cgs_bench_fn fn, void *user) {
     double seconds[RUNS], peak;
     char name[96];
     CGS_TRY(cgs_bench_gemm_peak(d, act, &peak));
+    u->seconds = calloc(2 * (size_t)cgs_tape_records(u->tape), sizeof *u->seconds);
+    if (!u->seconds) return cgs_fail(CGS_ENOMEM, "no memory for times");
     for (int i = 0; i < WARM_UP; i++) CGS_TRY(update_run(u, d, 1 + (uint64_t)i, seconds));
     for (int i = 0; i < RUNS; i++)
         CGS_TRY(update_run(u, d, 1 + WARM_UP + (uint64_t)i, &seconds[i]));
@@ -189,24 +260,20 @@ static cgs_status update_report(update *u, cgs_device *d, const char *preset, cg
     fn(user, name, 1e-9 * u->flops / median, "GFLOP/s");
     fn(user, name, 100 * u->flops / median / peak, "% of matrix product");
     fn(user, name, (double)cgs_tape_memory(u->tape) / (1 << 20), "MiB of activations");
-    for (int op = 0; op < CGS_OP_COUNT; op++)
-        for (int back = 0; back < 2; back++) {
-            double mean = (back ? u->backward : u->forward)[op] / RUNS;
-            if (mean < 1e-3 * median) continue;
-            snprintf(name, sizeof name, "update %s %s: %s %s", preset, type_name(act),
-                     cgs_op_name((cgs_opcode)op), back ? "backward" : "forward");
-            fn(user, name, 1e3 * mean, "ms");
-        }
+    report_by_operation(u, preset, act, median, fn, user);
+    if (profile) report_by_shape(u, fn, user);
     return CGS_OK;
 }
 
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
-                            cgs_bench_fn fn, void *user) {
+                            bool profile, cgs_bench_fn fn, void *user) {
     cgs_lewm_config c;
     update u = {0};
     CGS_TRY(cgs_lewm_preset(&c, preset));
     cgs_status rc = update_make(&u, d, &c, act, windows);
-    if (rc == CGS_OK) rc = update_report(&u, d, preset, act, windows * (c.history + 1), fn, user);
+    if (rc == CGS_OK)
+        rc = update_report(&u, d, preset, act, windows * (c.history + 1), profile, fn, user);
+    free(u.seconds);
     cgs_tape_destroy(u.tape);
     cgs_lewm_destroy(u.model);
     return rc;

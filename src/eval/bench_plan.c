@@ -12,14 +12,15 @@
 #include "ops/cpu/gemm.h"
 #include "plan/planner.h"
 
-enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5 };
+enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
 
 typedef struct bed {
     cgs_lewm *model;
     cgs_device *device;
     cgs_dtype act;
-    double peak; /* FLOP/s of matrix products */
-    float *z, *goal;
+    int episodes;
+    double peak;     /* FLOP/s of matrix products */
+    float *z, *goal; /* (MANY, D) */
     const char *preset;
     cgs_bench_fn fn;
     void *user;
@@ -28,8 +29,8 @@ typedef struct bed {
 static void say(const bed *b, const char *planner, const char *what, double value,
                 const char *unit) {
     char name[96];
-    snprintf(name, sizeof name, "%s %s %s: %s", planner, b->preset,
-             b->act == CGS_BF16 ? "bf16" : "f32", what);
+    snprintf(name, sizeof name, "%s %s %s, %d episode%s: %s", planner, b->preset,
+             b->act == CGS_BF16 ? "bf16" : "f32", b->episodes, b->episodes == 1 ? "" : "s", what);
     b->fn(b->user, name, value, unit);
 }
 
@@ -42,6 +43,14 @@ static double tape_flops(const cgs_tape *t, bool backward) {
         if (backward && r->out->wants_grad)
             sum += r->op == CGS_OP_linear ? cgs_forward_cost(r).flops : cgs_backward_cost(r).flops;
     }
+    return sum;
+}
+
+/* of the forward pass; every operand once */
+static double tape_bytes(const cgs_tape *t) {
+    double sum = 0;
+    for (int i = 0; i < cgs_tape_records(t); i++)
+        sum += cgs_forward_cost(cgs_tape_record(t, i)).bytes;
     return sum;
 }
 
@@ -66,7 +75,35 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
     }
 }
 
-static cgs_status measure(const bed *b, const char *planner) {
+/* microseconds of scoring all candidates once on the device, without the planner */
+static cgs_status one_scoring(const bed *b, const char *planner, const cgs_plan_resident *q, int E,
+                              int n) {
+    enum { TIMES = 20 };
+    cgs_device *d = b->device;
+    size_t rows = (size_t)E * (size_t)q->K, plans = rows * (size_t)n;
+    void *memory;
+    double took[RUNS];
+    CGS_TRY(d->ops->alloc(d, &memory, (2 * plans + rows) * sizeof(float)));
+    float *cost = memory, *plan = cost + rows, *grad = plan + plans;
+    cgs_status rc = q->begin(q->ctx, E);
+    for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
+        double begin = cgs_now();
+        for (int i = 0; i < TIMES; i++)
+            if (!strcmp(planner, "gd"))
+                q->gradient(q->ctx, plan, E, cost, grad);
+            else
+                q->cost(q->ctx, plan, E, q->K, cost);
+        rc = d->ops->sync(d);
+        took[run] = 1e6 * (cgs_now() - begin) / TIMES;
+    }
+    d->ops->release(d, memory);
+    if (rc == CGS_OK)
+        say(b, planner, "one scoring, launched by the host", cgs_median(took, RUNS), "us");
+    return rc;
+}
+
+/* work: FLOP of a solve for one episode, measured by the call for one and used by the others */
+static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_plan_config p = cgs_plan_defaults();
     bool gradient = !strcmp(planner, "gd");
     snprintf(p.kind.s, sizeof p.kind.s, "%s", planner);
@@ -75,36 +112,57 @@ static cgs_status measure(const bed *b, const char *planner) {
     p.gd_steps = STEPS;
     p.H = H;
     p.A = cgs_lewm_block(&b->model->config);
-    cgs_rollout_config c = {.episodes = 1,
+    cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = H,
                             .samples = gradient ? 1 : K,
                             .gradient = gradient,
-                            .group = 1,
+                            .group = E == 1, /* many: what is efficient */
                             .act = b->act};
     cgs_planner *solver = NULL;
     cgs_rollout *r = NULL;
     cgs_plan_result result;
     double seconds[RUNS], outside[RUNS];
+    b->episodes = E;
     cgs_status rc = cgs_rollout_create(&r, b->model, &c);
-    if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, 1);
-    if (rc == CGS_OK) rc = cgs_rollout_set(r, 1, b->z, NULL, b->goal);
-    cgs_plan_problem q = {
-        .E = 1, .cost = cgs_rollout_cost, .gradient = cgs_rollout_gradient, .ctx = r};
+    if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, E);
+    if (rc == CGS_OK) rc = cgs_rollout_set(r, E, b->z, NULL, b->goal);
+    cgs_plan_problem q = {.E = E,
+                          .cost = cgs_rollout_cost,
+                          .gradient = cgs_rollout_gradient,
+                          .ctx = r,
+                          .resident = rc == CGS_OK ? cgs_rollout_resident(r) : NULL};
+    /* the first solve on a device makes its program */
+    if (rc == CGS_OK && q.resident) {
+        rc = cgs_planner_solve(solver, &q, &result);
+        if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
+    }
     for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
         rc = cgs_planner_solve(solver, &q, &result);
         seconds[run] = result.times.total;
         outside[run] = 100 * (1 - result.times.cost / result.times.total);
     }
     if (rc == CGS_OK) {
-        double took = cgs_median(seconds, RUNS);
-        double work = tape_flops(cgs_rollout_tape(r), gradient) * (gradient ? STEPS : ITERS);
+        const cgs_tape *t = cgs_rollout_tape(r);
+        double took = cgs_median(seconds, RUNS), turns = gradient ? STEPS : ITERS;
+        if (E == 1) *work = tape_flops(t, gradient) * turns;
         say(b, planner, "solve", took, "s");
-        say(b, planner, "arithmetic", 1e-9 * work / took, "GFLOP/s");
-        say(b, planner, "share of the rate of matrix products", 100 * work / took / b->peak, "%");
-        say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
+        say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
+        say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
+            "%");
+        if (q.resident) {
+            say(b, planner, "rollouts by one kernel (1) or by the tape (0)", cgs_rollout_fused(r),
+                "");
+            rc = one_scoring(b, planner, q.resident, E, p.H * p.A);
+        } else {
+            say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
+        }
         say(b, planner, "memory of the tape", 1e-6 * (double)cgs_rollout_memory(r), "MB");
-        breakdown(b, planner, cgs_rollout_tape(r));
+        if (E == 1) {
+            say(b, planner, "operands of the operations", 1e-9 * tape_bytes(t) * turns / took,
+                "GB/s");
+            breakdown(b, planner, t);
+        }
     }
     cgs_planner_destroy(solver);
     cgs_rollout_destroy(r);
@@ -118,16 +176,21 @@ cgs_status cgs_bench_plan(cgs_device *d, const char *preset, cgs_dtype act, cgs_
     CGS_TRY(cgs_lewm_preset(&c, preset));
     CGS_TRY(cgs_lewm_create(&b.model, &c, d, false));
     cgs_status rc = cgs_params_init(&b.model->params, 0);
-    b.z = malloc(2 * (size_t)c.width * sizeof *b.z);
+    b.z = malloc(2 * MANY * (size_t)c.width * sizeof *b.z);
     if (rc == CGS_OK && !b.z) rc = cgs_fail(CGS_ENOMEM, "bench: no memory");
     if (rc == CGS_OK) {
         cgs_rng r = cgs_rng_stream(0, CGS_STREAM_TEST, 0);
-        b.goal = b.z + c.width;
-        for (int i = 0; i < 2 * c.width; i++) b.z[i] = (float)cgs_rng_normal(&r);
+        b.goal = b.z + MANY * c.width;
+        for (int i = 0; i < 2 * MANY * c.width; i++) b.z[i] = (float)cgs_rng_normal(&r);
         rc = cgs_bench_gemm_peak(d, act, &b.peak);
     }
     static const char *const planners[] = {"mppi", "cem", "gd"};
-    for (int i = 0; i < 3 && rc == CGS_OK; i++) rc = measure(&b, planners[i]);
+    for (int i = 0; i < 3 && rc == CGS_OK; i++) {
+        double work = 0;
+        rc = measure(&b, planners[i], 1, &work);
+        /* on a CPU many episodes take as many times as long */
+        if (rc == CGS_OK && d->ops->planning) rc = measure(&b, planners[i], MANY, &work);
+    }
     free(b.z);
     cgs_lewm_destroy(b.model);
     return rc;

@@ -256,7 +256,8 @@ static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *
                           .start = l->start,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
-                          .ctx = r};
+                          .ctx = r,
+                          .resident = r ? cgs_rollout_resident(r) : NULL};
     cgs_plan_result result;
     CGS_TRY(cgs_planner_solve(l->planner, &q, &result));
     for (int i = 0; i < n; i++) {

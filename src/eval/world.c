@@ -5,13 +5,11 @@
  * episodes when they are few, and only a part of one episode's when they are many.  The
  * grouping depends on K (or on the caller's wish), never on the number of episodes, and
  * thereby the bits of a result do not either. */
-#include "eval/world.h"
+#include "eval/world_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/arena.h"
 
 enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 16 };
 
@@ -83,30 +81,6 @@ cgs_status cgs_encoder_run(cgs_encoder *e, const uint8_t *frames, int n, float *
 
 /* ---- rollout ----------------------------------------------------------------------- */
 
-struct cgs_rollout {
-    cgs_rollout_config config;
-    int A, D, T; /* T = C - 1 + H blocks in the list of a row */
-    int G, part; /* a run of the tape: episodes, and candidates of each */
-    int E;       /* episodes set */
-    bool has_goal;
-    cgs_rollout_cost_fn fn;
-    void *user;
-
-    cgs_tape *tape;
-    cgs_tensor *z_in;    /* (G, C, D)       */
-    cgs_tensor *goal_in; /* (G, D)          */
-    cgs_tensor *actions; /* (G*part, T, A)  */
-    cgs_tensor *cost;    /* (G*part)        */
-    cgs_tensor **frame;  /* (H) each (G*part, 1, D) */
-
-    cgs_arena arena;
-    float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
-    float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
-    float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
-    float *read;             /* (G*part, D) one frame of every row, or costs */
-    float *imagined;         /* (part, H, D) of one episode */
-};
-
 static void layout(cgs_rollout *r) {
     const cgs_rollout_config *c = &r->config;
     cgs_arena *a = &r->arena;
@@ -165,6 +139,7 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
         layout(r);
         rc = build_rollout(r, m);
     }
+    if (rc == CGS_OK) rc = rollout_reside(r, m);
     if (rc != CGS_OK) {
         cgs_rollout_destroy(r);
         return rc;
@@ -175,6 +150,7 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
 
 void cgs_rollout_destroy(cgs_rollout *r) {
     if (!r) return;
+    rollout_leave(r);
     cgs_tape_destroy(r->tape);
     cgs_arena_free(&r->arena);
     free(r);

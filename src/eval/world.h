@@ -13,6 +13,7 @@
 #define CGS_EVAL_WORLD_H
 
 #include "model/lewm.h"
+#include "plan/planner.h"
 
 typedef struct cgs_encoder cgs_encoder;
 
@@ -57,6 +58,12 @@ cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *
 cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
 /* The imagined frames themselves: plans (E*K, H, A) -> z (E*K, H, D). */
 cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z);
+
+/* The same two functions inside a device's programs, for cgs_plan_problem; NULL where the device
+ * has none, a cost function of one's own is in use, or the environment says CGS_RESIDENT=0. */
+const cgs_plan_resident *cgs_rollout_resident(const cgs_rollout *r);
+/* Whether costs come from one fused kernel there, not from the tape. */
+bool cgs_rollout_fused(const cgs_rollout *r);
 
 size_t cgs_rollout_memory(const cgs_rollout *r); /* bytes of its tape */
 const cgs_tape *cgs_rollout_tape(const cgs_rollout *r);

@@ -11,8 +11,8 @@ const float cgs_image_mean[3] = {0.485f, 0.456f, 0.406f};
 const float cgs_image_std[3] = {0.229f, 0.224f, 0.225f};
 
 #define VIT_EPS 1e-12f
-#define ADA_EPS 1e-6f
-#define NORM_EPS 1e-5f
+#define ADA_EPS CGS_LEWM_ADA_EPS
+#define NORM_EPS CGS_LEWM_NORM_EPS
 
 static cgs_tensor *norm(cgs_tape *t, cgs_tensor *x, cgs_affine *a, float eps) {
     return cgs_layernorm(t, x, &a->w, &a->b, eps);

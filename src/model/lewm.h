@@ -85,6 +85,10 @@ typedef struct cgs_lewm {
     cgs_predictor_layer *predictor; /* (predictor_layers) */
 } cgs_lewm;
 
+/* what the predictor's two kinds of layer norm add to variances */
+#define CGS_LEWM_ADA_EPS 1e-6f
+#define CGS_LEWM_NORM_EPS 1e-5f
+
 extern const float cgs_image_mean[3], cgs_image_std[3];
 
 /* training: with gradients, moments and dropout.  Weights are zero until initialised

@@ -65,6 +65,26 @@ static cgs_tensor *build_layernorm(cgs_trial *t, const int *n) { /* rows, D, aff
     return cgs_layernorm(t->tape, x, w, b, eps);
 }
 
+static cgs_tensor *build_add_norm(cgs_trial *t, const int *n) { /* rows, k, D: a residual block */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[2]));
+    cgs_tensor *a = cgs_trial_constant(t, "a", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
+    cgs_tensor *b = cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])); /* of the map and the norm */
+    cgs_tensor *w = cgs_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[2]));
+    cgs_tensor *sum = cgs_add(t->tape, x, cgs_linear(t->tape, a, W, b));
+    cgs_tensor *norm = cgs_layernorm(t->tape, sum, w, b, 1e-5f);
+    return n[3] ? cgs_add(t->tape, sum, norm) : norm; /* read once or twice */
+}
+
+static cgs_tensor *build_mlp(cgs_trial *t, const int *n) { /* rows, D, hidden, bias */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.25f, 0.25f, DIM(n[2], n[1]));
+    cgs_tensor *b = n[3] ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2])) : NULL;
+    cgs_tensor *V = cgs_trial_parameter(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
+    cgs_tensor *h = cgs_activate(t->tape, cgs_linear(t->tape, x, W, b), CGS_GELU);
+    return cgs_linear(t->tape, h, V, NULL);
+}
+
 static cgs_tensor *build_modulate(cgs_trial *t, const int *n) { /* B T D, Tm C t0, shift scale */
     cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[2]));
     cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
@@ -82,6 +102,13 @@ static cgs_tensor *build_attention(cgs_trial *t, const int *n) {
     /* B, T, heads, width, causal, block, dropout in per cent */
     cgs_tensor *x = input(t, "qkv", t->act, 2, DIM(n[0], n[1], 3 * n[2] * n[3]));
     return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
+}
+
+static cgs_tensor *build_self_attention(cgs_trial *t, const int *n) { /* B, T, heads, width, k */
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[4]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(3 * n[2] * n[3], n[4]));
+    cgs_tensor *b = cgs_trial_parameter(t, "b", -1, 1, DIM(3 * n[2] * n[3]));
+    return cgs_attention(t->tape, cgs_linear(t->tape, x, W, b), n[2], false, 1, 0, 0);
 }
 
 static cgs_tensor *build_activation(cgs_trial *t, const int *n) { /* rows, cols, kind, range */
@@ -192,6 +219,9 @@ const cgs_case cgs_cases[] = {
     CASE(linear, "single",          {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
+    CASE_BY(linear, "mlp", build_mlp, {130, 192, 256, 1},              1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "mlp, 64 wide", build_mlp, {37, 64, 128, 1},       1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "mlp, odd", build_mlp, {33, 96, 64, 0},            1e-5,  2e-2,  1e-4, H / 2),
     HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
     HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
     HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
@@ -210,6 +240,8 @@ const cgs_case cgs_cases[] = {
     CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
     CASE_BY(add, "itself", build_add_self, {5, 9},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "single",             {1, 1, 1},                         1e-6,  1e-2,  1e-4, H),
+    CASE_BY(add, "around a norm", build_add_norm, {130, 24, 192, 1},   1e-5,  2e-2,  1e-4, H),
+    CASE_BY(add, "around a norm, odd", build_add_norm, {5, 7, 13, 1},  1e-5,  2e-2,  1e-4, H),
     HEAVY(add, "paper",           {4112, 192, 1}),
 
     CASE(layernorm, "encoder",      {130, 192, 1, 1, 12},              1e-5,  1e-2,  1e-4, H),
@@ -218,6 +250,8 @@ const cgs_case cgs_cases[] = {
     CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+    CASE_BY(layernorm, "of a sum", build_add_norm, {130, 24, 192},     1e-5,  2e-2,  1e-4, H),
+    CASE_BY(layernorm, "of a sum, odd", build_add_norm, {5, 7, 13},    1e-5,  2e-2,  1e-4, H),
     HEAVY(layernorm, "paper",     {4112, 192, 1, 1, 12}),
 
     CASE(modulate, "typical",       {16, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),
@@ -240,6 +274,9 @@ const cgs_case cgs_cases[] = {
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
     CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
+    /* qkv and its gradient are rounded in between */
+    CASE_BY(attention, "with its map", build_self_attention, {3, 37, 2, 64, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
     HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
     HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
     HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),

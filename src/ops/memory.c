@@ -6,6 +6,8 @@
  * disjoint.  Buffers are placed largest first at the lowest offset that is free during
  * their whole interval: simple, and within a few per cent of the peak in practice.
  *
+ * Records that run together (before, next) happen at the moments of both.
+ *
  * One trick keeps the residual stream cheap: x' = x + y passes its gradient through
  * unchanged, so x shares the gradient buffer of x' and nothing is copied. */
 #include <limits.h>
@@ -68,9 +70,9 @@ static bool passes_gradient_through(const cgs_record *r) {
 
 /* marks the records between the loss and what wants a gradient */
 static void find_active(cgs_tape *t, bool *leads_to_loss /* (nodes) */) {
-    if (!t->loss) return;
-    int loss = node_of(t, tape_root(t->loss));
-    leads_to_loss[loss] = true;
+    if (!t->loss && !t->seeded) return;
+    if (t->loss) leads_to_loss[node_of(t, tape_root(t->loss))] = true;
+    for (int i = 0; i < t->nodes; i++) leads_to_loss[i] |= tape_node_at(t, i)->seeded;
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
         int out = node_of(t, tape_root(r->out));
@@ -87,6 +89,13 @@ static void extend(span *s, int moment) {
     if (moment > s->last) s->last = moment;
 }
 
+/* ... and the moments of the neighbours that record r runs with */
+static void extend_all(span *s, const cgs_record *r, int moment, bool backward) {
+    extend(s, moment);
+    if (r->next) extend(s, backward ? moment - 1 : moment + 1);
+    if (r->before) extend(s, backward ? moment + 1 : moment - 1);
+}
+
 static void find_lifetimes(cgs_tape *t, usage *use, int end) {
     for (int i = 0; i < t->nodes; i++) {
         use[i].data = use[i].grad = (span){INT_MAX, -1};
@@ -98,19 +107,19 @@ static void find_lifetimes(cgs_tape *t, usage *use, int end) {
     for (int i = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
         int back = end - 1 - i, out = node_of(t, tape_root(r->out));
-        extend(&use[out].data, i);
-        if (t->active[i] && tape_backward_reads_out(r)) extend(&use[out].data, back);
+        extend_all(&use[out].data, r, i, false);
+        if (t->active[i] && tape_backward_reads_out(r)) extend_all(&use[out].data, r, back, true);
         for (int k = 0; k < CGS_MAX_IN; k++) {
             int n = r->in[k] ? node_of(t, tape_root(r->in[k])) : -1;
             if (n < 0) continue;
-            extend(&use[n].data, i);
-            if (t->active[i] && tape_backward_reads_in(r, k)) extend(&use[n].data, back);
+            extend_all(&use[n].data, r, i, false);
+            if (t->active[i] && tape_backward_reads_in(r, k)) extend_all(&use[n].data, r, back, true);
         }
         for (int k = 0; k < CGS_MAX_SAVED; k++) {
             int n = r->saved[k] ? node_of(t, r->saved[k]) : -1;
             if (n < 0) continue;
-            extend(&use[n].data, i);
-            if (t->active[i]) extend(&use[n].data, back);
+            extend_all(&use[n].data, r, i, false);
+            if (t->active[i]) extend_all(&use[n].data, r, back, true);
         }
     }
 }
@@ -122,12 +131,17 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
         use[loss].grad = (span){0, end}; /* holds the constant 1 */
         use[loss].grad_begun = true;
     }
+    for (int i = 0; i < t->nodes; i++)
+        if (tape_node_at(t, i)->seeded) {
+            use[i].grad = (span){0, end};
+            use[i].grad_begun = true;
+        }
     int seen_count = 0; /* parameters have no node: a list remembers those written already */
     for (int i = t->records - 1; i >= 0; i--) {
         cgs_record *r = tape_record(t, i);
         if (!t->active[i]) continue;
         int back = end - 1 - i, out = node_of(t, tape_root(r->out));
-        extend(&use[use[out].grad_of].grad, back);
+        extend_all(&use[use[out].grad_of].grad, r, back, true);
         for (int k = 0; k < CGS_MAX_IN; k++) {
             if (!r->in[k] || !r->in[k]->wants_grad) continue;
             cgs_tensor *x = tape_root(r->in[k]);
@@ -143,7 +157,7 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
                 !y->keep && x->dtype == y->dtype && tape_node_at(t, n)->producer >= 0)
                 use[n].grad_of = use[out].grad_of;
             use[n].grad_begun = true;
-            extend(&use[use[n].grad_of].grad, back);
+            extend_all(&use[use[n].grad_of].grad, r, back, true);
             if (x->keep || tape_node_at(t, n)->producer < 0)
                 extend(&use[use[n].grad_of].grad, end);
         }

@@ -68,6 +68,7 @@ static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
 }
 
 #define CGS_SIGREG_KNOTS 17
+#define CGS_BATCHNORM_EPS 1e-5f
 
 #define CGS_MAX_IN 6
 #define CGS_MAX_SAVED 2
@@ -97,6 +98,8 @@ typedef struct cgs_record {
         struct { float min_norm; bool per_window; } cgs;
         struct { int terms; } weighted_sum;
     } arg;
+    /* The neighbours on the tape that the backend runs together with this record, or NULL. */
+    struct cgs_record *before, *next;
     void *impl; /* what the backend prepared for this record (a primitive, say) */
 } cgs_record;
 
@@ -114,6 +117,7 @@ typedef struct cgs_adamw {
 } cgs_adamw;
 
 struct cgs_tape;
+struct cgs_planning;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
@@ -128,6 +132,11 @@ typedef struct cgs_backend {
     cgs_status (*download)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*sync)(cgs_device *d); /* waits, and reports what failed since the last call */
 
+    /* Optional.  Whether two records that follow each other run as one; `second` reads what
+     * `first` makes, `alone` if nobody else does.  Then both functions are still called, but
+     * either may do the work of both: what one of them needs is there during the other. */
+    bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
+
     /* Called once for each record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);
     void (*unprepare)(cgs_device *d, cgs_record *r);
@@ -140,11 +149,30 @@ typedef struct cgs_backend {
                 struct cgs_tape *tape);
     void (*forget)(cgs_device *d, void *pass);
 
+    /* Optional.  Marks a moment of the device's own time line, number 0, 1, ...; the seconds
+     * from mark i to mark j, once the device was waited for; negative if it does not know. */
+    void (*mark)(cgs_device *d, int i);
+    double (*between)(cgs_device *d, int i, int j);
+
+    /* Optional, all or none: a device with memory of its own, of which `unused` bytes are left.
+     * gather: block i of `to` becomes block which[i] of `from`, both on the device.
+     * send_ahead copies from pinned host memory to the device beside the computation;
+     * take_sent waits for that copy, then copies on into memory that the computation reads. */
+    cgs_status (*memory)(cgs_device *d, size_t *unused, size_t *all);
+    cgs_status (*gather)(cgs_device *d, void *to, const void *from, const int64_t *which,
+                         size_t count, size_t bytes);
+    bool (*pin)(cgs_device *d, void *p, size_t bytes);
+    void (*unpin)(cgs_device *d, void *p);
+    cgs_status (*send_ahead)(cgs_device *d, void *to, const void *from, size_t bytes);
+    cgs_status (*take_sent)(cgs_device *d, void *to, const void *from, size_t bytes);
+
     /* flat f32 buffers of n elements: the whole model at once */
     double (*sum_squares)(cgs_device *d, const float *x, size_t n);
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+
+    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {

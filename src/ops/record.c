@@ -88,6 +88,13 @@ void cgs_require_grad(cgs_tape *t, cgs_tensor *x) {
     if (t->status == CGS_OK) x->wants_grad = true;
 }
 
+void cgs_seed(cgs_tape *t, cgs_tensor *x) {
+    if (t->status != CGS_OK || !x->wants_grad) return;
+    cgs_tensor *root = tape_root(cgs_keep(x));
+    ((tape_node *)(void *)root)->seeded = true; /* a tensor is its node's first member */
+    t->seeded = true;
+}
+
 cgs_tensor *cgs_keep(cgs_tensor *x) {
     tape_root(x)->keep = true;
     return x;
@@ -255,7 +262,7 @@ cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor 
     r->in[3] = running_mean;
     r->in[4] = running_var;
     r->arg.batchnorm.training = training;
-    r->arg.batchnorm.eps = 1e-5f;
+    r->arg.batchnorm.eps = CGS_BATCHNORM_EPS;
     r->arg.batchnorm.momentum = 0.1f;
     save(t, r, 0, 1, C);
     save(t, r, 1, 1, C);

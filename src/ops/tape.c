@@ -77,6 +77,29 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     return &n->tensor;
 }
 
+/* marks the neighbours that the backend runs together */
+static void join_records(cgs_tape *t) {
+    const cgs_backend *ops = t->device->ops;
+    if (!ops->joins) return;
+    for (int i = 0; i < t->records; i++) {
+        const cgs_record *r = tape_record(t, i);
+        for (int k = 0; k < CGS_MAX_IN; k++)
+            if (r->in[k] && !tape_root(r->in[k])->outside)
+                ((tape_node *)(void *)tape_root(r->in[k]))->readers++;
+    }
+    for (int i = 0; i + 1 < t->records; i++) {
+        cgs_record *first = tape_record(t, i), *second = tape_record(t, i + 1);
+        bool reads = false;
+        for (int k = 0; k < CGS_MAX_IN; k++)
+            reads |= second->in[k] && tape_root(second->in[k]) == first->out;
+        const tape_node *between = (const tape_node *)(const void *)first->out;
+        bool alone = between->readers == 1 && !first->out->keep;
+        if (!reads || !ops->joins(t->device, first, second, alone)) continue;
+        first->next = second;
+        second->before = first;
+    }
+}
+
 cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     if (t->status != CGS_OK) return cgs_fail(t->status, "%s", t->error);
     if (t->finished) return cgs_fail(CGS_EARG, "tape: finished twice");
@@ -84,6 +107,7 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
         return cgs_fail(CGS_EARG, "tape: the loss must be one f32 number that depends on "
                                   "something with a gradient");
     t->loss = loss;
+    join_records(t);
     CGS_TRY(tape_plan_memory(t));
     for (int i = 0; i < t->records; i++) {
         cgs_status rc = t->device->ops->prepare(t->device, tape_record(t, i));

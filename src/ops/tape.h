@@ -46,6 +46,8 @@ cgs_device *cgs_tape_device(const cgs_tape *t);
 cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);
 /* Marks an input as something to differentiate by (the gradient planner's actions). */
 void cgs_require_grad(cgs_tape *t, cgs_tensor *x);
+/* The caller will write the gradient of x before backward, as if a loss behind x had given it. */
+void cgs_seed(cgs_tape *t, cgs_tensor *x);
 /* Keeps a result, and its gradient, readable after the run. */
 cgs_tensor *cgs_keep(cgs_tensor *x);
 

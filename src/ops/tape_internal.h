@@ -11,6 +11,8 @@
 typedef struct tape_node { /* one tensor made by the tape */
     cgs_tensor tensor;
     int producer; /* record that writes it, or -1 for an input */
+    int readers;  /* inputs of records that are it or a view of it */
+    bool seeded;  /* its gradient comes from the caller */
 } tape_node;
 
 struct cgs_tape {
@@ -25,6 +27,7 @@ struct cgs_tape {
 
     bool *active;  /* (records) lies between a wanted gradient and the loss */
     cgs_tensor *loss;
+    bool seeded;   /* gradients come from the caller, too */
     void *memory;  /* everything the tape planned, one block on the device */
     size_t bytes;
     bool finished;

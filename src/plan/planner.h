@@ -5,7 +5,8 @@
  * (H, A): H blocks of A standardised action values.  No value is ever clipped.
  *
  *   cgs_planner_create    all memory, from one arena
- *   cgs_planner_solve     as often as wanted; allocates nothing
+ *   cgs_planner_solve     as often as wanted; allocates nothing (on a device: the first time,
+ *                         and when the number of episodes changes)
  *   cgs_planner_reset     before another run of episodes
  *   cgs_planner_destroy
  *
@@ -110,6 +111,19 @@ typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int
 typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E, float *cost,
                                            float *grad);
 
+/* The same functions for a planner whose loop runs on a device (ops/planning.h): they enqueue
+ * work there and return, and their pointers are of the device's memory. */
+typedef struct cgs_plan_resident {
+    struct cgs_device *device;
+    uint64_t version; /* no two objects, and no two states of one, have the same */
+    int K;            /* candidates an episode that it scores, 1 for gradients */
+    int calls;        /* launches that one scoring takes, roughly */
+    void *ctx;
+    cgs_status (*begin)(void *ctx, int E); /* before each solve: brings what it needs there */
+    void (*cost)(void *ctx, const float *plans, int E, int K, float *cost);
+    void (*gradient)(void *ctx, const float *plans, int E, float *cost, float *grad);
+} cgs_plan_resident;
+
 /* What to solve.  Everything is borrowed for the length of the call. */
 typedef struct cgs_plan_problem {
     int E;                   /* episodes, at most those the planner was created for */
@@ -120,9 +134,10 @@ typedef struct cgs_plan_problem {
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
     void *ctx; /* handed to both functions */
+    const cgs_plan_resident *resident; /* used instead where it can be; NULL: there is none */
 } cgs_plan_problem;
 
-/* Where the time of a solve went, in seconds. */
+/* Where the time of a solve went, in seconds.  On a device all of an iteration is `cost`. */
 typedef struct cgs_plan_times {
     double sample, cost, update, total;
 } cgs_plan_times;

@@ -23,6 +23,7 @@
 #include "model/store.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
+#include "train/frames.h"
 #include "train/metrics.h"
 #include "train/train.h"
 
@@ -47,7 +48,10 @@ struct cgs_trainer {
     cgs_lewm *model;
     cgs_tape *train_tape, *valid_tape;
     cgs_objective train, valid;
+    cgs_frames frames;
     cgs_loader *loader;
+    cgs_batch ahead; /* the next batch, if it was there while the last update ran */
+    bool have_ahead;
     cgs_metrics *metrics;
 
     uint64_t step, total, per_epoch;
@@ -170,6 +174,7 @@ static cgs_status make_loader(const cgs_trainer *t, cgs_loader **out, bool train
         .start_epoch = epoch,
         .start_batch = batch,
         .threads = c->workers,
+        .no_pixels = t->frames.all != NULL,
     };
     const char *column = cgs_reference_column(&t->reference);
     if (column) l.extras[l.extra_count++] = column;
@@ -265,8 +270,11 @@ static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
     free(text);
     CGS_TRY(rc);
     CGS_TRY(cgs_metrics_open(&t->metrics, t->dir, t->step));
-    return make_loader(t, &t->loader, true, t->step / t->per_epoch,
-                       (int64_t)(t->step % t->per_epoch));
+    CGS_TRY(cgs_frames_open(&t->frames, t->device, t->source, &t->windows, t->config.train.batch));
+    CGS_TRY(make_loader(t, &t->loader, true, t->step / t->per_epoch,
+                        (int64_t)(t->step % t->per_epoch)));
+    cgs_frames_hold(&t->frames, t->loader);
+    return CGS_OK;
 }
 
 static cgs_status plan_updates(cgs_trainer *t) {
@@ -296,6 +304,9 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
     if (rc == CGS_OK) rc = make_reference(t);
     if (rc == CGS_OK) rc = plan_updates(t);
     if (rc == CGS_OK) rc = make_model(t);
+    if (rc == CGS_ENOMEM) /* the sentence has what is needed and what is there */
+        rc = cgs_fail(CGS_ENOMEM, "%s; a train.batch below %d needs less", cgs_last_error(),
+                      c->train.batch);
     if (rc == CGS_OK) rc = resume_or_start(t, resume);
     if (rc == CGS_OK) {
         t->started = cgs_now();
@@ -308,7 +319,9 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
 
 void cgs_trainer_destroy(cgs_trainer *t) {
     if (!t) return;
+    cgs_frames_let_go(&t->frames);
     cgs_loader_destroy(t->loader);
+    cgs_frames_close(&t->frames);
     cgs_status rc = cgs_metrics_close(t->metrics);
     if (rc != CGS_OK) cgs_log(CGS_WARN, "%s", cgs_last_error());
     cgs_tape_destroy(t->train_tape);
@@ -327,12 +340,11 @@ void cgs_trainer_destroy(cgs_trainer *t) {
 
 static cgs_status feed(cgs_trainer *t, cgs_tape *tape, cgs_objective *o, const cgs_batch *b,
                        const float weights[CGS_TERMS]) {
-    const cgs_backend *ops = t->device->ops;
     int N = t->config.model.history, B = b->count;
     cgs_reference_fill(&t->reference, B, N + 1, N, b->actions, b->raw_actions,
                        cgs_reference_column(&t->reference) ? b->extras[0] : NULL,
                        t->reference_values, t->mask);
-    CGS_TRY(ops->upload(t->device, o->frames->data, b->pixels, cgs_bytes(o->frames)));
+    CGS_TRY(cgs_frames_put(&t->frames, o->frames, b));
     CGS_TRY(cgs_tensor_write(tape, o->actions, b->actions));
     CGS_TRY(cgs_tensor_write(tape, o->reference, t->reference_values));
     CGS_TRY(cgs_tensor_write(tape, o->mask, t->mask));
@@ -348,14 +360,23 @@ static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term
     return CGS_OK;
 }
 
+/* takes the next batch from the loader and sends its pictures on their way */
+static cgs_status next_batch(cgs_trainer *t) {
+    CGS_TRY(cgs_loader_next(t->loader, &t->ahead));
+    CGS_TRY(cgs_frames_send(&t->frames, &t->ahead));
+    t->have_ahead = true;
+    return CGS_OK;
+}
+
 cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     const cgs_train_config *c = &t->config.train;
     cgs_params *p = &t->model->params;
     const cgs_backend *ops = t->device->ops;
 
     double asked = cgs_now();
-    cgs_batch batch;
-    CGS_TRY(cgs_loader_next(t->loader, &batch));
+    if (!t->have_ahead) CGS_TRY(next_batch(t));
+    cgs_batch batch = t->ahead;
+    t->have_ahead = false;
     double waited = cgs_now() - asked;
 
     float cgs_weight = cgs_ramp(c->cgs_weight, c->cgs_ramp, t->step, t->total);
@@ -364,6 +385,9 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     cgs_tape_set_step(t->train_tape, t->step);
     cgs_tape_forward(t->train_tape);
     cgs_tape_backward(t->train_tape);
+    /* While that runs: only if it is there, so that `waited` is time without work.  A failure
+     * comes again when the batch is needed. */
+    if (cgs_loader_ready(t->loader)) (void)next_batch(t);
     CGS_TRY(ops->sync(t->device));
 
     /* nothing that is not finite reaches the weights */
@@ -477,6 +501,7 @@ uint64_t cgs_trainer_updates(const cgs_trainer *t) { return t->total; }
 
 size_t cgs_trainer_memory(const cgs_trainer *t) {
     size_t bytes = cgs_tape_memory(t->train_tape) + t->model->params.trainable * 18;
+    if (t->frames.all) bytes += (size_t)t->source->rows * cgs_bytes(t->train.frames) / t->frames.most;
     return bytes + (t->valid_tape ? cgs_tape_memory(t->valid_tape) : 0);
 }
 
@@ -494,7 +519,11 @@ cgs_status cgs_trainer_run(cgs_trainer *t, cgs_train_watch watch, void *user) {
     while (!cgs_trainer_done(t)) {
         cgs_step_info info;
         cgs_validation v;
-        CGS_TRY(cgs_trainer_step(t, &info));
+        cgs_status rc = cgs_trainer_step(t, &info);
+        if (rc == CGS_EDEVICE)
+            rc = cgs_fail(rc, "update %llu: %s; %s is as it was last saved",
+                          (unsigned long long)t->step, cgs_last_error(), t->checkpoint);
+        CGS_TRY(rc);
         bool last = cgs_trainer_done(t);
         bool validated = t->step % (uint64_t)c->validate_every == 0 || last;
         if (validated) CGS_TRY(cgs_trainer_validate(t, &v));

@@ -347,7 +347,9 @@ extern "C" {
 
 cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r) {
     size_t T = (size_t)r->in[0]->dim[1], width = (size_t)r->arg.attention.width;
-    CGS_TRY(cgs_cuda_need(d, cgs_numel(r->saved[0]) * sizeof(float)));
+    /* for tokens, then for columns of batch elements */
+    size_t rows = cgs_numel(r->saved[0]), sums = (size_t)r->in[0]->dim[0] * cgs_cols(r->in[0]);
+    CGS_TRY(cgs_cuda_need(d, (rows + sums) * sizeof(float)));
     if (cgs_cuda_attention_tiles(d, r)) return cgs_cuda_attention_tiles_prepare(d, r);
     if (!is_short(r) && warps_for(2 * (width + T)) == 0)
         return cgs_fail(CGS_EARG, "attention: %zu tokens are too many for the GPU", T);

@@ -9,32 +9,19 @@
  * Backward computes the probabilities twice, from lse; in return nothing has to be added
  * across warps, and every sum has one order.
  *
- * One product is mma.m16n8k16.  Lane l of a warp holds, of a 16 x 8 result, the pairs of
- * columns 2(l%4) in rows l/4 and l/4 + 8; rows of 64 in shared memory are 8 chunks of 16
- * bytes, stored at chunk ^ (row % 8) so that 8 rows of a chunk lie in different banks. */
+ * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
+ * rows of a chunk lie in different banks. */
 #include "ops/cuda/attention.cuh"
+#include "ops/cuda/tiles.cuh"
 
 namespace {
 
 enum { WIDTH = 64, WARPS = 6, TILE = 16 };
+const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
 const float LOG2E = 1.4426950408889634f;
 
-typedef uint32_t regs4[4];
-
-__device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* ---- tiles in shared memory --------------------------------------------------------------------- */
+/* ---- tiles in shared memory ---------------------------------------------------------------------
+ */
 
 __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
     return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
@@ -47,17 +34,15 @@ __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, 
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
         if (row < rows) {
-            uint32_t shared = (uint32_t)__cvta_generic_to_shared(at);
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
-                         "l"(from + row * stride + chunk * 8)
-                         : "memory");
+            copy16(at, from + row * stride + chunk * 8);
         } else {
             *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
         }
     }
 }
 __device__ __forceinline__ void copies_done() {
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    copies_close();
+    copies_wait<0>();
     __syncthreads();
 }
 
@@ -66,10 +51,7 @@ __device__ __forceinline__ void copies_done() {
 __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices(r, p);
 }
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
@@ -77,13 +59,11 @@ __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int
 __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
+    load_matrices_turned(r, p);
 }
 
-/* ---- tiles in registers -------------------------------------------------------------------------- */
+/* ---- tiles in registers
+ * -------------------------------------------------------------------------- */
 
 /* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
 __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
@@ -162,9 +142,36 @@ __device__ __forceinline__ float quad_sum(float v) {
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
 }
 
+/* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
+ * warp's own; rows from `rows` on do not count. */
+__device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0, int rows,
+                                            float scale) {
+    int lane = threadIdx.x % 32;
+    bool upper = row0 + lane / 4 < rows, lower = row0 + lane / 4 + 8 < rows;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float sum = (upper ? v[n][i] : 0.0f) + (lower ? v[n][i + 2] : 0.0f);
+#pragma unroll
+            for (int o = 4; o < 32; o <<= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+            if (lane < 4) sums[8 * n + 2 * lane + i] += scale * sum;
+        }
+}
+
+/* to (64) = the sums of all warps, (WARPS,64) */
+__device__ __forceinline__ void gather_columns(float *to, const float (*sums)[WIDTH]) {
+    __syncthreads();
+    if (threadIdx.x >= WIDTH) return;
+    float all = 0;
+    for (int w = 0; w < WARPS; w++) all += sums[w][threadIdx.x];
+    to[threadIdx.x] = all;
+}
+
 __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TILE; }
 
-/* ---- forward --------------------------------------------------------------------------------------- */
+/* ---- forward
+ * --------------------------------------------------------------------------------------- */
 
 /* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
 struct running {
@@ -261,7 +268,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------- */
+/* ---- backward
+ * ---------------------------------------------------------------------------------------- */
 
 /* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
 __global__ void __launch_bounds__(256)
@@ -281,10 +289,32 @@ __global__ void __launch_bounds__(256)
     if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
 }
 
+/* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
+__device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
+                                         const regs4 (&b)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float all = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int part = half; part < 4; part += 2) {
+                uint32_t x = a[k][part], y = b[k][part];
+                all += __uint_as_float(x << 16) * __uint_as_float(y << 16);
+                all += __uint_as_float(x & 0xffff0000u) * __uint_as_float(y & 0xffff0000u);
+            }
+        sum[half] = quad_sum(all);
+    }
+}
+
+/* out: makes `along` from it; NULL: reads it.  parts (B, 3*heads*64): sums over tokens of what
+ * goes to dqkv, or NULL */
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dq(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
-             const bf16 *qkv, attention_shape s) {
+    tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const bf16 *out,
+             const float *lse, float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    __shared__ float columns[WARPS][WIDTH];
+    for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *q = qkv + s.q(b, h);
@@ -305,7 +335,16 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             size_t at = (size_t)blockIdx.x * s.T + i;
             limit[half] = i < s.T ? s.limit(i) : 0;
             norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-            sum[half] = i < s.T ? along[at] : 0;
+            sum[half] = i < s.T && !out ? along[at] : 0;
+        }
+        if (out) {
+            regs4 results[4];
+            load_rows(results, out + s.out(b, h), i0, s.T, out_row);
+            row_dots(sum, grads, results);
+            for (int half = 0; half < 2; half++) {
+                int i = i0 + lane / 4 + 8 * half;
+                if (lane % 4 == 0 && i < s.T) along[(size_t)blockIdx.x * s.T + i] = sum[half];
+            }
         }
         for (int j0 = 0; j0 < keys; j0 += 16) {
             float p[2][4], dp[2][4];
@@ -324,13 +363,17 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             product_plain(dq, ds, k, j0);
         }
         store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
+        if (parts) add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     }
+    if (parts) gather_columns(parts + (size_t)b * in_row + h * WIDTH, columns);
 }
 
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dkv(bf16 *dqkv, bool add, const bf16 *dout, const float *lse, const float *along,
-              const bf16 *qkv, attention_shape s) {
+    tiles_dkv(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
+              const float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
+    __shared__ float columns[2][WARPS][WIDTH];
+    for (int i = threadIdx.x; i < 2 * WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *from = qkv + s.q(b, h);
@@ -377,7 +420,13 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
         bf16 *to = dqkv + s.q(b, h);
         store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
         store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
+        if (!parts) continue;
+        add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
+        add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);
     }
+    if (!parts) return;
+    gather_columns(parts + (size_t)b * in_row + s.part() + h * WIDTH, columns[0]);
+    gather_columns(parts + (size_t)b * in_row + 2 * s.part() + h * WIDTH, columns[1]);
 }
 
 size_t shared_bytes(const cgs_record *r, bool norms) {
@@ -392,11 +441,12 @@ extern "C" {
 bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
     return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
            r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
-           r->in[0]->dim[1] >= TILE && shared_bytes(r, true) <= (size_t)cgs_cuda_of(d)->max_shared;
+           r->in[0]->dim[1] >= TILE &&
+           shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
 }
 
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
-    int most = cgs_cuda_of(d)->max_shared;
+    int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
     if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
@@ -419,18 +469,27 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
     size_t rows = (size_t)heads * s.T;
-    float *along = (float *)cgs_cuda_of(d)->scratch;
+    float *along = (float *)cgs_cuda_of(d)->scratch, *parts = NULL;
+    const cgs_record *map = r->before;
+    if (map && cgs_cuda_wants(map, 2)) parts = along + rows;
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
-    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
-        along, dout, (const bf16 *)y->data, rows, s.T, s.heads);
-    LAUNCHED(d, "attention backward");
+    const bf16 *out = (const bf16 *)y->data;
+    if (cgs_cuda_of(d)->off & CGS_CUDA_ALONG) {
+        row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(along, dout, out, rows,
+                                                                          s.T, s.heads);
+        LAUNCHED(d, "attention backward");
+        out = NULL;
+    }
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, out, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
+    if (parts)
+        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
+                           (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));
 }
 
 } /* extern "C" */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/cuda/cuda.h"
+#include "ops/cuda/planning.h"
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ void cgs_cuda_note(cgs_cuda *c, cudaError_t error, const char *where) {
     cgs_cuda_note_text(c, text);
 }
 
-static cgs_status failed(cudaError_t error, const char *what) {
+cgs_status cgs_cuda_failed(cudaError_t error, const char *what) {
     cudaGetLastError();
     return cgs_fail(CGS_EDEVICE, "cuda: %s: %s", what, cudaGetErrorString(error));
 }
@@ -56,7 +56,7 @@ static cgs_status choose(const cgs_device *d) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda: the driver finds no GPU");
     }
-    if (e != cudaSuccess) return failed(e, "looking for a GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "looking for a GPU");
     if (d->index >= count)
         return cgs_fail(CGS_EDEVICE, "cuda:%d: there %s only %d GPU%s", d->index,
                         count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
@@ -66,9 +66,9 @@ static cgs_status choose(const cgs_device *d) {
         cudaGetLastError();
         return cgs_fail(CGS_EDEVICE, "cuda:%d: another program holds the GPU", d->index);
     }
-    if (e != cudaSuccess) return failed(e, "opening the GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "opening the GPU");
     e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
-    if (e != cudaSuccess) return failed(e, "reading the GPU's properties");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
     if (major < 8)
         return cgs_fail(CGS_EDEVICE,
                         "cuda:%d: the GPU has compute capability %d.x, 8.0 or later is needed",
@@ -81,6 +81,10 @@ static void close_cuda(cgs_device *d) {
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     cgs_cuda_blas_close(c->blas);
+    for (int i = 0; i < c->mark_count; i++)
+        if (c->marks[i]) cudaEventDestroy(c->marks[i]);
+    free(c->marks);
+    cgs_cuda_data_close(c);
     cudaFree(c->scratch);
     cudaFree(c->step);
     cudaFree(c->sums);
@@ -96,9 +100,9 @@ static cgs_status fill_in(cgs_device *d) {
     cgs_cuda *c = cgs_cuda_of(d);
     void *p;
     cudaError_t e = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
-    if (e != cudaSuccess) return failed(e, "making a stream");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "making a stream");
     e = cudaDeviceGetAttribute(&c->max_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d->index);
-    if (e != cudaSuccess) return failed(e, "reading the GPU's properties");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
     CGS_TRY(alloc(d, &p, sizeof *c->step));
     c->step = p;
     CGS_TRY(alloc(d, &p, (CGS_CUDA_PARTS + 1) * sizeof *c->sums));
@@ -106,10 +110,29 @@ static cgs_status fill_in(cgs_device *d) {
     return cgs_cuda_blas_open(&c->blas);
 }
 
+/* which fast ways the environment turns off */
+static unsigned turned_off(void) {
+    static const struct {
+        const char *word;
+        unsigned way;
+    } ways[] = {{"norm", CGS_CUDA_NORM},
+                {"gelu", CGS_CUDA_GELU},
+                {"graph", CGS_CUDA_GRAPH},
+                {"cache", CGS_CUDA_CACHE},
+                {"along", CGS_CUDA_ALONG},
+                {"sums", CGS_CUDA_SUMS}};
+    const char *words = getenv("CGS_CUDA_OFF");
+    unsigned off = 0;
+    for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
+        if (strstr(words, ways[i].word)) off |= ways[i].way;
+    return off;
+}
+
 static cgs_status open_cuda(cgs_device *d) {
     CGS_TRY(choose(d));
     d->impl = calloc(1, sizeof(cgs_cuda));
     if (!d->impl) return cgs_fail(CGS_ENOMEM, "no memory for the cuda device");
+    cgs_cuda_of(d)->off = turned_off();
     cgs_status rc = fill_in(d);
     if (rc != CGS_OK) close_cuda(d);
     return rc;
@@ -130,9 +153,9 @@ static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
                         d->index, (double)bytes / (1 << 20), (double)unused / (1 << 20),
                         (double)all / (1 << 20));
     }
-    if (e != cudaSuccess) return failed(e, "allocating memory");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "allocating memory");
     e = cudaMemsetAsync(*p, 0, bytes ? bytes : 1, c->stream);
-    return e == cudaSuccess ? CGS_OK : failed(e, "clearing memory");
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "clearing memory");
 }
 
 static void release(cgs_device *d, void *p) {
@@ -144,17 +167,20 @@ static void release(cgs_device *d, void *p) {
 
 static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes) {
     if (!bytes) return CGS_OK;
-    /* from ordinary memory this returns when the source may be reused */
-    cudaError_t e =
-        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cgs_cuda_of(d)->stream);
-    return e == cudaSuccess ? CGS_OK : failed(e, "copying to the GPU");
+    /* from ordinary memory this returns when the source may be reused; pinned memory is waited for */
+    cudaStream_t stream = cgs_cuda_of(d)->stream;
+    struct cudaPointerAttributes of;
+    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream);
+    if (e == cudaSuccess) e = cudaPointerGetAttributes(&of, src);
+    if (e == cudaSuccess && of.type == cudaMemoryTypeHost) e = cudaStreamSynchronize(stream);
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "copying to the GPU");
 }
 
 static cgs_status download(cgs_device *d, void *dst, const void *src, size_t bytes) {
     cgs_cuda *c = cgs_cuda_of(d);
     if (!bytes) return CGS_OK;
     cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, c->stream);
-    if (e != cudaSuccess) return failed(e, "copying from the GPU");
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "copying from the GPU");
     return sync_cuda(d);
 }
 
@@ -197,11 +223,30 @@ static size_t common(const void *a, const void *b, const void *c) {
     return x < y ? (x < z ? x : z) : (y < z ? y : z);
 }
 
+/* records that have kernels of their own as a pair */
+static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
+    unsigned off = cgs_cuda_of(d)->off;
+    cgs_opcode a = first->op, b = second->op;
+    if (a == CGS_OP_add && b == CGS_OP_layernorm)
+        return !(off & CGS_CUDA_NORM) && cgs_cuda_add_joins_norm(first, second);
+    if (a == CGS_OP_linear && b == CGS_OP_add) /* dy and its sum come from the norm behind */
+        return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
+    if (a == CGS_OP_linear && b == CGS_OP_activation)
+        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_linear_joins_gelu(first, second);
+    if (a == CGS_OP_activation && b == CGS_OP_linear)
+        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_gelu_joins_linear(first, second);
+    if (a == CGS_OP_linear && b == CGS_OP_attention)
+        return !(off & CGS_CUDA_SUMS) && alone && cgs_cuda_attention_tiles(d, second);
+    return false;
+}
+
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
+    if (cgs_cuda_is(r->next, CGS_OP_activation) || cgs_cuda_is(r->before, CGS_OP_activation))
+        CGS_TRY(cgs_cuda_linear_gelu_prepare(d, r));
     CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */
@@ -323,8 +368,12 @@ static void run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(st
                      struct cgs_tape *tape) {
     cgs_cuda *c = cgs_cuda_of(d);
     pass *p = *kept;
+    if (c->capturing) { /* part of a larger program */
+        calls(tape);
+        return;
+    }
     if (!p) p = *kept = calloc(1, sizeof *p);
-    if (!p || p->alone || p->runs++ == 0) {
+    if (!p || p->alone || (c->off & CGS_CUDA_GRAPH) || p->runs++ == 0) {
         calls(tape);
         return;
     }
@@ -347,6 +396,30 @@ static void forget(cgs_device *d, void *kept) {
     free(p);
 }
 
+/* ---- the GPU's time ---------------------------------------------------------------------------- */
+
+static void mark(cgs_device *d, int i) {
+    cgs_cuda *c = cgs_cuda_of(d);
+    if (i >= c->mark_count) {
+        int count = 2 * i + 64;
+        cudaEvent_t *more = realloc(c->marks, (size_t)count * sizeof *more);
+        if (!more) return;
+        memset(more + c->mark_count, 0, (size_t)(count - c->mark_count) * sizeof *more);
+        c->marks = more;
+        c->mark_count = count;
+    }
+    cudaError_t e = c->marks[i] ? cudaSuccess : cudaEventCreate(&c->marks[i]);
+    if (e == cudaSuccess) e = cudaEventRecord(c->marks[i], c->stream);
+    cgs_cuda_note(c, e, "marking the time");
+}
+
+static double between(cgs_device *d, int i, int j) {
+    cgs_cuda *c = cgs_cuda_of(d);
+    float ms = 0;
+    if (i >= c->mark_count || j >= c->mark_count || !c->marks[i] || !c->marks[j]) return -1;
+    return cudaEventElapsedTime(&ms, c->marks[i], c->marks[j]) == cudaSuccess ? 1e-3 * ms : -1;
+}
+
 const cgs_backend cgs_backend_cuda = {
     .name = "cuda",
     .open = open_cuda,
@@ -356,6 +429,7 @@ const cgs_backend cgs_backend_cuda = {
     .upload = upload,
     .download = download,
     .sync = sync_cuda,
+    .joins = joins,
     .prepare = prepare,
     .unprepare = unprepare,
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_forward,
@@ -366,7 +440,16 @@ const cgs_backend cgs_backend_cuda = {
 #undef X
     .run = run_pass,
     .forget = forget,
+    .memory = cgs_cuda_memory,
+    .gather = cgs_cuda_gather,
+    .pin = cgs_cuda_pin,
+    .unpin = cgs_cuda_unpin,
+    .send_ahead = cgs_cuda_send_ahead,
+    .take_sent = cgs_cuda_take_sent,
+    .mark = mark,
+    .between = between,
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
+    .planning = &cgs_cuda_planning,
 };

@@ -24,12 +24,30 @@ typedef struct cgs_cuda {
     uint64_t *step;         /* (1) on the device: the update that random draws are for */
     double *sums;           /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
     int max_shared;         /* bytes of shared memory that one block may have          */
+    unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
     bool capturing;         /* calls are recorded into a graph                         */
+    cudaStream_t copies;    /* beside the computation                                  */
+    cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
+    int64_t *which;         /* (which_count) on the device, for gather                 */
+    size_t which_count;
+    cudaEvent_t *marks;     /* (mark_count) NULL where not used yet                    */
+    int mark_count;
     unsigned scratch_moved; /* how often; graphs hold the address                      */
     char failure[200];      /* first failure since the last sync                       */
 } cgs_cuda;
 
 #define CGS_CUDA_PARTS 1024
+
+/* Fast ways of doing something that has a plain way too.  The words of the variable
+ * CGS_CUDA_OFF turn them off, to find out what each is worth or which one is broken. */
+enum {
+    CGS_CUDA_NORM = 1,  /* "norm": addition and the following norm in one kernel          */
+    CGS_CUDA_GELU = 2,  /* "gelu": GELU inside the products around it                     */
+    CGS_CUDA_GRAPH = 4, /* "graph": a pass of a tape is one launch                        */
+    CGS_CUDA_CACHE = 8, /* "cache": the frames of a dataset stay in the GPU's memory      */
+    CGS_CUDA_ALONG = 16, /* "along": row sums of attention's gradient inside its dq kernel */
+    CGS_CUDA_SUMS = 32  /* "sums": the gradient of qkv's bias inside attention's kernels  */
+};
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
 
@@ -90,6 +108,22 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
                           cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
                           bool accumulate);
 
+/* ---- data (data.c, rows.cu) ----------------------------------------------------------- */
+
+cgs_status cgs_cuda_memory(cgs_device *d, size_t *unused, size_t *all);
+cgs_status cgs_cuda_gather(cgs_device *d, void *to, const void *from, const int64_t *which,
+                           size_t count, size_t bytes);
+void cgs_cuda_gather_blocks(cgs_device *d, void *to, const void *from, const int64_t *which,
+                            size_t count, size_t bytes);
+bool cgs_cuda_pin(cgs_device *d, void *p, size_t bytes);
+void cgs_cuda_unpin(cgs_device *d, void *p);
+cgs_status cgs_cuda_send_ahead(cgs_device *d, void *to, const void *from, size_t bytes);
+cgs_status cgs_cuda_take_sent(cgs_device *d, void *to, const void *from, size_t bytes);
+void cgs_cuda_data_close(cgs_cuda *c);
+
+/* The failure of a call as a sentence. */
+cgs_status cgs_cuda_failed(cudaError_t error, const char *what);
+
 /* ---- sums over rows (sums.cu) -------------------------------------------------------- */
 
 /* Scratch bytes of the following. */
@@ -108,6 +142,32 @@ void cgs_cuda_add_parts(cgs_device *d, float *to, bool accumulate, const float *
     void cgs_cuda_##name##_backward(cgs_device *d, const cgs_record *r);
 CGS_OPS(X)
 #undef X
+
+/* Pairs of records that run as one, and what they do.  Of an addition and a norm, the norm's
+ * functions do the work; of a linear map and GELU, the map's. */
+bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm);
+bool cgs_cuda_linear_joins_gelu(const cgs_record *map, const cgs_record *act);
+bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map);
+cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map);
+void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map);
+void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map);
+
+static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r && r->op == op; }
+
+/* Whether the norm behind an addition gives what was added its gradient. */
+static inline bool cgs_cuda_norm_gives_added(const cgs_record *add) {
+    return cgs_cuda_is(add->next, CGS_OP_layernorm) && add->next->out->grad &&
+           add->in[1]->wants_grad && add->in[1]->grad && !add->accumulate[1];
+}
+/* Whether attention gives the bias of the map before it its gradient. */
+static inline bool cgs_cuda_attention_gives_bias(const cgs_record *map) {
+    return cgs_cuda_is(map->next, CGS_OP_attention) && map->next->out->grad;
+}
+/* Whether the map behind GELU gives GELU's input its gradient. */
+static inline bool cgs_cuda_map_gives_gelu(const cgs_record *act) {
+    return cgs_cuda_is(act->next, CGS_OP_linear) && act->next->out->grad &&
+           act->in[0]->wants_grad && act->in[0]->grad;
+}
 
 /* What attention needs before it runs: a sentence if it cannot. */
 cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r);

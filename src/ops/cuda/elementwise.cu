@@ -93,6 +93,7 @@ void run_dropout(cgs_device *d, const cgs_record *r, const void *x, void *y, boo
 extern "C" {
 
 void cgs_cuda_add_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_is(r->next, CGS_OP_layernorm)) return; /* the norm does it */
     const cgs_tensor *x = r->in[0], *y = r->in[1];
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TY, y->dtype,
@@ -102,10 +103,12 @@ void cgs_cuda_add_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_add_backward(cgs_device *d, const cgs_record *r) {
-    for (int k = 0; k < 2; k++) pass_gradient(d, r, k, "add backward");
+    pass_gradient(d, r, 0, "add backward");
+    if (!cgs_cuda_norm_gives_added(r)) pass_gradient(d, r, 1, "add backward");
 }
 
 void cgs_cuda_activation_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_is(r->before, CGS_OP_linear)) return; /* the map does it */
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     WITH_TYPE(TX, x->dtype,
@@ -118,7 +121,7 @@ void cgs_cuda_activation_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     bool add = r->accumulate[0];
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_cuda_wants(r, 0) || cgs_cuda_map_gives_gelu(r)) return;
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TY, y->dtype,
                         launch_each(d, cgs_numel(x), true, "activation backward",

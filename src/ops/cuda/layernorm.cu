@@ -1,6 +1,10 @@
 /* layernorm.cu - rows to mean 0 and variance 1, then w and b where given.
  *   x (n,D), w (D) or NULL, b (D) or NULL; saved: mean (n), 1/std (n)
  *
+ * A residual addition that the norm follows is done on the way, in both directions: the sum
+ * is written once and not read again, and backward makes the gradient of what was added and,
+ * if that came from a linear map, of the map's bias while it has them in registers.
+ *
  * A warp holds a whole row in registers: lane l has V columns out of every 32 V.  Backward
  * gives each warp many rows, so the gradients of w and b add up in registers; each block
  * writes its sums once, and a second kernel adds the blocks'. */
@@ -8,26 +12,38 @@
 
 namespace {
 
-enum { WARPS = 8, MAX_BLOCKS = 512, WIDEST = 1024 };
+/* three blocks a multiprocessor of the largest GPUs run at the same time */
+enum { WARPS = 8, MAX_BLOCKS = 3 * 132, WIDEST = 1024 };
 
 template <int V, int N> __device__ __forceinline__ int column(int lane, int i) {
     return (lane + 32 * i) * V;
 }
 
-template <int V, int N, class TX, class TY>
+/* added, sum (n,D): x + added is what is normalised, and goes to sum; or both NULL */
+template <int V, int N, class TX, class TA, class TY>
 __global__ void __launch_bounds__(32 * WARPS)
-    normalise(TY *y, float *means, float *rstds, const TX *x, const float *w, const float *b,
-              size_t rows, int D, float eps) {
+    normalise(TY *y, float *means, float *rstds, const TX *x, const TA *added, TX *sums,
+              const float *w, const float *b, size_t rows, int D, float eps) {
     size_t row = (size_t)blockIdx.x * WARPS + threadIdx.y;
     int lane = threadIdx.x;
     if (row >= rows) return;
     x += row * D;
     y += row * D;
-    float v[N][V], sum = 0, square = 0;
+    float v[N][V], a[N][V], sum = 0, square = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         int c = column<V, N>(lane, i);
         if (c < D) load<V>(v[i], x + c);
+        if (c < D && added) load<V>(a[i], added + row * D + c);
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        int c = column<V, N>(lane, i);
+        if (c < D && added) {
+#pragma unroll
+            for (int k = 0; k < V; k++) v[i][k] += a[i][k];
+            store<V>(sums + row * D + c, v[i]);
+        }
 #pragma unroll
         for (int k = 0; k < V; k++) {
             if (c >= D) v[i][k] = 0;
@@ -64,14 +80,15 @@ __global__ void __launch_bounds__(32 * WARPS)
     }
 }
 
-/* parts (blocks, 2, D): sums of dy xhat and of dy, or NULL; dx may be NULL */
-template <int V, int N, class TX, class TY>
-__global__ void __launch_bounds__(32 * WARPS)
-    gradient(TX *dx, bool add, float *parts, const TY *dy, const TX *x, const float *means,
-             const float *rstds, const float *w, size_t rows, int D) {
+/* parts (blocks, 3, D): sums of dy xhat, of dy and of the new dx, or NULL; dx may be NULL, and
+ * so may dadded, which gets the new dx rounded */
+template <int V, int N, class TX, class TA, class TY>
+__global__ void __launch_bounds__(32 * WARPS, 3)
+    gradient(TX *dx, bool add, TA *dadded, float *parts, const TY *dy, const TX *x,
+             const float *means, const float *rstds, const float *w, size_t rows, int D) {
     extern __shared__ float shared[]; /* (WARPS, D) */
     int lane = threadIdx.x;
-    float dw[N][V] = {{0}}, db[N][V] = {{0}}, scale[N][V];
+    float dw[N][V] = {{0}}, db[N][V] = {{0}}, ds[N][V] = {{0}}, scale[N][V];
 #pragma unroll
     for (int i = 0; i < N; i++) {
         int c = column<V, N>(lane, i);
@@ -81,14 +98,19 @@ __global__ void __launch_bounds__(32 * WARPS)
     }
     for (size_t row = (size_t)blockIdx.x * WARPS + threadIdx.y; row < rows;
          row += (size_t)gridDim.x * WARPS) {
-        float g[N][V], xhat[N][V], mean = means[row], rstd = rstds[row], sum = 0, along = 0;
+        float g[N][V], xhat[N][V], old[N][V];
+        float mean = means[row], rstd = rstds[row], sum = 0, along = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) { /* all loads before the first use */
+            int c = column<V, N>(lane, i);
+            if (c >= D) continue;
+            load<V>(g[i], dy + row * D + c);
+            load<V>(xhat[i], x + row * D + c);
+            if (dx && add) load<V>(old[i], dx + row * D + c);
+        }
 #pragma unroll
         for (int i = 0; i < N; i++) {
             int c = column<V, N>(lane, i);
-            if (c < D) {
-                load<V>(g[i], dy + row * D + c);
-                load<V>(xhat[i], x + row * D + c);
-            }
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 if (c >= D) {
@@ -111,25 +133,34 @@ __global__ void __launch_bounds__(32 * WARPS)
             int c = column<V, N>(lane, i);
             if (c >= D) continue;
 #pragma unroll
-            for (int k = 0; k < V; k++) g[i][k] = rstd * (g[i][k] - sum - xhat[i][k] * along);
-            give<V>(dx + row * D + c, g[i], add);
+            for (int k = 0; k < V; k++) {
+                g[i][k] = rstd * (g[i][k] - sum - xhat[i][k] * along);
+                if (add) g[i][k] += old[i][k];
+                ds[i][k] += g[i][k];
+            }
+            store<V>(dx + row * D + c, g[i]);
+            if (dadded) store<V>(dadded + row * D + c, g[i]);
         }
     }
     if (!parts) return;
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < 3; which++) {
+        if (which == 2 && !dadded) return;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < N; i++) {
             int c = column<V, N>(lane, i);
 #pragma unroll
             for (int k = 0; k < V; k++)
-                if (c < D) shared[threadIdx.y * D + c + k] = which ? db[i][k] : dw[i][k];
+                if (c < D) 
+                    shared[threadIdx.y * D + c + k] = which == 0   ? dw[i][k]
+                                                      : which == 1 ? db[i][k]
+                                                                   : ds[i][k];
         }
         __syncthreads();
         for (int c = threadIdx.y * 32 + lane; c < D; c += 32 * WARPS) {
             float sum = 0;
             for (int l = 0; l < WARPS; l++) sum += shared[l * D + c];
-            parts[((size_t)blockIdx.x * 2 + which) * D + c] = sum;
+            parts[((size_t)blockIdx.x * 3 + which) * D + c] = sum;
         }
     }
 }
@@ -144,36 +175,65 @@ template <int V, int N> void forward(cgs_device *d, const cgs_record *r) {
     const float *w = r->in[1] ? (const float *)r->in[1]->data : NULL;
     const float *b = r->in[2] ? (const float *)r->in[2]->data : NULL;
     size_t rows = cgs_rows(x);
-    WITH_TYPE(TX, x->dtype,
-              WITH_TYPE(TY, y->dtype,
-                        normalise<V, N><<<blocks_for(rows, WARPS), dim3(32, WARPS), 0,
-                                          stream_of(d)>>>(
-                            (TY *)y->data, (float *)r->saved[0]->data, (float *)r->saved[1]->data,
-                            (const TX *)x->data, w, b, rows, cgs_cols(x), r->arg.layernorm.eps)));
+    dim3 grid(blocks_for(rows, WARPS)), block(32, WARPS);
+    float *means = (float *)r->saved[0]->data, *rstds = (float *)r->saved[1]->data;
+    if (r->before) {
+        const cgs_tensor *stream = r->before->in[0], *added = r->before->in[1];
+        WITH_TYPE(TA, added->dtype,
+                  WITH_TYPE(TY, y->dtype,
+                            normalise<V, N><<<grid, block, 0, stream_of(d)>>>(
+                                (TY *)y->data, means, rstds, (const float *)stream->data,
+                                (const TA *)added->data, (float *)x->data, w, b, rows, cgs_cols(x),
+                                r->arg.layernorm.eps)));
+    } else {
+        WITH_TYPE(TX, x->dtype,
+                  WITH_TYPE(TY, y->dtype,
+                            normalise<V, N><<<grid, block, 0, stream_of(d)>>>(
+                                (TY *)y->data, means, rstds, (const TX *)x->data,
+                                (const TX *)NULL, (TX *)NULL, w, b, rows, cgs_cols(x),
+                                r->arg.layernorm.eps)));
+    }
     LAUNCHED(d, "layernorm");
 }
 
 template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     const float *w = r->in[1] ? (const float *)r->in[1]->data : NULL;
+    const float *means = (const float *)r->saved[0]->data, *rstds = (float *)r->saved[1]->data;
     size_t rows = cgs_rows(x);
     int D = cgs_cols(x);
+    const cgs_record *sum = r->before, *map = sum ? sum->before : NULL;
+    bool added = sum && cgs_cuda_norm_gives_added(sum);
+    bool bias = added && map && cgs_cuda_wants(map, 2);
     bool affine = cgs_cuda_wants(r, 1) || cgs_cuda_wants(r, 2);
-    float *parts = affine ? (float *)cgs_cuda_of(d)->scratch : NULL;
-    unsigned blocks = gradient_blocks(rows);
-    WITH_TYPE(TX, x->dtype,
-              WITH_TYPE(TY, y->dtype,
-                        gradient<V, N><<<blocks, dim3(32, WARPS), WARPS * D * sizeof(float),
-                                         stream_of(d)>>>(
-                            cgs_cuda_wants(r, 0) ? (TX *)x->grad : NULL, r->accumulate[0], parts,
-                            (const TY *)y->grad, (const TX *)x->data,
-                            (const float *)r->saved[0]->data, (const float *)r->saved[1]->data, w,
-                            rows, D)));
+    float *parts = affine || bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
+    unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
+    if (added) {
+        const cgs_tensor *a = sum->in[1];
+        WITH_TYPE(TA, a->dtype,
+                  WITH_TYPE(TY, y->dtype,
+                            gradient<V, N><<<blocks, dim3(32, WARPS), shared, stream_of(d)>>>(
+                                (float *)x->grad, r->accumulate[0], (TA *)a->grad, parts,
+                                (const TY *)y->grad, (const float *)x->data, means, rstds, w, rows,
+                                D)));
+    } else {
+        WITH_TYPE(TX, x->dtype,
+                  WITH_TYPE(TY, y->dtype,
+                            gradient<V, N><<<blocks, dim3(32, WARPS), shared, stream_of(d)>>>(
+                                cgs_cuda_wants(r, 0) ? (TX *)x->grad : NULL, r->accumulate[0],
+                                (TX *)NULL, parts, (const TY *)y->grad, (const TX *)x->data, means,
+                                rstds, w, rows, D)));
+    }
     LAUNCHED(d, "layernorm backward");
-    for (int k = 1; k < 3; k++)
-        if (cgs_cuda_wants(r, k))
-            cgs_cuda_add_parts(d, (float *)r->in[k]->grad, r->accumulate[k],
-                               parts + (k - 1) * (size_t)D, blocks, 2 * (size_t)D, D);
+    const struct {
+        const cgs_record *r;
+        int k;
+    } of[3] = {{r, 1}, {r, 2}, {bias ? map : NULL, 2}};
+    for (int i = 0; i < 3; i++)
+        if (of[i].r && cgs_cuda_wants(of[i].r, of[i].k))
+            cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad,
+                               of[i].r->accumulate[of[i].k], parts + i * (size_t)D, blocks,
+                               3 * (size_t)D, D);
 }
 
 /* the smallest kernel that holds a row */
@@ -198,7 +258,14 @@ cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r) {
     if (D > WIDEST)
         return cgs_fail(CGS_EARG, "layernorm: rows of %d are wider than the GPU's limit of %d", D,
                         WIDEST);
-    return cgs_cuda_need(d, 2 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D * sizeof(float));
+    return cgs_cuda_need(d, 3 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D * sizeof(float));
+}
+
+/* The sum of x and y is normalised next, and y is needed nowhere else. */
+bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm) {
+    const cgs_tensor *x = add->in[0], *y = add->in[1];
+    return norm->in[0] == add->out && norm->in[1] != add->out && x != y && x->dtype == CGS_F32 &&
+           cgs_cols(x) <= WIDEST;
 }
 
 void cgs_cuda_layernorm_forward(cgs_device *d, const cgs_record *r) {

@@ -64,6 +64,13 @@ cgs_cuda_factor weights(const cgs_record *r) {
 
 cgs_cuda_factor turned(cgs_cuda_factor f) { return {f.p, f.type, f.col, f.row}; }
 
+/* whoever made dy has summed it too */
+bool bias_is_done(const cgs_record *r) {
+    if (cgs_cuda_is(r->next, CGS_OP_activation)) return cgs_cuda_map_gives_gelu(r->next);
+    if (cgs_cuda_is(r->next, CGS_OP_attention)) return cgs_cuda_attention_gives_bias(r);
+    return cgs_cuda_is(r->next, CGS_OP_add) && cgs_cuda_norm_gives_added(r->next);
+}
+
 } // namespace
 
 extern "C" {
@@ -92,7 +99,9 @@ void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_factor W = weights(r);
     const float *bias = b ? (const float *)b->data : NULL;
-    if (l->forward)
+    if (cgs_cuda_is(r->next, CGS_OP_activation))
+        cgs_cuda_linear_gelu_forward(d, r);
+    else if (l->forward)
         cgs_cuda_product_run(d, l->forward, y->data, x->data, W.p, bias, b ? b->bf16 : NULL);
     else
         cgs_cuda_own_product(d, y->data, y->dtype, {x->data, x->dtype, k, 1}, turned(W), n, m, k,
@@ -111,7 +120,9 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
         dy.p = scratch;
         dy.type = CGS_BF16;
     }
-    if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
+    if (r->before && cgs_cuda_map_gives_gelu(r->before)) {
+        cgs_cuda_linear_gelu_backward(d, r);
+    } else if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
         if (l->dx)
             cgs_cuda_product_run(d, l->dx, x->grad, dy.p, w.p, NULL, NULL);
         else
@@ -124,7 +135,7 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
             cgs_cuda_own_product(d, W->grad, W->dtype, turned(dy), {x->data, x->dtype, k, 1}, m, k,
                                  n, NULL, r->accumulate[1]);
     }
-    if (cgs_cuda_wants(r, 2))
+    if (cgs_cuda_wants(r, 2) && !bias_is_done(r))
         cgs_cuda_column_sums(d, (float *)b->grad, r->accumulate[2], y->grad, y->dtype, n, m,
                              (float *)(scratch + rounded));
 }

@@ -2,8 +2,10 @@
  *
  * The library is loaded when a GPU is opened, not linked: it weighs half a gigabyte, and a
  * program without it still runs on the CPU.  Each shape gets the first algorithm that the
- * library's heuristic names; measuring several would be a little faster, but which one wins
- * depends on the moment, and two runs would not give the same bits. */
+ * library's heuristic names.  Measuring several is faster, but which one wins depends on the
+ * moment, and two runs would not give the same bits; so that happens only when the variable
+ * CGS_CUDA_ALGORITHMS names a file, and what won is kept there: runs with the same file, GPU
+ * and library repeat. */
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,15 +14,18 @@
 
 #include "ops/cuda/cuda.h"
 
+/* how many of the heuristic's proposals are measured, and how often each */
+enum { PROPOSALS = 12, TIMES = 5 };
+
 /* bytes that split products may use for their partial sums */
 #define WORKSPACE ((size_t)64 << 20)
 
 #define FUNCTIONS(X)                                                                               \
     X(Create)                                                                                      \
-    X(Destroy) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute)                  \
-        X(MatrixLayoutCreate) X(MatrixLayoutDestroy) X(MatmulPreferenceCreate)                     \
-            X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic)   \
-                X(Matmul)
+    X(Destroy)                                                                                     \
+    X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate)       \
+        X(MatrixLayoutDestroy) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)                \
+            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
@@ -38,6 +43,7 @@ struct cgs_cuda_blas {
     cublasLtHandle_t handle;
     void *workspace; /* (WORKSPACE) bytes on the device */
     cgs_cuda_product *products;
+    const char *choices; /* file of measured choices, or NULL */
 #define X(name) __typeof__(cublasLt##name) *name;
     FUNCTIONS(X)
 #undef X
@@ -75,6 +81,8 @@ cgs_status cgs_cuda_blas_open(cgs_cuda_blas **out) {
     }
     FUNCTIONS(X)
 #undef X
+    b->choices = getenv("CGS_CUDA_ALGORITHMS");
+    if (b->choices && !*b->choices) b->choices = NULL;
     cublasStatus_t s = b->Create(&b->handle);
     if (s != CUBLAS_STATUS_SUCCESS)
         return cgs_fail(CGS_EDEVICE, "cuda: cuBLASLt does not start, its status is %d", (int)s);
@@ -107,6 +115,100 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
     free(b);
 }
 
+/* ---- measured choices -------------------------------------------------------------------------
+ */
+
+/* what a choice depends on, as the beginning of its line */
+static void describe_choice(const cgs_cuda_blas *b, const cgs_cuda_product *p, char out[160]) {
+    const cgs_cuda_shape *s = &p->shape;
+    snprintf(out, 160, "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu:",
+             b->GetVersion(), s->M, s->N, s->K, (int)s->in, (int)s->out, s->a_transposed,
+             s->b_transposed, s->bias, (int)p->bias, s->accumulate, s->aligned);
+}
+
+/* the algorithm is 8 words that the library can take back in the same version */
+static bool choice_in_file(const cgs_cuda_blas *b, cgs_cuda_product *p) {
+    char key[160], line[512];
+    bool found = false;
+    FILE *f = fopen(b->choices, "r");
+    if (!f) return false;
+    describe_choice(b, p, key);
+    while (!found && fgets(line, sizeof line, f)) {
+        unsigned long long w[8];
+        if (strncmp(line, key, strlen(key)) != 0) continue;
+        found = sscanf(line + strlen(key), "%llx %llx %llx %llx %llx %llx %llx %llx", &w[0], &w[1],
+                       &w[2], &w[3], &w[4], &w[5], &w[6], &w[7]) == 8;
+        for (int i = 0; found && i < 8; i++) p->algorithm.data[i] = w[i];
+    }
+    fclose(f);
+    return found;
+}
+
+static cublasStatus_t multiply(cgs_cuda_blas *b, const cgs_cuda_product *p,
+                               const cublasLtMatmulAlgo_t *algorithm, void *C, const void *A,
+                               const void *B, cudaStream_t stream) {
+    const float one = 1, beta = p->shape.accumulate ? 1 : 0;
+    return b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C, p->C, algorithm,
+                     b->workspace, WORKSPACE, stream);
+}
+
+/* milliseconds of the fastest of some runs; huge if it does not work */
+static float measure(cgs_cuda_blas *b, const cgs_cuda_product *p,
+                     const cublasLtMatmulAlgo_t *algorithm, void *const m[3], cudaStream_t stream,
+                     cudaEvent_t from, cudaEvent_t to) {
+    float least = 1e9f;
+    for (int i = 0; i < TIMES; i++) {
+        float ms = 1e9f;
+        cudaEventRecord(from, stream);
+        if (multiply(b, p, algorithm, m[0], m[1], m[2], stream) != CUBLAS_STATUS_SUCCESS)
+            return 1e9f;
+        cudaEventRecord(to, stream);
+        if (cudaEventSynchronize(to) != cudaSuccess) return 1e9f;
+        cudaEventElapsedTime(&ms, from, to);
+        if (ms < least) least = ms;
+    }
+    return least;
+}
+
+/* times the proposals on memory of its own and keeps the fastest; on any failure the first */
+static void choose(cgs_cuda_blas *b, cgs_cuda_product *p,
+                   const cublasLtMatmulHeuristicResult_t *proposal, int count,
+                   cudaStream_t stream) {
+    const cgs_cuda_shape *s = &p->shape;
+    const size_t bytes[3] = {s->M * s->N * cgs_dtype_size(s->out),
+                             s->M * s->K * cgs_dtype_size(s->in),
+                             s->K * s->N * cgs_dtype_size(s->in)};
+    void *m[3] = {NULL, NULL, NULL};
+    cudaEvent_t from = NULL, to = NULL;
+    float ms[PROPOSALS];
+    int best = 0;
+    bool ok = cudaEventCreate(&from) == cudaSuccess && cudaEventCreate(&to) == cudaSuccess;
+    for (int i = 0; i < 3 && ok; i++)
+        ok = cudaMalloc(&m[i], bytes[i]) == cudaSuccess &&
+             /* a small number in either type: zeros would multiply faster */
+             cudaMemsetAsync(m[i], 0x3c, bytes[i], stream) == cudaSuccess;
+    for (int i = 0; i < count && ok; i++) {
+        ms[i] = proposal[i].state == CUBLAS_STATUS_SUCCESS && proposal[i].workspaceSize <= WORKSPACE
+                    ? measure(b, p, &proposal[i].algo, m, stream, from, to)
+                    : 1e9f;
+        if (ms[i] < ms[best]) best = i;
+    }
+    for (int i = 0; i < 3; i++) cudaFree(m[i]);
+    if (from) cudaEventDestroy(from);
+    if (to) cudaEventDestroy(to);
+    cudaGetLastError();
+    p->algorithm = proposal[best].algo;
+    FILE *f = ok ? fopen(b->choices, "a") : NULL;
+    if (!f) return;
+    char key[160];
+    describe_choice(b, p, key);
+    fputs(key, f);
+    for (int i = 0; i < 8; i++) fprintf(f, " %llx", (unsigned long long)p->algorithm.data[i]);
+    fprintf(f, " # %.4f ms, proposal %d of %d; the first takes %.4f\n", (double)ms[best], best + 1,
+            count, (double)ms[0]);
+    fclose(f);
+}
+
 /* ---- finding a product ------------------------------------------------------------------------
  */
 
@@ -114,10 +216,10 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
  *
  * The library's matrices are column-major: a row-major C = A B is its C^T = B^T A^T, so our B
  * comes first, and a matrix that we store plainly is one that it sees transposed. */
-static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias) {
+static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cudaStream_t stream) {
     const cgs_cuda_shape *s = &p->shape;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found;
+    cublasLtMatmulHeuristicResult_t found[PROPOSALS];
     int count = 0;
     p->bias = bias;
     if (s->bias) {
@@ -150,13 +252,14 @@ static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias) {
         rc = b->MatmulPreferenceSetAttribute(preference, wishes[i].what, wishes[i].value,
                                              wishes[i].bytes);
     if (rc == CUBLAS_STATUS_SUCCESS)
-        rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->A, p->B, p->C, p->C, preference, 1,
-                                       &found, &count);
+        rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->A, p->B, p->C, p->C, preference,
+                                       b->choices ? PROPOSALS : 1, found, &count);
     b->MatmulPreferenceDestroy(preference);
-    if (rc != CUBLAS_STATUS_SUCCESS || count < 1 || found.state != CUBLAS_STATUS_SUCCESS ||
-        found.workspaceSize > WORKSPACE)
+    if (rc != CUBLAS_STATUS_SUCCESS || count < 1 || found[0].state != CUBLAS_STATUS_SUCCESS ||
+        found[0].workspaceSize > WORKSPACE)
         return false;
-    p->algorithm = found.algo;
+    p->algorithm = found[0].algo;
+    if (b->choices && !choice_in_file(b, p)) choose(b, p, found, count, stream);
     return true;
 }
 
@@ -186,6 +289,7 @@ static bool same(const cgs_cuda_shape *a, const cgs_cuda_shape *b) {
 cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf16_bias,
                                  cgs_cuda_product **out) {
     cgs_cuda_blas *b = cgs_cuda_of(d)->blas;
+    cudaStream_t stream = cgs_cuda_of(d)->stream;
     *out = NULL;
     for (cgs_cuda_product *p = b->products; p; p = p->next)
         if (same(&p->shape, s) && p->bf16_bias == bf16_bias) {
@@ -196,8 +300,8 @@ cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a product");
     p->shape = *s;
     p->bf16_bias = bf16_bias;
-    p->possible = describe(b, p) &&
-                  (ask(b, p, CUDA_R_32F) || (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF)));
+    p->possible = describe(b, p) && (ask(b, p, CUDA_R_32F, stream) ||
+                                     (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF, stream)));
     p->next = b->products;
     b->products = p;
     *out = p->possible ? p : NULL;
@@ -208,13 +312,11 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
                           const float *bias, const uint16_t *bias16) {
     cgs_cuda *c = cgs_cuda_of(d);
     cgs_cuda_blas *b = c->blas;
-    const float one = 1, beta = p->shape.accumulate ? 1 : 0;
     if (p->shape.bias) {
         const void *used = p->bias == CUDA_R_32F ? (const void *)bias : (const void *)bias16;
         b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &used, sizeof used);
     }
-    cublasStatus_t s = b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C,
-                                 p->C, &p->algorithm, b->workspace, WORKSPACE, c->stream);
+    cublasStatus_t s = multiply(b, p, &p->algorithm, C, A, B, c->stream);
     if (s != CUBLAS_STATUS_SUCCESS) {
         char text[160];
         snprintf(text, sizeof text, "a matrix product of %zu x %zu x %zu ended with status %d",

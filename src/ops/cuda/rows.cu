@@ -85,9 +85,33 @@ part taken_part(const cgs_record *r) {
             (size_t)r->arg.take.t0 * (whole / (size_t)r->in[0]->dim[1])};
 }
 
+/* block (x, y): piece x of block y; pieces of 16 bytes where those divide a block */
+template <class T>
+__global__ void __launch_bounds__(256)
+    blocks_at(T *to, const T *from, const int64_t *which, size_t each) {
+    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i < each) to[blockIdx.y * each + i] = from[which[blockIdx.y] * each + i];
+}
+
 } // namespace
 
 extern "C" {
+
+void cgs_cuda_gather_blocks(cgs_device *d, void *to, const void *from, const int64_t *which,
+                            size_t count, size_t bytes) {
+    const size_t most = 65535; /* the grid's y is short */
+    for (size_t at = 0; at < count; at += most) {
+        unsigned n = (unsigned)(count - at < most ? count - at : most);
+        char *here = (char *)to + at * bytes;
+        if (bytes % sizeof(uint4) == 0)
+            blocks_at<<<dim3(blocks_for(bytes / sizeof(uint4), 256), n), 256, 0, stream_of(d)>>>(
+                (uint4 *)here, (const uint4 *)from, which + at, bytes / sizeof(uint4));
+        else
+            blocks_at<<<dim3(blocks_for(bytes, 256), n), 256, 0, stream_of(d)>>>(
+                here, (const char *)from, which + at, bytes);
+        LAUNCHED(d, "gathering frames");
+    }
+}
 
 void cgs_cuda_take_forward(cgs_device *d, const cgs_record *r) {
     part p = taken_part(r);

@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(32 * LANES)
     size_t end = first + run < rows ? first + run : rows;
     float sum[V] = {0};
     if (col < cols)
+#pragma unroll 4
         for (size_t i = first + threadIdx.y; i < end; i += LANES) {
             float v[V];
             load<V>(v, x + i * stride + col);
@@ -30,6 +31,24 @@ __global__ void __launch_bounds__(32 * LANES)
     for (int k = 0; k < V; k++)
         for (int l = 1; l < LANES; l++) sum[k] += part[l][threadIdx.x * V + k];
     give<V>(to + (size_t)blockIdx.y * cols + col, sum, add);
+}
+
+/* Sums of few hundred rows of partial sums, `stride` floats apart, by 32 columns a block: as
+ * many rows at a time as fit, because nothing else runs meanwhile. */
+__global__ void __launch_bounds__(1024)
+    add_up(float *to, bool add, const float *parts, size_t count, size_t stride, size_t cols) {
+    __shared__ float part[32][33];
+    size_t col = (size_t)blockIdx.x * 32 + threadIdx.x;
+    float sum = 0;
+    if (col < cols) {
+#pragma unroll 4
+        for (size_t i = threadIdx.y; i < count; i += 32) sum += parts[i * stride + col];
+    }
+    part[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    sum = warp_sum(part[threadIdx.x][threadIdx.y]); /* warp y has column y */
+    col = (size_t)blockIdx.x * 32 + threadIdx.y;
+    if (threadIdx.x == 0 && col < cols) give_one(to + col, sum, add);
 }
 
 size_t parts_of(size_t rows) {
@@ -61,7 +80,9 @@ size_t cgs_cuda_column_scratch(size_t rows, size_t cols) {
 
 void cgs_cuda_add_parts(cgs_device *d, float *to, bool accumulate, const float *parts, size_t count,
                         size_t stride, size_t cols) {
-    launch(d, to, accumulate, parts, count, cols, stride, count);
+    add_up<<<blocks_for(cols, 32), dim3(32, 32), 0, stream_of(d)>>>(to, accumulate, parts, count,
+                                                                    stride, cols);
+    LAUNCHED(d, "sums of columns");
 }
 
 void cgs_cuda_column_sums(cgs_device *d, float *to, bool accumulate, const void *x, cgs_dtype type,

@@ -1,0 +1,272 @@
+/* predictor.cuh - products of a cluster of blocks: weights in the order of mma's registers,
+ * activations in shared memory.
+ *
+ * A product is y = x W^T with W (N, K) as it is stored.  mma.m16n8k16 takes 16 rows of x from
+ * shared memory and 8 rows of W from registers: lane l holds W[n0 + l/4][k0 + 2(l%4) + 0, 1, 8, 9].
+ * Packed weights hold that for two steps of 16 in 16 bytes a lane, so a warp reads 512 bytes in a
+ * row.  They are read once, long before they are needed, and serve all rows. */
+#ifndef CGS_OPS_CUDA_PREDICTOR_CUH
+#define CGS_OPS_CUDA_PREDICTOR_CUH
+
+#include "ops/cuda/cluster.cuh"
+
+extern "C" {
+#include "ops/cuda/planning.h"
+}
+
+namespace {
+
+enum { WARPS = 8, THREADS = 32 * WARPS };
+
+__device__ __forceinline__ void mma_tile(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                         uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* 16 rows and 16 columns of x; p: this lane's row (l % 16), columns from 8 (l / 16) */
+__device__ __forceinline__ void load_a(uint32_t (&r)[4], const bf16 *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+}
+
+/* volatile keeps the load where it stands: before the barrier it hides behind */
+__device__ __forceinline__ uint4 load_packed(const uint4 *p) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+
+/* Weights of NT tiles of 8 outputs, 32 KP inputs; row: pairs of steps that a tile has in all. */
+template <int NT, int KP> struct weights {
+    uint4 b[NT][KP];
+    template <class F>
+    __device__ __forceinline__ void fetch(const uint4 *W, int row, int pair, F tile) {
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int k = 0; k < KP; k++)
+                b[n][k] =
+                    load_packed(W + ((size_t)tile(n) * row + pair + k) * 32 + threadIdx.x % 32);
+    }
+};
+
+/* For each of `tiles` tiles of 16 rows of x (stride elements apart) from tile0 on: the products
+ * with all NT tiles of outputs.  end(row, n, c): c holds outputs 2(l%4) + 0, 1 of tile n for row
+ * `row` and, behind them, for row + 8; row already has the lane's l/4 in it. */
+template <int NT, int KP, class F>
+__device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x, int stride,
+                                         int tile0, int tiles, F end) {
+    int lane = threadIdx.x % 32;
+    for (int t = tile0; t < tile0 + tiles; t++) {
+        const bf16 *from = x + (size_t)(16 * t + lane % 16) * stride + lane / 16 * 8;
+        float c[NT][4] = {};
+#pragma unroll
+        for (int k = 0; k < KP; k++) {
+            uint32_t a[4];
+            load_a(a, from + 32 * k);
+#pragma unroll
+            for (int n = 0; n < NT; n++) mma_tile(c[n], a, w.b[n][k].x, w.b[n][k].y);
+            load_a(a, from + 32 * k + 16);
+#pragma unroll
+            for (int n = 0; n < NT; n++) mma_tile(c[n], a, w.b[n][k].z, w.b[n][k].w);
+        }
+#pragma unroll
+        for (int n = 0; n < NT; n++) end(16 * t + lane / 4, n, c[n]);
+    }
+}
+
+/* W (N, K) into the order above; a block takes a tile of 8 outputs */
+__global__ void __launch_bounds__(THREADS) pack_weights(uint4 *to, const uint16_t *W, int K) {
+    int pairs = K / 32;
+    for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
+        int lane = i % 32, pair = i / 32;
+        const uint16_t *from =
+            W + (size_t)(blockIdx.x * 8 + lane / 4) * K + pair * 32 + 2 * (lane % 4);
+        uint32_t v[4];
+        for (int q = 0; q < 4; q++) v[q] = from[8 * q] | (uint32_t)from[8 * q + 1] << 16;
+        to[((size_t)blockIdx.x * pairs + pair) * 32 + lane] = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+}
+
+/* the same of W turned: (K, N); a block takes 8 columns of W (N, K) */
+__global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t *W, int N, int K) {
+    int pairs = N / 32;
+    for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
+        int lane = i % 32, pair = i / 32;
+        const uint16_t *from =
+            W + (size_t)(pair * 32 + 2 * (lane % 4)) * K + blockIdx.x * 8 + lane / 4;
+        uint32_t v[4];
+        for (int q = 0; q < 4; q++)
+            v[q] = from[(size_t)8 * q * K] | (uint32_t)from[(size_t)(8 * q + 1) * K] << 16;
+        to[((size_t)blockIdx.x * pairs + pair) * 32 + lane] = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+}
+
+/* ---- the predictor
+ * ------------------------------------------------------------------------------- */
+
+enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
+enum { X_ROW = D + 8 };    /* of rows that enter products, in elements: no bank twice */
+enum { PART_ROW = D + 8 }; /* of shares                                                */
+enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
+
+struct block_weights {
+    const uint4 *qkv, *out, *in, *down; /* packed */
+    const float *attn_norm_w, *attn_norm_b, *out_b;
+    const float *mlp_norm_w, *mlp_norm_b, *in_b, *down_b;
+};
+
+/* Weights turned: rows are inputs, for products with gradients. */
+struct turned_weights {
+    const uint4 *qkv, *out, *in, *down;
+};
+
+/* What forward leaves for backward; rows are padded plans. */
+struct saved_pass {
+    turned_weights block[CGS_PREDICTOR_LAYERS];
+    const uint4 *proj_in, *proj_out;
+    float *x1, *x2, *y1, *y2; /* (H, layers, rows, N, D) residual rows, what sub-modules gave */
+    float *qkv;               /* (H, layers, HEADS, rows, N, 3 WIDTH) */
+    float *pre;               /* (H, layers, rows, N, HIDDEN) before GELU */
+    float *last;              /* (H, rows, D) before the final norm */
+    float *projected;         /* (H, rows, HIDDEN) before batch norm */
+    float *frames;            /* (H, rows, D) */
+    float *gradient[CGS_PREDICTOR_LAYERS]; /* as modulation */
+    size_t rows;
+};
+
+struct task {
+    int rows, K, C, H, N, T, MT, layers;
+    float ada_eps, norm_eps, batch_eps;
+    block_weights block[CGS_PREDICTOR_LAYERS];
+    const float *pos, *norm_w, *norm_b;
+    const uint4 *proj_in, *proj_out;
+    const float *proj_in_b, *proj_norm_w, *proj_norm_b, *proj_mean, *proj_var, *proj_out_b;
+    const float *z, *goal, *modulation[CGS_PREDICTOR_LAYERS];
+    float *cost, *frames;
+    float *cache; /* (layers, HEADS, padded rows, N - 1, 2 WIDTH) keys and values */
+    size_t cache_rows;
+    saved_pass saved;
+};
+
+/* sizes that depend on the number of blocks in a cluster */
+template <int S> struct shape {
+    enum {
+        OWN_HEADS = HEADS / S,
+        UNITS = HIDDEN / S,
+        QKV_TILES = OWN_HEADS * 3 * WIDTH / 8 / WARPS, /* of a warp */
+        IN_TILES = UNITS / 8 / WARPS,
+        OUT_TILES = D / 8 / WARPS,
+        OUT_PAIRS = OWN_HEADS * WIDTH / 32,
+        DOWN_PAIRS = UNITS / 32,
+        QKV_ROW = OWN_HEADS * 3 * WIDTH + 8,
+        A_ROW = OWN_HEADS * WIDTH + 8,
+        H_ROW = UNITS + 8,
+    };
+    static size_t shared(int MT, int N) {
+        size_t rows = (size_t)16 * MT * N, own = (size_t)16 * MT / S;
+        return rows * X_ROW * 2 + rows * QKV_ROW * 4 + rows * H_ROW * 2 + 2 * own * N * D * 4;
+    }
+};
+
+/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2
+ * ------------------------------ */
+
+typedef float2 row_values[3];
+
+__device__ __forceinline__ void read_row(row_values &v, const float *p) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < 3; j++) v[j] = *reinterpret_cast<const float2 *>(p + 64 * j + 2 * lane);
+}
+__device__ __forceinline__ void write_row(float *p, const row_values &v) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < 3; j++) *reinterpret_cast<float2 *>(p + 64 * j + 2 * lane) = v[j];
+}
+
+__device__ __forceinline__ void normalise(row_values &v, float eps) {
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
+    float mean = warp_sum(sum) / D;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x -= mean;
+        v[j].y -= mean;
+        square += v[j].x * v[j].x + v[j].y * v[j].y;
+    }
+    float rstd = 1.0f / sqrtf(warp_sum(square) / D + eps);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x *= rstd;
+        v[j].y *= rstd;
+    }
+}
+
+/* v = v (one + scale) + shift, element by element */
+__device__ __forceinline__ void scale_shift(row_values &v, const row_values &scale,
+                                            const row_values &shift, float one) {
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x = v[j].x * (one + scale[j].x) + shift[j].x;
+        v[j].y = v[j].y * (one + scale[j].y) + shift[j].y;
+    }
+}
+
+/* rounded, into row `row` of x in every block */
+template <int S> __device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
+    int lane = threadIdx.x % 32;
+    uint32_t h[3];
+#pragma unroll
+    for (int j = 0; j < 3; j++) h[j] = pack(v[j].x, v[j].y);
+    bf16 *at = x + (size_t)row * X_ROW + 2 * lane;
+    for (int b = 0; b < S; b++) {
+        bf16 *to = in_block(at, b);
+#pragma unroll
+        for (int j = 0; j < 3; j++) *reinterpret_cast<uint32_t *>(to + 64 * j) = h[j];
+    }
+}
+
+/* bias + the shares of all blocks, in their order */
+template <int S>
+__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts,
+                                           int row) {
+    float *at = parts + (size_t)row * PART_ROW;
+    read_row(v, bias);
+#pragma unroll 8
+    for (int b = 0; b < S; b++) {
+        row_values w;
+        read_row(w, in_block(at, b));
+#pragma unroll
+        for (int j = 0; j < 3; j++) {
+            v[j].x += w[j].x;
+            v[j].y += w[j].y;
+        }
+    }
+}
+
+__device__ __forceinline__ float gelu(float x) {
+    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+}
+__device__ __forceinline__ float gelu_slope(float x) {
+    return 0.5f * (1.0f + erff(x * 0.70710678118654752f)) +
+           x * 0.39894228040143268f * expf(-0.5f * x * x);
+}
+
+/* where a residual row is saved */
+__device__ __forceinline__ size_t saved_at(const task &p, int step, int layer, size_t row,
+                                           int token) {
+    return ((((size_t)step * p.layers + layer) * p.saved.rows + row) * p.N + token);
+}
+
+} // namespace
+
+#endif /* CGS_OPS_CUDA_PREDICTOR_CUH */

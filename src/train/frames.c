@@ -1,0 +1,105 @@
+/* frames.c - pictures kept on the device, sent ahead, or copied when needed. */
+#include "train/frames.h"
+
+#include <stdlib.h>
+
+#include "core/log.h"
+
+static size_t frame_bytes(const cgs_frames *f) { return (size_t)f->size * (size_t)f->size * 3; }
+
+/* the dataset, a few frames at a time */
+static cgs_status copy_all(cgs_frames *f) {
+    enum { RUN = 256 };
+    const cgs_source *s = f->source;
+    const cgs_backend *ops = f->device->ops;
+    size_t bytes = frame_bytes(f);
+    uint8_t *run = malloc(RUN * bytes);
+    cgs_status rc = run ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d frames", RUN);
+    for (int64_t at = 0; rc == CGS_OK && at < s->rows; at += RUN) {
+        int n = s->rows - at < RUN ? (int)(s->rows - at) : RUN;
+        rc = s->read_pixels(s->self, at, n, 1, run);
+        if (rc == CGS_OK)
+            rc = ops->upload(f->device, f->all + (size_t)at * bytes, run, (size_t)n * bytes);
+    }
+    if (rc == CGS_OK) rc = ops->sync(f->device);
+    free(run);
+    return rc;
+}
+
+static cgs_status open_frames(cgs_frames *f) {
+    const cgs_backend *ops = f->device->ops;
+    size_t unused, all, bytes = frame_bytes(f), need = (size_t)f->source->rows * bytes;
+    void *p;
+    if (!ops->memory) return CGS_OK;
+    f->which = malloc(f->most * sizeof *f->which);
+    if (!f->which) return cgs_fail(CGS_ENOMEM, "no memory for the rows of a batch");
+    CGS_TRY(ops->memory(f->device, &unused, &all));
+    if (unused > all / 10 && need <= unused - all / 10) {
+        CGS_TRY(ops->alloc(f->device, &p, need));
+        f->all = p;
+        cgs_log(CGS_INFO, "%lld frames go to the GPU, %.1f GiB", (long long)f->source->rows,
+                (double)need / (1 << 30));
+        return copy_all(f);
+    }
+    CGS_TRY(ops->alloc(f->device, &p, f->most * bytes));
+    f->sent = p;
+    return CGS_OK;
+}
+
+cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
+                           int batch) {
+    *f = (cgs_frames){.device = d,
+                      .source = s,
+                      .windows = w,
+                      .size = s->height,
+                      .most = (size_t)batch * (size_t)w->num_steps};
+    cgs_status rc = open_frames(f);
+    if (rc != CGS_OK) cgs_frames_close(f);
+    return rc;
+}
+
+void cgs_frames_close(cgs_frames *f) {
+    if (!f->device) return;
+    cgs_frames_let_go(f);
+    if (f->all) f->device->ops->release(f->device, f->all);
+    if (f->sent) f->device->ops->release(f->device, f->sent);
+    free(f->which);
+    *f = (cgs_frames){0};
+}
+
+void cgs_frames_hold(cgs_frames *f, cgs_loader *l) {
+    size_t bytes;
+    void *p = cgs_loader_memory(l, &bytes);
+    if (f->sent && f->device->ops->pin(f->device, p, bytes)) f->pinned = p;
+}
+
+void cgs_frames_let_go(cgs_frames *f) {
+    if (f->pinned) f->device->ops->unpin(f->device, f->pinned);
+    f->pinned = NULL;
+    f->under_way = false;
+}
+
+cgs_status cgs_frames_send(cgs_frames *f, const cgs_batch *b) {
+    if (!f->pinned) return CGS_OK;
+    size_t bytes = (size_t)b->count * (size_t)f->windows->num_steps * frame_bytes(f);
+    CGS_TRY(f->device->ops->send_ahead(f->device, f->sent, b->pixels, bytes));
+    f->under_way = true;
+    return CGS_OK;
+}
+
+cgs_status cgs_frames_put(cgs_frames *f, cgs_tensor *to, const cgs_batch *b) {
+    const cgs_backend *ops = f->device->ops;
+    const cgs_windows *w = f->windows;
+    size_t T = (size_t)w->num_steps, n = (size_t)b->count * T, bytes = frame_bytes(f);
+    if (f->all) {
+        for (size_t i = 0; i < n; i++) {
+            int64_t window = b->windows[i / T];
+            f->which[i] = f->source->ep_offset[w->episode[window]] + w->start[window] +
+                          (int64_t)(i % T) * w->frameskip;
+        }
+        return ops->gather(f->device, to->data, f->all, f->which, n, bytes);
+    }
+    if (!f->under_way) return ops->upload(f->device, to->data, b->pixels, n * bytes);
+    f->under_way = false;
+    return ops->take_sent(f->device, to->data, f->sent, n * bytes);
+}

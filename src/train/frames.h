@@ -1,0 +1,41 @@
+/* frames.h - how the pictures of a batch get to the device.
+ *
+ * On a device with memory of its own there are two ways: the whole dataset lies there and the
+ * device picks the frames of a batch itself, or the loader's pinned batches are copied ahead of
+ * time, beside the computation.  On the others a batch is copied when it is needed. */
+#ifndef CGS_TRAIN_FRAMES_H
+#define CGS_TRAIN_FRAMES_H
+
+#include "data/loader.h"
+#include "ops/tape.h"
+
+typedef struct cgs_frames {
+    cgs_device *device;
+    const cgs_source *source;
+    const cgs_windows *windows;
+    int size;       /* S */
+    uint8_t *all;   /* (rows, S, S, 3) on the device, or NULL                        */
+    uint8_t *sent;  /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
+    int64_t *which; /* (most) rows of a batch                                        */
+    size_t most;    /* frames a batch                                                */
+    void *pinned;   /* the loader's memory, or NULL                                  */
+    bool under_way; /* something was sent and not yet taken                          */
+} cgs_frames;
+
+/* Decides which way; to be called when everything else has its memory.  Copies the dataset to
+ * the device if it leaves a tenth of the memory free. */
+cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
+                           int batch);
+void cgs_frames_close(cgs_frames *f);
+
+/* Pins a loader's memory if its batches will be sent ahead; call cgs_frames_let_go before the
+ * loader is destroyed. */
+void cgs_frames_hold(cgs_frames *f, cgs_loader *l);
+void cgs_frames_let_go(cgs_frames *f);
+
+/* Starts the copy of a batch of the held loader.  The batch must stay until it was put. */
+cgs_status cgs_frames_send(cgs_frames *f, const cgs_batch *b);
+/* Puts a batch's pictures, sent ahead or not, where a tape reads them. */
+cgs_status cgs_frames_put(cgs_frames *f, cgs_tensor *to, const cgs_batch *b);
+
+#endif /* CGS_TRAIN_FRAMES_H */
