@@ -61,6 +61,11 @@ cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values);
 
 cgs_tensor *cgs_patchify(cgs_tape *t, cgs_tensor *frames, int patch, const float mean[3],
                          const float std[3]);
+cgs_tensor *cgs_patchify_resized(cgs_tape *t, cgs_tensor *frames, int size, int patch,
+                                 const float mean[3], const float std[3]);
+/* Columns (channel, row, column), the order of a convolution's weights: a 3x3 convolution with
+ * zeros around the grid is a product of this. */
+cgs_tensor *cgs_unfold(cgs_tape *t, cgs_tensor *x);
 cgs_tensor *cgs_linear(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
 cgs_tensor *cgs_linear_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
 cgs_tensor *cgs_tokens(cgs_tape *t, cgs_tensor *x, cgs_tensor *cls, cgs_tensor *pos);
@@ -91,5 +96,7 @@ cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **term
 
 /* A view with another shape and the same elements; costs nothing. */
 cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim);
+/* A view that no gradient passes. */
+cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x);
 
 #endif /* CGS_OPS_TAPE_H */
