@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 #include "model/params.h"
-#include "ops/tape.h"
+#include "model/vit.h"
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
 #define CGS_LEWM_CONFIG(X)                                                                          \
@@ -47,14 +47,6 @@ cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name);
 /* Sizes that must fit each other; one sentence on the first that does not. */
 cgs_status cgs_lewm_check(const cgs_lewm_config *c);
 static inline int cgs_lewm_block(const cgs_lewm_config *c) { return c->action_dim * c->frameskip; }
-
-typedef struct cgs_affine {
-    cgs_tensor w, b;
-} cgs_affine;
-
-typedef struct cgs_vit_layer {
-    cgs_affine norm1, qkv, out, norm2, fc1, fc2;
-} cgs_vit_layer;
 
 typedef struct cgs_mlp_bn { /* linear, batch norm, GELU, linear */
     cgs_affine in, norm, out;

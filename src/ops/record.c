@@ -183,16 +183,24 @@ cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y) {
     return r->out;
 }
 
-cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+static cgs_tensor *layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps,
+                             cgs_dtype dtype) {
     CHECK(!w == !b && (!w || ((int)cgs_numel(w) == cgs_cols(x) && cgs_numel(b) == cgs_numel(w))),
           "layernorm", x, w);
-    /* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
-    APPEND(r, t, CGS_OP_layernorm, w ? t->act : x->dtype, x->rank, x->dim, x, w, b);
+    APPEND(r, t, CGS_OP_layernorm, dtype, x->rank, x->dim, x, w, b);
     r->arg.layernorm.eps = eps;
     int n[1] = {(int)cgs_rows(x)};
     save(t, r, 0, 1, n);
     save(t, r, 1, 1, n);
     return r->out;
+}
+
+/* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
+cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+    return layernorm(t, x, w, b, eps, w ? t->act : x->dtype);
+}
+cgs_tensor *cgs_layernorm_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+    return layernorm(t, x, w, b, eps, CGS_F32);
 }
 
 /* m (B, Tm, C) conditions x (B, T, D): token (b, i) uses row (b, t0 + i) */

@@ -72,6 +72,7 @@ cgs_tensor *cgs_tokens(cgs_tape *t, cgs_tensor *x, cgs_tensor *cls, cgs_tensor *
 cgs_tensor *cgs_add_pos(cgs_tape *t, cgs_tensor *x, cgs_tensor *pos);
 cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y);
 cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps);
+cgs_tensor *cgs_layernorm_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps);
 cgs_tensor *cgs_modulate(cgs_tape *t, cgs_tensor *x, cgs_tensor *m, int shift, int scale, int t0);
 cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *m, int gate,
                          int t0);
