@@ -76,7 +76,7 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
                   cJSON_AddNumberToObject(to, "ignored", how.ignored) &&
                   cJSON_AddNumberToObject(to, "history", m->config.history) &&
                   cJSON_AddNumberToObject(to, "action_block", cgs_lewm_block(&m->config)) &&
-                  cJSON_AddNumberToObject(to, "batches_tracked", (double)m->batches_tracked) &&
+                  cJSON_AddNumberToObject(to, "batches_tracked", (double)m->base.batches_tracked) &&
                   cJSON_AddStringToObject(to, "guessed", how.guessed) &&
                   cJSON_AddItemToObject(to, "sizes", sizes) &&
                   cJSON_AddItemToObject(to, "card", about);

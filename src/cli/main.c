@@ -47,7 +47,7 @@ static int print_man(void) {
 
 /* every setting of training with its default and meaning */
 static int print_settings(void) {
-    cgs_run_config c;
+    cgs_run_config c = {0};
     cgs_section sections[2];
     cgs_run_sections(&c, sections);
     cgs_config_defaults(sections, 2);

@@ -122,8 +122,9 @@ static cgs_status fill(const cgs_loader *l, place *p) {
         int episode = w->episode[p->windows[b]], start = w->start[p->windows[b]];
         int64_t row = s->ep_offset[episode] + start;
         float *raw = p->raw + (size_t)b * block;
-        CGS_TRY(s->read_pixels(s->self, row, w->num_steps, w->frameskip,
-                               p->pixels + (size_t)b * T * S * S * 3));
+        if (!l->c.no_pixels)
+            CGS_TRY(s->read_pixels(s->self, row, w->num_steps, w->frameskip,
+                                   p->pixels + (size_t)b * T * S * S * 3));
         CGS_TRY(s->read_rows(s->self, l->action, row, w->span, 1, raw));
         CGS_TRY(standardise(l, episode, start, raw, p->actions + (size_t)b * block));
         for (int i = 0; i < l->c.extra_count; i++)
@@ -193,7 +194,7 @@ static void layout(cgs_loader *l) {
     l->order = c->shuffle ? CGS_TAKE(&l->arena, int64_t, c->id_count) : NULL;
     for (int q = 0; q < c->queue; q++) {
         place none, *p = l->ring ? &l->ring[q] : &none;
-        p->pixels = CGS_TAKE(&l->arena, uint8_t, B * T * S * S * 3);
+        p->pixels = c->no_pixels ? NULL : CGS_TAKE(&l->arena, uint8_t, B * T * S * S * 3);
         p->actions = CGS_TAKE(&l->arena, float, B *block);
         p->raw = CGS_TAKE(&l->arena, float, B *block);
         p->windows = CGS_TAKE(&l->arena, int64_t, B);

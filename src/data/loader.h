@@ -22,6 +22,7 @@ typedef struct cgs_loader_config {
     int64_t id_count;
     int batch;      /* windows a batch over all ranks */
     int image_size; /* the model's S; frames of another size are an error */
+    bool no_pixels; /* frames are not read: batches have none */
     /* per primitive channel; a standardised value is (a - mean) / std */
     const double *action_mean, *action_std; /* (action_dim) */
     /* columns delivered at the rows of the frames, e.g. "qpos" */
@@ -44,7 +45,7 @@ typedef struct cgs_batch {
     uint64_t epoch;
     int64_t index;            /* of the batch in its epoch */
     int count;                /* B: windows in this batch, this rank's share */
-    const uint8_t *pixels;    /* (B, T, S, S, 3)                                        */
+    const uint8_t *pixels;    /* (B, T, S, S, 3), or NULL                               */
     const float *actions;     /* (B, T, f*a) standardised; NaN of an episode's end is 0 */
     const float *raw_actions; /* (B, T, f*a) as recorded;  NaN of an episode's end is 0 */
     const float *extras[CGS_LOADER_EXTRAS]; /* (B, T, extra_dims[i]) */

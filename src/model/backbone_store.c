@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/safetensors.h"
 #include "model/backbone.h"
+#include "model/params_file.h"
 
 #define MAX_LAYERS 64
 #define META_ORIGIN "cgs.backbone"
@@ -256,31 +256,12 @@ cgs_status cgs_backbone_load(cgs_backbone **out, const char *path, const cgs_bac
 /* ---- writing ----------------------------------------------------------------------- */
 
 cgs_status cgs_backbone_save(const cgs_backbone *b, const char *path) {
-    size_t total = 0, count = (size_t)b->params.count;
-    for (size_t i = 0; i < count; i++) total += b->params.list[i].count;
-    cgs_save *list = calloc(count, sizeof *list);
-    float *values = malloc(total * sizeof *values), *at = values;
-    cgs_status rc =
-        list && values ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
-    for (size_t i = 0; rc == CGS_OK && i < count; i++) {
-        const cgs_param *e = &b->params.list[i];
-        rc = cgs_param_read(&b->params, e, at);
-        list[i] = (cgs_save){.name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = at};
-        for (int k = 0; k < e->rank; k++) list[i].dim[k] = e->dim[k];
-        at += e->count;
-    }
-    if (rc == CGS_OK) {
-        char heads[16], size[16];
-        snprintf(heads, sizeof heads, "%d", b->config.heads);
-        snprintf(size, sizeof size, "%d", b->view.size);
-        const cgs_meta meta[] = {{"format", "pt"},
-                                 {META_ORIGIN, b->origin},
-                                 {META_HEADS, heads},
-                                 {META_SIZE, size},
-                                 {META_PIXELS, b->view.imagenet ? "imagenet" : "half"}};
-        rc = cgs_safetensors_write(path, list, count, meta, sizeof meta / sizeof meta[0]);
-    }
-    free(values);
-    free(list);
-    return rc;
+    char heads[16], size[16];
+    snprintf(heads, sizeof heads, "%d", b->config.heads);
+    snprintf(size, sizeof size, "%d", b->view.size);
+    const cgs_meta meta[] = {{META_ORIGIN, b->origin},
+                             {META_HEADS, heads},
+                             {META_SIZE, size},
+                             {META_PIXELS, b->view.imagenet ? "imagenet" : "half"}};
+    return cgs_params_save(&b->params, path, meta, 4);
 }

@@ -136,3 +136,25 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
         if (s + 1 < H) window = cgs_join(t, window, frames[s]);
     }
 }
+
+/* ---- as a model -------------------------------------------------------------------- */
+
+static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
+
+static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
+    (void)proprio; /* it sees pictures alone */
+    return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
+}
+
+static void rollout(cgs_tape *t, cgs_model *m, cgs_tensor *z, cgs_tensor *actions,
+                    cgs_tensor **frames, int H) {
+    cgs_lewm_rollout(t, (cgs_lewm *)m, z, actions, frames, H);
+}
+
+static cgs_parts compare(cgs_tape *t, cgs_model *m, cgs_tensor *z) {
+    (void)t;
+    (void)m;
+    return (cgs_parts){.count = 1, .part = {z}, .weight = {1}};
+}
+
+const cgs_model_class cgs_lewm_class = {"lewm", destroy, encode, rollout, compare};

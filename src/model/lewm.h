@@ -10,7 +10,7 @@
 #define CGS_MODEL_LEWM_H
 
 #include "core/config.h"
-#include "model/params.h"
+#include "model/model.h"
 #include "model/vit.h"
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
@@ -59,10 +59,10 @@ typedef struct cgs_predictor_layer {
 } cgs_predictor_layer;
 
 typedef struct cgs_lewm {
+    cgs_model base;
     cgs_lewm_config config;
     cgs_params params;
     uint64_t dropout_seed;
-    uint64_t batches_tracked; /* batch norm's counter, stored with both projectors */
 
     /* encoder */
     cgs_tensor cls, pos;
@@ -78,6 +78,8 @@ typedef struct cgs_lewm {
 } cgs_lewm;
 
 extern const float cgs_image_mean[3], cgs_image_std[3];
+
+extern const cgs_model_class cgs_lewm_class;
 
 /* training: with gradients, moments and dropout.  Weights are zero until initialised
  * or loaded.  The device must outlive the model. */

@@ -41,6 +41,7 @@ size_t cgs_tape_memory(const cgs_tape *t); /* planned bytes */
 int cgs_tape_records(const cgs_tape *t);
 const cgs_record *cgs_tape_record(const cgs_tape *t, int i);
 cgs_device *cgs_tape_device(const cgs_tape *t);
+cgs_dtype cgs_tape_act(const cgs_tape *t);
 
 /* An input: memory that lives as long as the tape and that the caller fills. */
 cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);

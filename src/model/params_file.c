@@ -1,0 +1,87 @@
+/* params_file.c - see params_file.h. */
+#include "model/params_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "model/store.h"
+
+enum { META_MAX = 8 };
+
+cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta, int count) {
+    size_t total = 0, tensors = (size_t)p->count;
+    for (size_t i = 0; i < tensors; i++) total += p->list[i].count;
+    cgs_save *list = calloc(tensors + 1, sizeof *list);
+    float *values = malloc(total * sizeof *values + 1), *at = values;
+    cgs_status rc =
+        list && values ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
+    for (size_t i = 0; rc == CGS_OK && i < tensors; i++) {
+        const cgs_param *e = &p->list[i];
+        rc = cgs_param_read(p, e, at);
+        for (size_t k = 0; rc == CGS_OK && k < e->count; k++)
+            if (!isfinite(at[k]))
+                rc = cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g", path, e->name, k, (double)at[k]);
+        list[i] = (cgs_save){.name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = at};
+        for (int k = 0; k < e->rank; k++) list[i].dim[k] = e->dim[k];
+        at += e->count;
+    }
+    if (rc == CGS_OK) {
+        char digits[16];
+        uLong crc = crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
+        snprintf(digits, sizeof digits, "%08lx", crc);
+        cgs_meta all[META_MAX + 2] = {{"format", "pt"}, {"cgs.crc32", digits}};
+        for (int i = 0; i < count && i < META_MAX; i++) all[2 + i] = meta[i];
+        rc = cgs_safetensors_write(path, list, tensors, all, (size_t)count + 2);
+    }
+    free(values);
+    free(list);
+    return rc;
+}
+
+static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w,
+                           const char *what) {
+    const cgs_weight *s = cgs_weights_find(w, e->name);
+    if (!s) return cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, e->name);
+    cgs_weight want = {.rank = e->rank};
+    bool same = s->rank == e->rank;
+    for (int i = 0; i < e->rank; i++) {
+        want.dim[i] = e->dim[i];
+        same = same && s->dim[i] == e->dim[i];
+    }
+    char seen[CGS_SHAPE_TEXT], expected[CGS_SHAPE_TEXT];
+    if (!same)
+        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, %s needs %s", w->path, e->name,
+                        cgs_weights_shape(s, seen), what, cgs_weights_shape(&want, expected));
+    float *values = malloc(e->count * sizeof *values);
+    cgs_status rc = values ? cgs_weights_to_f32(s, values)
+                           : cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
+    for (size_t i = 0; rc == CGS_OK && i < e->count; i++)
+        if (!isfinite(values[i]))
+            rc = cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g, not a finite number", w->path, e->name,
+                          i, (double)values[i]);
+    if (rc == CGS_OK) rc = cgs_param_write(p, e, values);
+    free(values);
+    return rc;
+}
+
+cgs_status cgs_params_load(cgs_params *p, const char *path, const char *what) {
+    cgs_weights *w;
+    cgs_checksum_state state = CGS_CHECKSUM_NONE;
+    CGS_TRY(cgs_weights_open(&w, path));
+    cgs_status rc = cgs_weights_checksum(&state, w);
+    if (rc == CGS_OK && state == CGS_CHECKSUM_WRONG)
+        rc = cgs_fail(CGS_EFORMAT, "%s: damaged, its checksum is wrong", path);
+    for (size_t i = 0; rc == CGS_OK && i < w->count; i++) {
+        char text[CGS_SHAPE_TEXT];
+        if (!cgs_params_find(p, w->entry[i].name))
+            rc = cgs_fail(CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of %s with these sizes",
+                          path, w->entry[i].name, cgs_weights_shape(&w->entry[i], text), what);
+    }
+    for (int i = 0; rc == CGS_OK && i < p->count; i++) rc = load_one(p, &p->list[i], w, what);
+    if (rc == CGS_OK) cgs_params_round(p);
+    cgs_weights_close(w);
+    return rc;
+}
