@@ -14,6 +14,8 @@
 
 /* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
 float cgs_default_tau(const char *env);
+/* The same on the scale of a model's own cost. */
+float cgs_model_tau(const cgs_model *m, const char *env);
 
 typedef struct cgs_eval_options {
     const char *const *models; /* (model_count) directories */

@@ -69,6 +69,9 @@ static inline int cgs_backbone_side(const cgs_backbone *b) {
     return b->view.size / b->config.patch;
 }
 
+/* A word for results, made of what a file says: letters, digits, "-_. " and nothing else. */
+void cgs_backbone_origin(char origin[64], const char *said);
+
 /* What a file says of itself: sizes from shapes, heads from its metadata or one a 64 columns.
  * origin: (64).  view (may be NULL) gets the input that a stand-in was trained on, and is left
  * alone by other files. */

@@ -141,11 +141,17 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
     return CGS_OK;
 }
 
+void cgs_backbone_origin(char origin[64], const char *said) {
+    snprintf(origin, 64, "%.63s", said);
+    for (char *p = origin; *p; p++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. ", *p)) *p = '?';
+}
+
 static void describe(const cgs_weights *w, const cgs_backbone_config *c, char *origin,
                      cgs_backbone_view *view) {
     const char *said = cgs_weights_meta(w, META_ORIGIN), *size = cgs_weights_meta(w, META_SIZE);
     const char *pixels = cgs_weights_meta(w, META_PIXELS);
-    snprintf(origin, 64, "%.63s", said ? said : "dinov2");
+    cgs_backbone_origin(origin, said ? said : "dinov2");
     if (view && size && atoi(size) > 0 && atoi(size) % c->patch == 0) view->size = atoi(size);
     if (view && pixels) view->imagenet = !strcmp(pixels, "imagenet");
 }

@@ -131,7 +131,7 @@ static cgs_status read_more(cgs_dinowm_card *more, const cJSON *ours, int dim, c
     const cJSON *column = cJSON_GetObjectItemCaseSensitive(p, "column");
     if (!cJSON_IsString(origin) || !cJSON_IsString(column))
         return cgs_fail(CGS_EFORMAT, "%s: cgs.backbone and cgs.proprio.column are texts", path);
-    snprintf(more->origin, sizeof more->origin, "%.63s", origin->valuestring);
+    cgs_backbone_origin(more->origin, origin->valuestring);
     snprintf(more->column, sizeof more->column, "%.63s", column->valuestring);
     more->proprio_dim = dim;
     CGS_TRY(read_list(cJSON_GetObjectItemCaseSensitive(p, "mean"), more->proprio_mean, dim, path,
