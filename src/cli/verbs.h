@@ -9,6 +9,7 @@
     X(replay) \
     X(collect) \
     X(data) \
+    X(pretrain) \
     X(train) \
     X(prior) \
     X(plan) \

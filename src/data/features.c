@@ -153,8 +153,8 @@ cgs_status cgs_features_commit(cgs_features_writer *w) {
     uint64_t data = (uint64_t)w->key.rows * w->key.row_bytes;
     if (w->written != w->key.rows) {
         cgs_features_abandon(w);
-        return cgs_fail(CGS_EARG, "features: %lld rows of %lld were written",
-                        (long long)w->written, (long long)w->key.rows);
+        return cgs_fail(CGS_EARG, "features: %lld rows of %lld were written", (long long)w->written,
+                        (long long)w->key.rows);
     }
     fwrite(zeros, 1, (size_t)(padded(data) - data), w->file.f);
     fwrite(w->checks, sizeof *w->checks, (size_t)w->key.rows, w->file.f);

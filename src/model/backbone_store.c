@@ -144,7 +144,8 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
 void cgs_backbone_origin(char origin[64], const char *said) {
     snprintf(origin, 64, "%.63s", said);
     for (char *p = origin; *p; p++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. ", *p)) *p = '?';
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. ", *p))
+            *p = '?';
 }
 
 static void describe(const cgs_weights *w, const cgs_backbone_config *c, char *origin,

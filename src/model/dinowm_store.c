@@ -102,8 +102,8 @@ static cgs_status read_sizes(cgs_dinowm_config *c, const cJSON *sizes, const cha
         snprintf(text, sizeof text, "%.9g", v->valuedouble);
         if (!cJSON_IsString(v) && !cJSON_IsNumber(v))
             return cgs_fail(CGS_EFORMAT, "%s: %.60s: expected a number or a word", path, v->string);
-        cgs_status rc = cgs_config_set(&section, 1, v->string,
-                                       cJSON_IsString(v) ? v->valuestring : text);
+        cgs_status rc =
+            cgs_config_set(&section, 1, v->string, cJSON_IsString(v) ? v->valuestring : text);
         if (rc != CGS_OK) {
             cgs_fail_in(rc, path);
             return CGS_EFORMAT;
@@ -119,7 +119,8 @@ static cgs_status read_list(const cJSON *list, double *out, int count, const cha
     for (int i = 0; i < count; i++) {
         const cJSON *v = cJSON_GetArrayItem(list, i);
         if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble))
-            return cgs_fail(CGS_EFORMAT, "%s: cgs.proprio.%s[%d] is no finite number", path, key, i);
+            return cgs_fail(CGS_EFORMAT, "%s: cgs.proprio.%s[%d] is no finite number", path, key,
+                            i);
         out[i] = v->valuedouble;
     }
     return CGS_OK;

@@ -30,7 +30,8 @@ cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta
     }
     if (rc == CGS_OK) {
         char digits[16];
-        uLong crc = crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
+        uLong crc =
+            crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
         snprintf(digits, sizeof digits, "%08lx", crc);
         cgs_meta all[META_MAX + 2] = {{"format", "pt"}, {"cgs.crc32", digits}};
         for (int i = 0; i < count && i < META_MAX; i++) all[2 + i] = meta[i];

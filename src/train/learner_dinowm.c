@@ -25,8 +25,8 @@ enum { FRAMES = 16 /* that the backbone sees at a time */ };
 typedef struct dino {
     cgs_features *features; /* or NULL: the backbone runs in the tape */
     size_t row_bytes;
-    uint8_t *staged;  /* (B*T, row_bytes) */
-    float *proprio;   /* (B*T, proprio_dim) */
+    uint8_t *staged; /* (B*T, row_bytes) */
+    float *proprio;  /* (B*T, proprio_dim) */
     cgs_dinowm_card card;
     char backbone[4096]; /* its file */
     char copied[4096];   /* the directory that has a copy of it already */
@@ -96,7 +96,8 @@ static cgs_status proprio_statistics(dino *s, const cgs_source *data, int dim) {
     cgs_stats stats;
     int at = cgs_source_find(data, PROPRIO);
     if (at < 0 || (int)data->columns[at].values != dim)
-        return cgs_fail(CGS_EFORMAT, "%s: no column \"%s\" of %d numbers", data->path, PROPRIO, dim);
+        return cgs_fail(CGS_EFORMAT, "%s: no column \"%s\" of %d numbers", data->path, PROPRIO,
+                        dim);
     CGS_TRY(cgs_stats_compute(&stats, data, PROPRIO));
     s->card.proprio_dim = dim;
     for (int i = 0; i < dim; i++) {
@@ -113,8 +114,10 @@ static cgs_status open_all(cgs_learner *l, const cgs_run_config *c, const cgs_so
     cgs_backbone *backbone;
     cgs_dinowm *m;
     if (!c->train.backbone.s[0])
-        return cgs_fail(CGS_EARG, "%s needs a backbone: --backbone FILE (DINOv2 weights, or what cgs "
-                                  "pretrain made)", c->train.method.s);
+        return cgs_fail(CGS_EARG,
+                        "%s needs a backbone: --backbone FILE (DINOv2 weights, or what cgs "
+                        "pretrain made)",
+                        c->train.method.s);
     snprintf(s->backbone, sizeof s->backbone, "%s", c->train.backbone.s);
     CGS_TRY(cgs_dinowm_view(&c->dino, &view));
     CGS_TRY(cgs_backbone_load(&backbone, s->backbone, &view, d));
@@ -166,9 +169,8 @@ static void close(cgs_learner *l) {
     cgs_model_destroy(l->model);
 }
 
-static cgs_status objective(cgs_objective *o, cgs_tape *t, cgs_model *m, int B,
-                            int reference_width, int projections, bool per_window,
-                            uint64_t sigreg_key, bool training) {
+static cgs_status objective(cgs_objective *o, cgs_tape *t, cgs_model *m, int B, int reference_width,
+                            int projections, bool per_window, uint64_t sigreg_key, bool training) {
     return cgs_objective_build_dinowm(o, t, cgs_dinowm_of(m), B, reference_width, projections,
                                       per_window, sigreg_key, training);
 }
@@ -191,8 +193,8 @@ static cgs_status feed(cgs_learner *l, cgs_tape *t, cgs_objective *o, const cgs_
 static cgs_status save(const cgs_learner *l, const char *dir, const cgs_model_card *card) {
     dino *s = l->self;
     bool copied = !strcmp(s->copied, dir);
-    CGS_TRY(cgs_dinowm_save(dir, cgs_dinowm_of(l->model), card, &s->card,
-                            copied ? NULL : s->backbone));
+    CGS_TRY(
+        cgs_dinowm_save(dir, cgs_dinowm_of(l->model), card, &s->card, copied ? NULL : s->backbone));
     snprintf(s->copied, sizeof s->copied, "%s", dir);
     return CGS_OK;
 }

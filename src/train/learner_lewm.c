@@ -24,9 +24,8 @@ static cgs_status open(cgs_learner *l, const cgs_run_config *c, const cgs_source
 
 static void close(cgs_learner *l) { cgs_model_destroy(l->model); }
 
-static cgs_status objective(cgs_objective *o, cgs_tape *t, cgs_model *m, int B,
-                            int reference_width, int projections, bool per_window,
-                            uint64_t sigreg_key, bool training) {
+static cgs_status objective(cgs_objective *o, cgs_tape *t, cgs_model *m, int B, int reference_width,
+                            int projections, bool per_window, uint64_t sigreg_key, bool training) {
     return cgs_objective_build(o, t, (cgs_lewm *)m, B, reference_width, projections, per_window,
                                sigreg_key, training);
 }
