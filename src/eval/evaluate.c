@@ -82,10 +82,11 @@ static cgs_status open_all(bench *b) {
     if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", o->data);
     b->e->models = o->model_count;
     b->e->card = calloc((size_t)o->model_count, sizeof *b->e->card);
+    b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
     b->subject = calloc((size_t)o->model_count, sizeof *b->subject);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->subject || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->subject || !b->starts || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
@@ -94,6 +95,7 @@ static cgs_status open_all(bench *b) {
                                      ENCODER_BATCH, b->data));
         CGS_TRY(cgs_subject_fits(&b->subject[i], b->e->env, b->source));
         b->e->card[i] = b->subject[i].card;
+        memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);
     }
     return CGS_OK;
 }
@@ -415,5 +417,6 @@ void cgs_evaluation_free(cgs_evaluation *e) {
     for (int i = 0; i < e->count; i++) free(e->run[i].result.success);
     free(e->run);
     free(e->card);
+    free(e->backbone);
     memset(e, 0, sizeof *e);
 }

@@ -57,6 +57,7 @@ typedef struct cgs_eval_run {
 typedef struct cgs_evaluation {
     const cgs_env_class *env;
     cgs_model_card *card; /* (models) */
+    char (*backbone)[64]; /* (models) origin of a frozen backbone, or "" */
     int models, count;
     cgs_eval_run *run; /* (count) ordered by setting, then model, then seed */
 } cgs_evaluation;
