@@ -23,9 +23,12 @@ cgs_pretrain_options cgs_pretrain_defaults(void) {
                                   .precision = "f32"};
 }
 
-/* two layers on top of tokens, for training only */
+/* two layers on top of tokens, for training only.  Batch norm between them makes the small
+ * differences of an untrained network large: without it all frames look the same to SIGReg, whose
+ * gradient vanishes there. */
 typedef struct head {
-    cgs_affine in, out;
+    cgs_affine in, norm, out;
+    cgs_tensor mean, var;
 } head;
 
 typedef struct pretrainer {
@@ -115,6 +118,10 @@ static void declare_head(cgs_params *p, head *h, int D, const char *name) {
     float bound = 1.0f / sqrtf((float)D);
     cgs_param_declare(p, &h->in.w, CGS_INIT_UNIFORM, bound, 2, DIM(2 * D, D), "%s.0.weight", name);
     cgs_param_declare(p, &h->in.b, CGS_INIT_ZERO, 0, 1, DIM(2 * D), "%s.0.bias", name);
+    cgs_param_declare(p, &h->norm.w, CGS_INIT_ONE, 0, 1, DIM(2 * D), "%s.1.weight", name);
+    cgs_param_declare(p, &h->norm.b, CGS_INIT_ZERO, 0, 1, DIM(2 * D), "%s.1.bias", name);
+    cgs_param_statistic(p, &h->mean, CGS_INIT_ZERO, 2 * D, "%s.1.running_mean", name);
+    cgs_param_statistic(p, &h->var, CGS_INIT_ONE, 2 * D, "%s.1.running_var", name);
     bound = 1.0f / sqrtf(2 * (float)D);
     cgs_param_declare(p, &h->out.w, CGS_INIT_UNIFORM, bound, 2, DIM(EMBED, 2 * D), "%s.2.weight",
                       name);
@@ -144,8 +151,9 @@ static cgs_status make_model(pretrainer *p, cgs_device *d) {
 }
 
 static cgs_tensor *embed(cgs_tape *t, head *h, cgs_tensor *x) {
-    x = cgs_activate(t, cgs_linear(t, x, &h->in.w, &h->in.b), CGS_GELU);
-    return cgs_linear_f32(t, x, &h->out.w, &h->out.b);
+    x = cgs_linear_f32(t, x, &h->in.w, &h->in.b);
+    x = cgs_batchnorm(t, x, &h->norm.w, &h->norm.b, &h->mean, &h->var, true);
+    return cgs_linear_f32(t, cgs_activate(t, x, CGS_GELU), &h->out.w, &h->out.b);
 }
 
 /* the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
