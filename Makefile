@@ -1,11 +1,12 @@
 # cgs - build.  `make` needs no options; it prints what it found.
 #
 #   make            library and program into build/
+#   make demo       TwoRooms from data to report.html, minutes on two cores (DEMO=folder)
 #   make test       the tests (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
 #   make test-gpu   the tests that need a GPU
 #   make bench      speed, as JSON lines
-#   make install    PREFIX=/usr/local
+#   make install    program, library, header, man page, completion; PREFIX=/usr/local
 #   make dist       a relocatable folder with the shared libraries it needs
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
@@ -85,7 +86,7 @@ LDFLAGS  += -fopenmp
 # ---- sources -----------------------------------------------------------------------
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
              src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
-             src/data/*.c src/eval/*.c))
+             src/data/*.c src/eval/*.c src/analysis/*.c src/study/*.c src/report/*.c))
 MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
@@ -114,7 +115,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all test test-gpu tests asan tsan bench install dist clean deps found
+.PHONY: always all demo test test-gpu tests asan tsan bench install dist clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -129,8 +130,15 @@ $(B)/libcgs.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
 
-$(B)/libcgs.so.$(VERSION): $(LIB_OBJ)
-	$(call say,LD)$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# the shared library shows what the public header declares and nothing else
+$(B)/cgs.map: include/cgs/cgs.h
+	@mkdir -p $(@D)
+	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $< | sort -u; \
+	   echo '  local: *; };'; } > $@
+
+$(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map
+	$(call say,LD)$(CC) -shared -Wl,-soname,libcgs.so.$(SOVER) -Wl,--version-script=$(B)/cgs.map \
+	  $(LDFLAGS) -o $@ $(LIB_OBJ) $(LDLIBS)
 
 $(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -195,21 +203,52 @@ tsan: deps
 	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
 	@tests/run.sh $(B)/tsan
 
+# the first command on a fresh machine: installs what is missing, builds, runs
+DEMO ?= runs/demo
+demo: deps
+	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
+	$(B)/cgs reproduce demo --out $(DEMO)
+
 bench: all
 	$(B)/cgs bench all --json
 
 # ---- packaging ---------------------------------------------------------------------
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	  $(DESTDIR)$(PREFIX)/include/cgs $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(B)/cgs $(DESTDIR)$(PREFIX)/bin/cgs
-	install -m 644 include/cgs/cgs.h $(DESTDIR)$(PREFIX)/include/cgs/cgs.h
-	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libcgs.so.$(VERSION)
-	ln -sf libcgs.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libcgs.so.$(SOVER)
-	ln -sf libcgs.so.$(SOVER) $(DESTDIR)$(PREFIX)/lib/libcgs.so
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: cgs\nDescription: latent world models that are easy to plan with\nVersion: %s\nLibs: -L$${libdir} -lcgs\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/cgs.pc
-	$(B)/cgs help --man > $(DESTDIR)$(PREFIX)/share/man/man1/cgs.1
+$(B)/cgs.1: $(B)/cgs
+	$(call say,MAN)$(B)/cgs help --man > $@.tmp && mv $@.tmp $@
+
+$(B)/cgs.bash: $(B)/cgs
+	$(call say,BASH)$(B)/cgs help --bash > $@.tmp && mv $@.tmp $@
+
+# where things go; DESTDIR before it for packagers
+at := $(DESTDIR)$(PREFIX)
+
+define PC
+prefix=$(PREFIX)
+libdir=$${prefix}/lib
+includedir=$${prefix}/include
+
+Name: cgs
+Description: latent world models that are easy to plan with
+Version: $(VERSION)
+Libs: -L$${libdir} -lcgs
+Libs.private: -fopenmp $(LDLIBS)
+Cflags: -I$${includedir}
+endef
+export PC
+
+install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
+	install -d $(at)/bin $(at)/lib/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
+	  $(at)/share/bash-completion/completions $(at)/share/cgs/python
+	install -m 755 $(B)/cgs $(at)/bin/cgs
+	install -m 644 include/cgs/cgs.h $(at)/include/cgs/cgs.h
+	install -m 755 $(B)/libcgs.so.$(VERSION) $(at)/lib/libcgs.so.$(VERSION)
+	ln -sf libcgs.so.$(VERSION) $(at)/lib/libcgs.so.$(SOVER)
+	ln -sf libcgs.so.$(SOVER) $(at)/lib/libcgs.so
+	install -m 644 $(B)/libcgs.a $(at)/lib/libcgs.a
+	@echo "$$PC" > $(at)/lib/pkgconfig/cgs.pc
+	install -m 644 $(B)/cgs.1 $(at)/share/man/man1/cgs.1
+	install -m 644 $(B)/cgs.bash $(at)/share/bash-completion/completions/cgs
+	install -m 644 python/cgs.py $(at)/share/cgs/python/cgs.py
 
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
 HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \

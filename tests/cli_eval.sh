@@ -67,6 +67,20 @@ strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} fo
 assert len(a) == len(b) == 12 and [strip(x) for x in a] == [strip(x) for x in b]
 PY
 
+# ---- a dataset with every fifth picture: the missing ones are drawn anew, nothing else changes
+"$cgs" collect --env tworooms --out "$tmp/sparse.h5" --episodes 20 --size 64 --every 5 --quiet --threads 1
+for d in data sparse; do
+    "$cgs" eval --model "$tmp/a" --data "$tmp/$d.h5" --planner cem --samples 8 --iters 2 --seeds 0 \
+        --episodes 5 --threads 1 --quiet --out "$tmp/$d.jsonl" >/dev/null
+done
+"$python" - "$tmp/data.jsonl" "$tmp/sparse.jsonl" <<'PY'
+import json, sys
+a, b = (json.loads(open(p).readline())["outcomes"] for p in sys.argv[1:])
+assert any(o["step"] % 5 for o in a), "no start lies between two pictures"
+strip = lambda l: [{k: v for k, v in o.items() if k != "seconds"} for o in l]
+assert strip(a) == strip(b), (a, b)
+PY
+
 # ---- the prior, and the planners that want it
 "$cgs" prior --model "$tmp/a" --data "$tmp/data.h5" --threads 1 --json prior.batch=32 \
     prior.updates=40 prior.every=10 prior.hidden=64 >"$tmp/prior"

@@ -51,6 +51,8 @@ done
 "$cgs" collect --env cube --policy markov --out "$tmp/markov.h5" --episodes 1 --size 0 --seed 3 >"$tmp/out"
 grep -q "share of those below 0.04" "$tmp/out" || fail "coverage: $(cat "$tmp/out")"
 "$cgs" collect --env cube --out "$tmp/blind.h5" --episodes 3 --size 0 --seed 3 --quiet
+"$cgs" collect --env reacher --out "$tmp/sparse.h5" --episodes 3 --size 64 --every 5 --seed 3 --quiet
+"$cgs" data info "$tmp/sparse.h5" | grep -q "64x64, one row in 5" || fail "data info of a sparse file"
 "$python" - "$tmp" <<'PY'
 import sys
 import h5py, numpy as np
@@ -85,5 +87,30 @@ with h5py.File(f"{tmp}/reacher.1.h5") as f:
     q, tip = f["qpos"][:].astype(float), f["finger_pos"][:]
     s = q[:, 0] + q[:, 1]
     assert np.allclose(tip, 0.12 * np.stack([np.cos(q[:, 0]) + np.cos(s), np.sin(q[:, 0]) + np.sin(s)], 1), atol=1e-5)
+with h5py.File(f"{tmp}/reacher.1.h5") as f, h5py.File(f"{tmp}/sparse.h5") as g:
+    a, b, drawn = f["pixels"][:], g["pixels"][:], f["step_idx"][:] % 5 == 0
+    assert (a[drawn] == b[drawn]).all() and (b[~drawn] == 0).all() and drawn.sum() == 3 * 41
+    assert (f["state"][:] == g["state"][:]).all()
 PY
+
+# ---- a scene file of one's own: the same arm without its damping turns faster; another arm is refused
+arm() {
+    echo "<mujoco><option timestep='0.02' gravity='0 0 0'/><worldbody><camera pos='0 0 .75'/>"
+    echo "<body><joint name='shoulder' axis='0 0 1'/><geom type='capsule' size='.01' fromto='0 0 0 .12 0 0'/>"
+    [ "$1" = 1 ] || echo "<body pos='.12 0 0'><joint name='wrist' axis='0 0 1'/><geom type='sphere' size='.02' pos='.1 0 0'/></body>"
+    echo "</body></worldbody><actuator><motor joint='shoulder' gear='.05'/>"
+    [ "$1" = 1 ] || echo "<motor joint='wrist' gear='.05'/>"
+    echo "</actuator></mujoco>"
+}
+arm 2 >"$tmp/two.xml"
+arm 1 >"$tmp/one.xml"
+own() { "$cgs" replay --env reacher --state 0,0,0,0 --actions "$tmp/push" --json --model-xml "$1"; }
+own "$tmp/two.xml" >"$tmp/free" || fail "a scene of one's own"
+cmp -s "$tmp/free" "$tmp/arm" && fail "the scene file was not used"
+if own "$tmp/one.xml" 2>"$tmp/err"; then fail "one joint was accepted"; fi
+grep -q "has 1 positions, 1 speeds and 1 actuators; 2, 2 and 2 are expected" "$tmp/err" || fail "$(cat "$tmp/err")"
+if "$cgs" replay --env tworooms --state 20,20 --actions "$tmp/push" --model-xml "$tmp/two.xml" 2>"$tmp/err"; then
+    fail "TwoRooms has no MuJoCo model"
+fi
+grep -q "tworooms has no MuJoCo model" "$tmp/err" || fail "$(cat "$tmp/err")"
 echo "ok"

@@ -47,7 +47,7 @@ static void near_to(const char *what, double value, double want, double within) 
 
 /* ---- the Cube model ------------------------------------------------------------- */
 
-static cgs_mj_source cube_source = {"cube", cgs_mjcf_cube, NULL};
+static cgs_mj_source cube_source = {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL};
 
 static const mjModel *cube_model(void) {
     const mjModel *m;

@@ -39,10 +39,10 @@ typedef struct subject {
 } subject;
 
 static subject subjects[] = {
-    {"pointmaze-umaze", {"umaze", cgs_mjcf_umaze, NULL}, true, true, 20, 2},
-    {"pointmaze-medium", {"medium", cgs_mjcf_medium, NULL}, true, true, 20, 2},
-    {"reacher", {"reacher", cgs_mjcf_reacher, NULL}, false, false, 20, 8},
-    {"cube", {"cube", cgs_mjcf_cube, NULL}, false, false, 34, 4},
+    {"pointmaze-umaze", {"umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL}, true, true, 20, 2},
+    {"pointmaze-medium", {"medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL}, true, true, 20, 2},
+    {"reacher", {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL}, false, false, 20, 8},
+    {"cube", {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL}, false, false, 34, 4},
 };
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 

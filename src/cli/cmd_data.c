@@ -44,7 +44,9 @@ static void print_info(cgs_dataset *d, const cgs_stats *stats) {
     printf("episodes   %d of %d to %d rows (mean %.1f)\n", s->episodes, l.shortest, l.longest,
            l.mean);
     printf("rows       %" PRId64 "\n", s->rows);
-    if (s->pixels >= 0) printf("frames     %dx%d\n", s->width, s->height);
+    if (s->pixels >= 0) printf("frames     %dx%d", s->width, s->height);
+    if (s->pixels >= 0 && s->pixels_every > 1) printf(", one row in %d", s->pixels_every);
+    if (s->pixels >= 0) printf("\n");
     printf("\ncolumn                           type  row            stored as\n");
     for (int i = 0; i < s->column_count; i++) {
         const cgs_column *c = &s->columns[i];
@@ -199,7 +201,7 @@ static cgs_status draw(strip *p, int t) {
     const cgs_source *s = p->s;
     for (int i = 0; i < p->n; i++) {
         int e = p->episode[i];
-        if (t >= s->ep_len[e]) continue;
+        if (t >= s->ep_len[e] || t % s->pixels_every != 0) continue;
         CGS_TRY(s->read_pixels(s->self, s->ep_offset[e] + t, 1, 1, p->frame));
         const size_t line = (size_t)s->width * 3;
         for (int y = 0; y < s->height; y++)

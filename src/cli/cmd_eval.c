@@ -155,6 +155,7 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
     cgs_words models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
     const char *history = "native";
@@ -163,6 +164,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories; several are compared", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset that starts and goals come from", OPT_STR, &o.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
+         false},
         {"planner", "LIST", "cem, mppi, pg-cem, pg-mppi, gd, zero, random (mppi)", OPT_LIST,
          &planners, false},
         {"samples", "LIST", "candidates K an iteration (128)", OPT_LIST, &samples, false},
@@ -201,6 +204,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
     if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);

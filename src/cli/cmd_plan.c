@@ -1,11 +1,16 @@
 /* cmd_plan.c - cgs plan: one episode, watched: costs as the search goes on, the outcome, and
  * an animation of what happened beside the goal. */
+#include <cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/verbs.h"
+#include "core/build.h"
+#include "core/file.h"
 #include "eval/evaluate.h"
+#include "eval/picture.h"
 #include "eval/subject.h"
 #include "io/gif.h"
 
@@ -13,6 +18,7 @@ enum { GAP = 4, PIECES = 12 };
 
 typedef struct job {
     const char *model, *env, *data, *planner, *history, *gif, *device, *precision;
+    char command[4096];
     int samples, iters, horizon, execute, budget, goal_offset, threads, delay;
     double tau;
     int episode, step; /* of the dataset; -1: the first start of the seed */
@@ -126,16 +132,53 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
     return cgs_plan_check(p);
 }
 
-static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_start *s) {
+static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *env,
+                           const cgs_start *s) {
+    cgs_pictures pictures;
     if (!w->j->gif) return CGS_OK;
     size_t frame = (size_t)w->side * (size_t)w->side * 3;
     w->now = malloc(frame);
     w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
     if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
     memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
-    CGS_TRY(cgs_dataset_read_pixels(data, s->row + w->j->goal_offset, 1, w->now));
+    cgs_status rc = cgs_pictures_open(&pictures, data, env);
+    if (rc == CGS_OK)
+        rc = cgs_pictures_read(&pictures, s->row - s->step, s->step + w->j->goal_offset, w->now);
+    cgs_pictures_close(&pictures);
+    if (rc != CGS_OK) return rc;
     put(w, w->now, w->side + GAP);
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
+}
+
+/* what the animation shows, beside it: x.gif has x.json */
+static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *s,
+                           const cgs_subject *model, const cgs_env_class *env) {
+    char path[4096], title[128];
+    const char *slash = strrchr(j->gif, '/'), *dot = strrchr(j->gif, '.');
+    int stem = dot && (!slash || dot > slash) ? (int)(dot - j->gif) : (int)strlen(j->gif);
+    if (snprintf(path, sizeof path, "%.*s.json", stem, j->gif) >= (int)sizeof path)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", j->gif);
+    snprintf(title, sizeof title, "episode %lld from step %lld", (long long)s->episode,
+             (long long)s->step);
+    cJSON *d = cJSON_CreateObject();
+    cJSON_AddStringToObject(d, "format", "cgs-plan");
+    cJSON_AddNumberToObject(d, "version", 1);
+    cJSON_AddStringToObject(d, "command", j->command);
+    cJSON_AddStringToObject(d, "code_commit", cgs_commit());
+    cJSON_AddStringToObject(d, "env", env->id);
+    cJSON_AddStringToObject(d, "title", title);
+    cJSON_AddStringToObject(d, "method", model->card.method);
+    cJSON_AddStringToObject(d, "planner", j->planner);
+    cJSON_AddNumberToObject(d, "episode", (double)s->episode);
+    cJSON_AddNumberToObject(d, "step", (double)s->step);
+    cJSON_AddBoolToObject(d, "success", o->success);
+    cJSON_AddNumberToObject(d, "actions", o->actions);
+    char *text = cJSON_Print(d);
+    cJSON_Delete(d);
+    if (!text) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
+    cgs_status rc = cgs_write_file(path, text, strlen(text));
+    cJSON_free(text);
+    return rc;
 }
 
 /* backbone: origin of the model's frozen features, or "" */
@@ -191,12 +234,13 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
         rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale,
                              &s->proprio, cgs_history_context(history, s->world));
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
-    if (rc == CGS_OK) rc = open_gif(&w, data, &starts.start[0]);
+    if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
     if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* the end stays a while */
     if (rc == CGS_OK && w.gif) {
         rc = cgs_gif_close(w.gif);
         w.gif = NULL;
+        if (rc == CGS_OK) rc = describe(j, &outcome, &starts.start[0], s, env);
     }
     if (rc == CGS_OK) print_outcome(j, &outcome, &starts.start[0], env, s->dino.origin);
     cgs_gif_abandon(w.gif);
@@ -226,6 +270,7 @@ static cgs_status plan(const job *j) {
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *xml = NULL;
     job j = {.planner = "mppi",
              .history = "native",
              .device = "auto",
@@ -240,6 +285,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
         {"data", "F.h5", "dataset that start and goal come from", OPT_STR, &j.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
+        {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
+         false},
         {"planner", "P", "cem, mppi, pg-cem, pg-mppi, gd, zero or random (mppi)", OPT_STR,
          &j.planner, false},
         {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
@@ -263,7 +310,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
+    cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = plan(&j);
     return cgs_exit_code(self, rc);
 }

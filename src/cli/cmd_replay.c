@@ -100,10 +100,13 @@ static cgs_status replay_file(const char *id, const char *state, const char *goa
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *xml = NULL;
     const char *env = NULL, *state = NULL, *actions = NULL, *goal = NULL;
     replay r = {.side = 224};
     const cgs_opt opts[] = {
         {"env", "ID", "environment, see cgs envs", OPT_STR, &env, true},
+        {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
+         false},
         {"state", "V,V,...", "the state to start from", OPT_STR, &state, true},
         {"actions", "FILE", "raw actions, comma-separated, one a line", OPT_STR, &actions, true},
         {"goal", "V,V,...", "the state that success is measured against", OPT_STR, &goal, false},
@@ -112,6 +115,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"json", NULL, "one JSON object a line", OPT_FLAG, &r.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK && xml) rc = cgs_env_use_model(env, xml);
     if (rc == CGS_OK) rc = replay_file(env, state, goal, actions, &r);
     return cgs_exit_code(self, rc);
 }

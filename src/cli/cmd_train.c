@@ -1,17 +1,32 @@
 /* cmd_train.c - cgs train: a world model from a dataset. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "cli/view.h"
 #include "core/log.h"
+#include "core/threads.h"
 #include "data/dataset.h"
 #include "train/train.h"
 
 typedef struct watching {
     cgs_progress bar;
+    cgs_view *view; /* or NULL */
     bool json;
 } watching;
+
+static void draw(cgs_view *view, const cgs_step_info *i, const cgs_validation *v) {
+    int width, height;
+    double now = cgs_now();
+    cgs_view_step(view, i, cgs_peak_memory());
+    if (v) cgs_view_validation(view, v);
+    if (now - view->drawn_at < 0.5 && i->step < i->total) return;
+    view->drawn_at = now;
+    cgs_terminal_size(STDERR_FILENO, &width, &height);
+    cgs_view_draw(view, stderr, width, height, cgs_terminal_utf8());
+}
 
 static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     watching *w = user;
@@ -19,7 +34,8 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     snprintf(note, sizeof note, "%llu/%llu  loss %.4f  pred %.4f  sigreg %.3f  cgs %.3f  %.0f frames/s",
              (unsigned long long)i->step, (unsigned long long)i->total, i->loss, i->term[0], i->term[1],
              i->term[3], i->frames_per_s);
-    cgs_progress_update(&w->bar, (double)i->step, note);
+    if (w->view) draw(w->view, i, v);
+    else cgs_progress_update(&w->bar, (double)i->step, note);
     if (w->json && v)
         printf("{\"step\":%llu,\"loss\":%.6g,\"valid_pred\":%.6g,\"valid_sigreg\":%.6g,"
                "\"valid_ts\":%.6g,\"valid_cgs\":%.6g,\"cosine\":%.6g,\"frames_per_s\":%.4g}\n",
@@ -52,17 +68,21 @@ static void print_settings(cgs_run_config *c, cgs_trainer *t) {
 }
 
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
-                        bool resume, bool quiet, bool json) {
+                        bool resume, bool quiet, bool json, bool view) {
+    static cgs_view picture; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
+    view = view && !quiet && isatty(STDERR_FILENO);
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
-    if (!quiet) print_settings(c, t);
-    watching w = {.json = json};
+    if (!quiet && !json && !view) print_settings(c, t);
+    watching w = {.json = json, .view = view ? &picture : NULL};
+    cgs_view_begin(&picture, c->train.method.s);
     cgs_catch_interrupt();
-    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || json);
+    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t),
+                       quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
     cgs_progress_end(&w.bar);
-    if (rc == CGS_ESTOPPED && !quiet) fprintf(stderr, "%s\n", cgs_last_error());
-    if (rc == CGS_OK && !quiet) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
+    if (rc == CGS_ESTOPPED) rc = CGS_EIO; /* not a success: the model is not trained yet */
+    if (rc == CGS_OK && !quiet && !json) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
     cgs_trainer_destroy(t);
     return rc;
 }
@@ -70,7 +90,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 static int run(int argc, char **argv, const cgs_verb *self) {
     const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
                *device = "auto", *precision = NULL, *backbone = NULL;
-    bool resume = false, quiet = false, json = false;
+    bool resume = false, quiet = false, json = false, view = false;
     int threads = 0;
     const cgs_opt opts[] = {
         {"data", "F.h5", "dataset", OPT_STR, &data, true},
@@ -87,6 +107,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
         {"threads", "N", "threads, 0: one a core", OPT_INT, &threads, false},
+        {"watch", NULL, "sparklines instead of a progress bar, on a terminal", OPT_FLAG, &view,
+         false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
         {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},
     };
@@ -106,7 +128,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         cgs_device d;
         rc = cgs_device_open(&d, device, threads);
         if (rc == CGS_OK) {
-            rc = train(&c, data, out, &d, resume, quiet, json);
+            rc = train(&c, data, out, &d, resume, quiet, json, view);
             cgs_device_close(&d);
         }
     }

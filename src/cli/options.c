@@ -1,4 +1,4 @@
-/* options.c - option tables: parsing, help, man page and completion words. */
+/* options.c - option tables: parsing. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -7,52 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/manual.h"
 #include "cli/plain.h"
-
-void cgs_options_usage(const cgs_verb *verb, const cgs_opt *opts, int count, FILE *to) {
-    fprintf(to, "usage: cgs %s%s%s\n\n%s\n", verb->name, *verb->synopsis ? " " : "",
-            verb->synopsis, verb->summary);
-    if (count) fprintf(to, "\noptions:\n");
-    for (int i = 0; i < count; i++) {
-        char left[64];
-        snprintf(left, sizeof left, "--%s %s", opts[i].name, opts[i].arg ? opts[i].arg : "");
-        fprintf(to, "  %-24s %s%s\n", left, opts[i].help, opts[i].required ? " (required)" : "");
-    }
-    if (verb->details) fprintf(to, "\n%s\n", verb->details);
-}
-
-/* text with the characters that roff would read as commands made harmless */
-static void roff_text(const char *s, FILE *to) {
-    bool line_start = true;
-    for (; *s; s++) {
-        if (line_start && (*s == '.' || *s == '\'')) fputs("\\&", to);
-        if (*s == '\\') fputs("\\e", to);
-        else if (*s == '-') fputs("\\-", to);
-        else fputc(*s, to);
-        line_start = *s == '\n';
-    }
-}
-
-static void roff_usage(const cgs_verb *verb, const cgs_opt *opts, int count, FILE *to) {
-    fprintf(to, ".SS cgs %s ", verb->name);
-    roff_text(verb->synopsis, to);
-    fputc('\n', to);
-    roff_text(verb->summary, to);
-    fputc('\n', to);
-    for (int i = 0; i < count; i++) {
-        fputs(".TP\n.B ", to);
-        fprintf(to, "\\-\\-%s", opts[i].name);
-        if (opts[i].arg) fprintf(to, " \\fI%s\\fR", opts[i].arg);
-        fputc('\n', to);
-        roff_text(opts[i].help, to);
-        fputc('\n', to);
-    }
-    if (verb->details) {
-        fputs(".PP\n.nf\n", to);
-        roff_text(verb->details, to);
-        fputs("\n.fi\n", to);
-    }
-}
 
 static cgs_status set_option(const cgs_opt *o, const char *text) {
     char *end;
@@ -84,28 +40,29 @@ static cgs_status set_option(const cgs_opt *o, const char *text) {
     }
 }
 
+/* "key=value" or "dotted.key=value"; a path with a '=' in it has a '/' before that */
+static bool is_setting(const char *word) {
+    size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
+    return n > 0 && word[n] == '=';
+}
+
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words) {
+    /* lists point into argv, so words are kept elsewhere; a program parses once */
+    static char **kept;
     bool seen[64] = {false};
-    if (words) *words = (cgs_words){argv, 0};
+    if (words) {
+        char **room = realloc(kept, ((size_t)argc + 1) * sizeof *room);
+        if (!room) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
+        kept = room;
+        *words = (cgs_words){kept, 0};
+    }
     for (int i = 0; i < argc; i++) {
         char *arg = argv[i];
-        if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-            cgs_options_usage(verb, opts, count, stdout);
-            return CGS_ESTOPPED;
-        }
-        if (!strcmp(arg, "--help=man")) {
-            roff_usage(verb, opts, count, stdout);
-            return CGS_ESTOPPED;
-        }
-        if (!strcmp(arg, "--help=words")) {
-            for (int k = 0; k < count; k++) printf("--%s\n", opts[k].name);
-            return CGS_ESTOPPED;
-        }
+        if (cgs_manual_answer(arg, verb, opts, count)) return CGS_ESTOPPED;
         if (strncmp(arg, "--", 2) != 0) {
-            if (!words)
-                return cgs_fail(CGS_EARG, "unexpected argument \"%.80s\"", arg);
-            words->word[words->count++] = arg; /* count <= i: never overtakes the reading */
+            if (!words) return cgs_fail(CGS_EARG, "unexpected argument \"%.80s\"", arg);
+            words->word[words->count++] = arg;
             continue;
         }
 
@@ -131,7 +88,9 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
                 list->count = 1;
                 argv[i] = arg + 3 + length;
             }
-            while (i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) i++, list->count++;
+            while (i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0 &&
+                   !(words && is_setting(argv[i + 1])))
+                i++, list->count++;
             if (!list->count) return cgs_fail(CGS_EARG, "--%s needs at least one value", o->name);
         } else {
             if (!inline_value && i + 1 == argc)

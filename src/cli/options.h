@@ -13,7 +13,7 @@ typedef enum cgs_opt_kind {
     OPT_U64,  /* uint64_t *                                         */
     OPT_REAL, /* double *                                           */
     OPT_STR,  /* const char **                                      */
-    OPT_LIST  /* cgs_words *   every following word up to the next option */
+    OPT_LIST  /* cgs_words *   every following word up to the next option or key=value */
 } cgs_opt_kind;
 
 typedef struct cgs_opt {
@@ -30,9 +30,9 @@ typedef struct cgs_words {
     int count;
 } cgs_words;
 
-/* A verb of the program; run gets the arguments after the verb.  Its option table
- * lives inside run; help, man page and completion reach it by running the verb with
- * "--help", "--help=man" or "--help=words", which only print the table. */
+/* A verb of the program; run gets the arguments after the verb.  Its option table lives
+ * inside run, which calls cgs_options_parse before anything else: help, man page and
+ * completion reach the table that way (manual.h). */
 typedef struct cgs_verb {
     const char *name;
     const char *synopsis; /* arguments, one line                   */
@@ -46,8 +46,6 @@ typedef struct cgs_verb {
  * verb's help and makes the function return CGS_ESTOPPED, which cgs_exit_code turns to 0. */
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words);
-
-void cgs_options_usage(const cgs_verb *verb, const cgs_opt *opts, int count, FILE *to);
 
 /* Turns a status into an exit code (0, 1, or 2 for usage errors) and prints the
  * sentence on standard error.  Every verb ends with it. */

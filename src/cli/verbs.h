@@ -11,9 +11,15 @@
     X(data) \
     X(pretrain) \
     X(train) \
+    X(watch) \
     X(prior) \
     X(plan) \
     X(eval) \
+    X(probe) \
+    X(geometry) \
+    X(theory) \
+    X(reproduce) \
+    X(report) \
     X(encode) \
     X(rollout) \
     X(import) \

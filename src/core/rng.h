@@ -23,7 +23,8 @@ typedef enum cgs_purpose {
     CGS_STREAM_POLICY,   /* behaviour policies              */
     CGS_STREAM_PRIOR,    /* behaviour-cloning training      */
     CGS_STREAM_STATS,    /* bootstrap                       */
-    CGS_STREAM_TEST
+    CGS_STREAM_TEST,
+    CGS_STREAM_THEORY    /* systems and samples of the theory */
 } cgs_purpose;
 
 typedef struct cgs_rng {

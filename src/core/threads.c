@@ -1,8 +1,9 @@
-/* threads.c - the size of the OpenMP pool, and the clock. */
+/* threads.c - the size of the OpenMP pool, the clock, and peak memory. */
 #define _GNU_SOURCE
 #include "core/threads.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -33,4 +34,9 @@ double cgs_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double cgs_peak_memory(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? 1024.0 * (double)u.ru_maxrss : 0;
 }

@@ -1,4 +1,5 @@
-/* threads.h - how many threads loops and matrix products use (one OpenMP pool). */
+/* threads.h - how many threads loops and matrix products use (one OpenMP pool); time and
+ * memory of the process. */
 #ifndef CGS_CORE_THREADS_H
 #define CGS_CORE_THREADS_H
 
@@ -8,5 +9,8 @@ int cgs_threads(void);
 
 /* Seconds on a clock that never jumps. */
 double cgs_now(void);
+
+/* Most memory that this process has held so far, in bytes. */
+double cgs_peak_memory(void);
 
 #endif /* CGS_CORE_THREADS_H */

@@ -352,6 +352,11 @@ static cgs_status open_meaning(cgs_dataset *d) {
         s->height = (int)c->shape[0];
         s->width = (int)c->shape[1];
     }
+    const char *every = cgs_dataset_attribute(d, "pixels_every");
+    s->pixels_every = every ? atoi(every) : 1;
+    if (s->pixels_every < 1)
+        return cgs_fail(CGS_EFORMAT, "attribute \"pixels_every\" is %s, 1 or more is expected",
+                        every);
     s->action = find_any(d, "action");
     if (s->action >= 0) {
         const cgs_column *c = &d->infos[s->action];

@@ -49,7 +49,7 @@ typedef struct head {
     uint64_t rows;
     uint32_t episodes, columns, height, width;
     int32_t action;                                         /* its column, or -1 */
-    uint32_t zero;                                          /* keeps the next aligned */
+    uint32_t pixels_every;                                  /* 0 in older files: 1 */
     uint64_t tables_at;                                     /* frames end where tables begin */
     uint64_t frames_at, offsets_at, lengths_at, columns_at; /* tables */
     uint64_t tables_checksum;                               /* tables_at .. file_bytes */
@@ -265,6 +265,7 @@ cgs_status cgs_packed_build(const char *path, cgs_dataset *d, int image_size,
     h->rows = (uint64_t)s->rows;
     h->episodes = (uint32_t)s->episodes;
     h->height = (uint32_t)s->height;
+    h->pixels_every = (uint32_t)s->pixels_every;
     h->width = (uint32_t)s->width;
 
     CGS_TRY(cgs_newfile_open(&b.file, path));
@@ -361,10 +362,10 @@ static cgs_status check_head(const cgs_packed *p) {
         return cgs_fail(CGS_EFORMAT, "%s: %zu bytes, its head says %" PRIu64, p->path, p->bytes,
                         h->file_bytes);
     if (h->rows < 1 || h->rows > (uint64_t)1 << 40 || h->episodes < 1 || h->episodes > INT_MAX ||
-        h->columns > CGS_COLUMNS || h->height < 1 || h->height > 8192 || h->width < 1 ||
-        h->width > 8192 || h->tables_at < sizeof *h || h->tables_at > h->file_bytes ||
-        !memchr(h->source_name, 0, sizeof h->source_name) || h->action < -1 ||
-        h->action >= (int32_t)h->columns)
+        h->columns > CGS_COLUMNS || h->height < 1 || h->height > 8192 ||
+        h->pixels_every > INT_MAX || h->width < 1 || h->width > 8192 || h->tables_at < sizeof *h ||
+        h->tables_at > h->file_bytes || !memchr(h->source_name, 0, sizeof h->source_name) ||
+        h->action < -1 || h->action >= (int32_t)h->columns)
         return damaged(p, "a number of its head");
     if (!fits(h, h->frames_at, h->rows, sizeof(frame)) ||
         !fits(h, h->offsets_at, h->episodes, sizeof(int64_t)) ||
@@ -458,6 +459,7 @@ static cgs_status open_tables(cgs_packed *p) {
                              .pixels = (int)h->columns,
                              .action = h->action,
                              .height = (int)h->height,
+                             .pixels_every = h->pixels_every ? (int)h->pixels_every : 1,
                              .width = (int)h->width,
                              .self = p,
                              .read_pixels = read_pixels,

@@ -54,6 +54,7 @@ struct cgs_source {
     int column_count;
     int pixels, action; /* their places in columns, or -1                  */
     int height, width;  /* of the pictures, 0 without                      */
+    int pixels_every;   /* rows 0, n, 2n, ... of an episode have a picture; the others are black */
     int action_dim;     /* values of one action, 0 without                 */
     void *self;
     /* Rows first, first+stride, ... of the picture column: out (count, height, width, 3). */

@@ -16,6 +16,11 @@ cgs_status cgs_windows_build(cgs_windows *w, const cgs_source *s, int num_steps,
     if (num_steps < 1 || frameskip < 1 || (int64_t)num_steps * frameskip > INT32_MAX)
         return cgs_fail(CGS_EARG, "a window of %d frames, %d rows apart, is impossible", num_steps,
                         frameskip);
+    const int every = s->pixels_every > 1 ? s->pixels_every : 1;
+    if (frameskip % every != 0)
+        return cgs_fail(CGS_EARG,
+                        "%s: one row in %d has a picture; frames %d rows apart cannot be read",
+                        s->path, every, frameskip);
     w->num_steps = num_steps;
     w->frameskip = frameskip;
     w->span = num_steps * frameskip;
@@ -25,7 +30,7 @@ cgs_status cgs_windows_build(cgs_windows *w, const cgs_source *s, int num_steps,
         if (s->ep_len[e] < w->span)
             w->skipped++;
         else
-            w->count += s->ep_len[e] - w->span + 1;
+            w->count += (s->ep_len[e] - w->span) / every + 1;
     }
     if (w->count == 0)
         return cgs_fail(CGS_EFORMAT,
@@ -41,7 +46,7 @@ cgs_status cgs_windows_build(cgs_windows *w, const cgs_source *s, int num_steps,
     }
     int64_t n = 0;
     for (int e = 0; e < s->episodes; e++)
-        for (int32_t start = 0; start <= s->ep_len[e] - w->span; start++) {
+        for (int32_t start = 0; start <= s->ep_len[e] - w->span; start += every) {
             w->episode[n] = e;
             w->start[n++] = start;
         }

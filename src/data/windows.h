@@ -2,9 +2,9 @@
  *
  * A window of num_steps frames, frameskip rows apart, spans num_steps * frameskip rows
  * (the last frame's action block included).  Windows are numbered episode by episode,
- * start by start: every start 0 .. length - span.  Short-episode rule: an episode of
- * fewer rows than the span has no window and is counted in `skipped`; when no episode
- * is long enough, that is an error.
+ * start by start: every start 0 .. length - span that has a picture.  Short-episode rule: an
+ * episode of fewer rows than the span has no window and is counted in `skipped`; when no episode is
+ * long enough, that is an error.
  *
  * Two splits into training and held-out windows:
  *   by episode  whole episodes; a function of the seed and the number of episodes

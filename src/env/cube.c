@@ -39,12 +39,14 @@ typedef struct cube {
     double before[CUBE_ARM]; /* arm joints when the last substep began */
 } cube;
 
-static cgs_mj_source source = {"cube", cgs_mjcf_cube, NULL};
+static cgs_mj_source source = {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL};
+
+static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
 
 static void make_data(void *context) {
     cube *w = context;
     w->data = mj_makeData(w->model);
-    w->pad = mj_name2id(w->model, mjOBJ_BODY, "right_pad");
+    w->pad = cgs_mj_body(w->model, "right_pad");
 }
 
 static void close_world(cgs_env *e) {
@@ -57,8 +59,9 @@ static cgs_status open_world(cgs_env *e) {
     cube *w = (cube *)e;
     CGS_TRY(cgs_mj_model(&source, &w->model));
     CGS_TRY(cgs_mj_view_open(&w->view, w->model, false));
-    if (cgs_mj_guard(make_data, w) && w->data) return CGS_OK;
+    if (cgs_mj_guard(make_data, w) && w->data && w->pad >= 0) return CGS_OK;
     close_world(e);
+    if (w->pad < 0) return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
     return cgs_fail(CGS_ENOMEM, "cube: no memory for a world");
 }
 
@@ -306,6 +309,7 @@ const cgs_env_class cgs_cube_class = {
     .features = features,
     .feature_count = sizeof features / sizeof features[0],
     .size = sizeof(cube),
+    .use_model = use_model,
     .open = open_world,
     .close = close_world,
     .restart = restart,

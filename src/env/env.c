@@ -49,6 +49,14 @@ static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
     return CGS_OK;
 }
 
+cgs_status cgs_env_use_model(const char *id, const char *path) {
+    const cgs_env_class *cls;
+    if (!id) return cgs_fail(CGS_EARG, "%s: the environment it is for must be named", path);
+    CGS_TRY(cgs_env_find(id, &cls));
+    if (!cls->use_model) return cgs_fail(CGS_EARG, "%s has no MuJoCo model to replace", id);
+    return cls->use_model(path);
+}
+
 cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls) {
     CGS_TRY(build(out, cls));
     cgs_env *e = *out;

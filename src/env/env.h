@@ -60,6 +60,9 @@ typedef struct cgs_env_class {
 
     size_t size; /* sizeof the concrete struct */
 
+    /* Takes the physical model from a file instead; NULL: there is none to take. */
+    cgs_status (*use_model)(const char *path);
+
     /* Builds what lives behind the zeroed struct, and takes it down again. */
     cgs_status (*open)(cgs_env *e);
     void (*close)(cgs_env *e);
@@ -98,6 +101,10 @@ int cgs_env_count(void);
 const cgs_env_class *cgs_env_at(int index);
 /* CGS_EARG names the id and lists the known ones. */
 cgs_status cgs_env_find(const char *id, const cgs_env_class **out);
+
+/* From now on the environment's physical model is the one in the file (MuJoCo's XML, with the
+ * same numbers of coordinates and actuators).  Before its first use in the process. */
+cgs_status cgs_env_use_model(const char *id, const char *path);
 
 /* ---- one environment ------------------------------------------------------------ */
 cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls);

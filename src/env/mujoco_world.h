@@ -19,11 +19,19 @@
 typedef struct cgs_mj_source {
     const char *name;
     size_t (*text)(char *out, size_t size);
-    mjModel *model; /* NULL until first used */
+    int nq, nv, nu; /* what the environment counts on    */
+    mjModel *model; /* NULL until first used             */
+    char *file;     /* where it comes from, NULL: text   */
 } cgs_mj_source;
 
 /* The model of a source, compiled when it is not there yet.  Never freed. */
 cgs_status cgs_mj_model(cgs_mj_source *s, const mjModel **out);
+
+/* Takes the model from an XML file; an error once it is in use. */
+cgs_status cgs_mj_use_file(cgs_mj_source *s, const char *path);
+
+/* The body of that name, with or without prefixes ("arm/gripper/pad" is "pad"), or -1. */
+int cgs_mj_body(const mjModel *m, const char *name);
 
 /* Runs work(context); false when MuJoCo gave up inside it.  May be nested in no other. */
 bool cgs_mj_guard(void (*work)(void *context), void *context);

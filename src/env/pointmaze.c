@@ -22,8 +22,11 @@ typedef struct pointmaze {
     cgs_mj_view view;
 } pointmaze;
 
-static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, NULL};
-static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, NULL};
+static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL};
+static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL};
+
+static cgs_status use_umaze(const char *path) { return cgs_mj_use_file(&umaze, path); }
+static cgs_status use_medium(const char *path) { return cgs_mj_use_file(&medium, path); }
 
 static void make_data(void *context) {
     pointmaze *p = context;
@@ -166,7 +169,7 @@ static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
 static const cgs_env_column columns[] = {{"proprio", 4, false}};
 static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
 
-#define POINTMAZE(name, text)                                                                      \
+#define POINTMAZE(name, text, use)                                                                 \
     {                                                                                              \
         .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                                 \
         .success = "the ball is closer than 0.5 to the goal", .state_dim = 4, .action_dim = 2,     \
@@ -174,10 +177,10 @@ static const cgs_env_feature features[] = {{"agent position", false}, {"agent po
         .features = features, .feature_count = 2, .size = sizeof(pointmaze), .open = open_world,   \
         .close = close_world, .restart = restart, .reset = reset, .set_state = set_state,          \
         .step = step, .get_state = get_state, .reached = reached, .render = render,                \
-        .column = column, .probe_state = probe_state,                                              \
+        .column = column, .probe_state = probe_state, .use_model = use,                            \
     }
 
 const cgs_env_class cgs_umaze_class =
-    POINTMAZE("pointmaze-umaze", "a force moves a ball through a U-shaped maze");
+    POINTMAZE("pointmaze-umaze", "a force moves a ball through a U-shaped maze", use_umaze);
 const cgs_env_class cgs_medium_class =
-    POINTMAZE("pointmaze-medium", "a force moves a ball through a larger maze");
+    POINTMAZE("pointmaze-medium", "a force moves a ball through a larger maze", use_medium);

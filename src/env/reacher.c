@@ -25,7 +25,9 @@ typedef struct reacher {
     double target[2]; /* of the task that is not used here; recorded only */
 } reacher;
 
-static cgs_mj_source source = {"reacher", cgs_mjcf_reacher, NULL};
+static cgs_mj_source source = {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL};
+
+static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
 
 static void make_data(void *context) {
     reacher *r = context;
@@ -179,6 +181,7 @@ const cgs_env_class cgs_reacher_class = {
     .features = features,
     .feature_count = sizeof features / sizeof features[0],
     .size = sizeof(reacher),
+    .use_model = use_model,
     .open = open_world,
     .close = close_world,
     .restart = restart,

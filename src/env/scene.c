@@ -53,14 +53,16 @@ static void half_sizes(const cgs_shape *g, float *h) {
 static void surround(cgs_frame *f, int i, const cgs_shape *g, const float *h) {
     int longest = h[2] >= h[0] && h[2] >= h[1] ? 2 : h[1] >= h[0] ? 1 : 0;
     float a = h[(longest + 1) % 3], b = h[(longest + 2) % 3];
-    bool round = g->kind == CGS_SHAPE_CAPSULE || (g->kind == CGS_SHAPE_CYLINDER && longest == 2);
-    float length = g->kind == CGS_SHAPE_CAPSULE ? g->size[2] : h[longest];
-    f->radius[i] = round ? g->size[0] : sqrtf(a * a + b * b);
+    float length = h[longest], radius = sqrtf(a * a + b * b);
+    if (g->kind == CGS_SHAPE_PLANE) radius = -1;
+    if (g->kind == CGS_SHAPE_SPHERE) length = 0, radius = g->size[0];
+    if (g->kind == CGS_SHAPE_CAPSULE) longest = 2, length = g->size[2], radius = g->size[0];
+    if (g->kind == CGS_SHAPE_CYLINDER && longest == 2) radius = g->size[0];
+    f->radius[i] = radius;
     for (int c = 0; c < 3; c++) {
         f->middle[c][i] = g->pos[c];
         f->half[c][i] = length * g->axis[longest][c];
     }
-    f->whole[i] = g->kind == CGS_SHAPE_PLANE ? -1 : length + f->radius[i];
 }
 
 /* The outline of the surrounding box in the picture: everything it can cover. */

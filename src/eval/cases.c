@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/picture.h"
+
 cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const char **name) {
     *name = "state";
     int at = cgs_source_find(s, *name);
@@ -79,24 +81,25 @@ static cgs_status read_proprio(cgs_dataset *data, int64_t row, const cgs_proprio
     return CGS_OK;
 }
 
-static cgs_status read_case(cgs_cases *c, int i, cgs_dataset *data, const cgs_start *s,
-                            int goal_offset, const char *column, cgs_encoder *encoder,
-                            const cgs_action_scale *scale, const cgs_proprio_scale *proprio,
-                            uint8_t *frames, size_t frame, float *sensed, float *z) {
+static cgs_status read_case(cgs_cases *c, int i, cgs_pictures *p, const cgs_start *s,
+                            int goal_offset, cgs_encoder *encoder, const cgs_action_scale *scale,
+                            const cgs_proprio_scale *proprio, uint8_t *frames, size_t frame,
+                            float *sensed, float *z) {
+    cgs_dataset *data = p->data;
+    int64_t first = s->row - s->step;
     int senses = proprio ? proprio->dim : 0;
     size_t n = (size_t)i, C = (size_t)c->context, D = (size_t)c->D, dim = (size_t)c->state_dim;
-    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row, 1, c->state + n * dim));
-    CGS_TRY(
-        cgs_dataset_read_rows_f64(data, column, s->row + goal_offset, 1, c->goal_state + n * dim));
+    CGS_TRY(cgs_dataset_read_rows_f64(data, p->state, s->row, 1, c->state + n * dim));
+    CGS_TRY(cgs_dataset_read_rows_f64(data, p->state, s->row + goal_offset, 1,
+                                      c->goal_state + n * dim));
     /* context frames, then the goal */
     for (int k = 0; k < c->context; k++) {
         int64_t step = s->step - (int64_t)(c->context - 1 - k) * scale->frameskip;
         if (step < 0) step = 0;
-        CGS_TRY(
-            cgs_dataset_read_pixels(data, s->row - s->step + step, 1, frames + (size_t)k * frame));
-        CGS_TRY(read_proprio(data, s->row - s->step + step, proprio, sensed + k * senses));
+        CGS_TRY(cgs_pictures_read(p, first, step, frames + (size_t)k * frame));
+        CGS_TRY(read_proprio(data, first + step, proprio, sensed + k * senses));
     }
-    CGS_TRY(cgs_dataset_read_pixels(data, s->row + goal_offset, 1, frames + C * frame));
+    CGS_TRY(cgs_pictures_read(p, first, s->step + goal_offset, frames + C * frame));
     CGS_TRY(read_proprio(data, s->row + goal_offset, proprio, sensed + c->context * senses));
     CGS_TRY(cgs_encoder_sense(encoder, frames, senses ? sensed : NULL, c->context + 1, z));
     memcpy(c->z + n * C * D, z, C * D * sizeof *z);
@@ -109,14 +112,13 @@ cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class 
                            const cgs_action_scale *scale, const cgs_proprio_scale *proprio,
                            int context) {
     const cgs_source *s = cgs_dataset_source(data);
-    const char *column;
+    cgs_pictures pictures = {0};
     int S = m->image_size;
     memset(c, 0, sizeof *c);
     if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", s->path);
     if (s->height != S || s->width != S)
         return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d", s->path,
                         s->height, s->width, S, S);
-    CGS_TRY(cgs_state_column(s, env, &column));
     c->count = starts->count;
     c->context = context;
     c->state_dim = env->state_dim;
@@ -126,12 +128,13 @@ cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class 
     uint8_t *frames = malloc(F * frame);
     float *z = malloc(F * (size_t)c->D * sizeof *z);
     float *sensed = malloc((F * (size_t)(proprio ? proprio->dim : 0) + 1) * sizeof *sensed);
-    cgs_status rc = CGS_OK;
-    if (!frames || !z || !sensed || !allocate(c))
+    cgs_status rc = cgs_pictures_open(&pictures, data, env);
+    if (rc == CGS_OK && (!frames || !z || !sensed || !allocate(c)))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory for %d starts", s->path, c->count);
     for (int i = 0; i < c->count && rc == CGS_OK; i++)
-        rc = read_case(c, i, data, &starts->start[i], starts->rule.goal_offset, column, encoder,
-                       scale, proprio, frames, frame, sensed, z);
+        rc = read_case(c, i, &pictures, &starts->start[i], starts->rule.goal_offset, encoder, scale,
+                       proprio, frames, frame, sensed, z);
+    cgs_pictures_close(&pictures);
     free(sensed);
     free(frames);
     free(z);

@@ -3,7 +3,8 @@
  * planner.
  *
  * The first solve sees the recorded frame, not a rendered one, as the published protocol has
- * it; the goal picture is always the recorded one. */
+ * it; the goal picture is the recorded one too (picture.h says what happens where a dataset
+ * has none). */
 #ifndef CGS_EVAL_CASES_H
 #define CGS_EVAL_CASES_H
 

@@ -64,6 +64,9 @@ static cgs_status check(fitting *f) {
     if (span % f->stride)
         return cgs_fail(CGS_EARG, "prior.stride: %d does not divide the %d rows of a plan",
                         f->stride, span);
+    if (f->stride % f->src->pixels_every != 0)
+        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; prior.stride is %d",
+                        f->src->path, f->src->pixels_every, f->stride);
     if (f->src->pixels < 0 || f->src->action < 0)
         return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", f->src->path);
     if (f->src->height != m->image_size || f->src->width != m->image_size)

@@ -44,8 +44,8 @@ static cgs_column_spec vector(const char *name, cgs_column_type t, int dim) {
 static void declare_columns(job *j) {
     int64_t side = j->o->side;
     cgs_column_spec *c = j->columns;
-    *c++ =
-        (cgs_column_spec){.name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
+    *c++ = (cgs_column_spec){
+        .name = "pixels", .dtype = CGS_COL_U8, .rank = 3, .shape = {side, side, 3}};
     *c++ = vector("action", CGS_COL_F32, j->env->action_dim);
     *c++ = vector("state", CGS_COL_F32, j->env->state_dim);
     *c++ = (cgs_column_spec){.name = "terminated", .dtype = CGS_COL_U8, .rank = 0};
@@ -89,8 +89,11 @@ static cgs_status worker_make(job *j, worker *w) {
 static cgs_status record(job *j, worker *w, int row) {
     cgs_env *e = w->env;
     size_t frame = row_bytes(&j->columns[0]);
-    if (frame > 0)
-        CGS_TRY(cgs_env_render(e, j->o->side, (uint8_t *)w->data[0] + (size_t)row * frame));
+    uint8_t *picture = (uint8_t *)w->data[0] + (size_t)row * frame;
+    if (frame > 0 && j->o->every > 1 && row % j->o->every != 0)
+        memset(picture, 0, frame);
+    else if (frame > 0)
+        CGS_TRY(cgs_env_render(e, j->o->side, picture));
     float *state = (float *)w->data[2] + (size_t)row * (size_t)j->env->state_dim;
     for (int i = 0; i < j->env->state_dim; i++) state[i] = (float)e->state[i];
     ((uint8_t *)w->data[3])[row] = j->policy->seeks_goal && row > 0 && *e->success;
@@ -210,6 +213,8 @@ static cgs_status begin_file(job *j) {
     CGS_TRY(cgs_writer_integer(j->writer, "env_version", (uint64_t)j->env->version));
     CGS_TRY(cgs_writer_text(j->writer, "policy", j->policy->name));
     CGS_TRY(cgs_writer_integer(j->writer, "seed", o->seed));
+    if (o->scene) CGS_TRY(cgs_writer_text(j->writer, "model_xml", o->scene));
+    if (o->every > 1) CGS_TRY(cgs_writer_integer(j->writer, "pixels_every", (uint64_t)o->every));
     return cgs_writer_begin(j->writer, &j->next);
 }
 
@@ -222,6 +227,7 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     r->seeks_goal = j.policy->seeks_goal;
     if (o->episodes < 1)
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
+    if (o->every < 0) return cgs_fail(CGS_EARG, "every %dth row cannot be drawn", o->every);
     if (o->side != 0 && (o->side < 8 || o->side > CGS_ENV_MAX_SIDE))
         return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
                         CGS_ENV_MAX_SIDE, o->side);

@@ -156,7 +156,7 @@ static void layout(cgs_rollout *r) {
 static cgs_status finish_cost(cgs_rollout *r, cgs_model *m, cgs_tensor *last) {
     cgs_tape *t = r->tape;
     int rows = r->G * r->part;
-    cgs_parts now = m->cls->compare(t, m, last), goal = m->cls->compare(t, m, r->goal_in);
+    cgs_compared now = m->cls->compare(t, m, last), goal = m->cls->compare(t, m, r->goal_in);
     cgs_tensor *mean[CGS_MODEL_PARTS], *loss = NULL, *weights = NULL;
     float scale[CGS_MODEL_PARTS];
     r->parts = now.count;

@@ -151,10 +151,10 @@ static void rollout(cgs_tape *t, cgs_model *m, cgs_tensor *z, cgs_tensor *action
     cgs_lewm_rollout(t, (cgs_lewm *)m, z, actions, frames, H);
 }
 
-static cgs_parts compare(cgs_tape *t, cgs_model *m, cgs_tensor *z) {
+static cgs_compared compare(cgs_tape *t, cgs_model *m, cgs_tensor *z) {
     (void)t;
     (void)m;
-    return (cgs_parts){.count = 1, .part = {z}, .weight = {1}};
+    return (cgs_compared){.count = 1, .part = {z}, .weight = {1}};
 }
 
 const cgs_model_class cgs_lewm_class = {"lewm", destroy, encode, rollout, compare};

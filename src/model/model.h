@@ -15,11 +15,11 @@ typedef struct cgs_model cgs_model;
 #define CGS_MODEL_PARTS 2
 
 /* Parts of latents that are compared with those of the goal. */
-typedef struct cgs_parts {
+typedef struct cgs_compared {
     int count;
     cgs_tensor *part[CGS_MODEL_PARTS]; /* each (n, ...) */
     float weight[CGS_MODEL_PARTS];     /* of a part's squared distance */
-} cgs_parts;
+} cgs_compared;
 
 typedef struct cgs_model_class {
     const char *family; /* "lewm", "dinowm" */
@@ -30,7 +30,7 @@ typedef struct cgs_model_class {
     void (*rollout)(cgs_tape *t, cgs_model *m, cgs_tensor *z, cgs_tensor *actions,
                     cgs_tensor **frames, int H);
     /* z (n, width) */
-    cgs_parts (*compare)(cgs_tape *t, cgs_model *m, cgs_tensor *z);
+    cgs_compared (*compare)(cgs_tape *t, cgs_model *m, cgs_tensor *z);
 } cgs_model_class;
 
 struct cgs_model {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/file.h"
+#include "core/threads.h"
 #include "io/events.h"
 
 #define METRICS_LIMIT ((size_t)1 << 30)
@@ -86,8 +87,10 @@ cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *i) {
     fprintf(m->json, "{\"step\":%llu,\"epoch\":%llu,\"lr\":%.9g,\"loss\":%.9g",
             (unsigned long long)i->step, (unsigned long long)i->epoch, i->lr, i->loss);
     for (int k = 0; k < CGS_TERMS; k++) fprintf(m->json, ",\"%s\":%.9g", cgs_term_names[k], i->term[k]);
-    fprintf(m->json, ",\"cgs_weight\":%.9g,\"grad_norm\":%.9g,\"frames_per_s\":%.6g,\"waited\":%.4g}\n",
+    fprintf(m->json, ",\"cgs_weight\":%.9g,\"grad_norm\":%.9g,\"frames_per_s\":%.6g,\"waited\":%.4g",
             i->cgs_weight, i->grad_norm, i->frames_per_s, i->waited);
+    fprintf(m->json, ",\"seconds\":%.4g,\"memory_mib\":%.0f,\"total\":%llu}\n", i->seconds,
+            cgs_peak_memory() / (1 << 20), (unsigned long long)i->total);
     fprintf(m->csv, "%llu,%llu,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.6g\n",
             (unsigned long long)i->step, (unsigned long long)i->epoch, i->lr, i->loss, i->term[0],
             i->term[1], i->term[2], i->term[3], i->cgs_weight, i->grad_norm, i->frames_per_s);

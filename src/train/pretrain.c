@@ -71,8 +71,13 @@ static cgs_status open_data(pretrainer *p) {
 static cgs_status read_frame(const pretrainer *p, int64_t row, uint8_t *out) {
     for (int i = 0; i < p->o->count; i++) {
         const cgs_source *s = cgs_packed_source(p->packed[i]);
-        if (row < s->rows) return s->read_pixels(s->self, row, 1, 1, out);
-        row -= s->rows;
+        if (row >= s->rows) {
+            row -= s->rows;
+            continue;
+        }
+        int e = s->pixels_every > 1 ? cgs_source_episode(s, row) : -1;
+        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* the others are black */
+        return s->read_pixels(s->self, row, 1, 1, out);
     }
     return cgs_fail(CGS_EARG, "pretrain: no such frame");
 }

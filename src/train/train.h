@@ -95,6 +95,7 @@ typedef struct cgs_step_info {
     double lr, grad_norm, cgs_weight;
     double loss, term[CGS_TERMS];
     double frames_per_s, waited; /* share of the time spent waiting for data */
+    double seconds;              /* of this update */
 } cgs_step_info;
 
 typedef struct cgs_validation {

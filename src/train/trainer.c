@@ -432,6 +432,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     info->loss = loss;
     info->frames_per_s = batch.count * (t->history + 1) / (now - t->started);
     info->waited = waited / (now - t->started);
+    info->seconds = now - t->started;
     t->started = now;
     return cgs_metrics_step(t->metrics, info);
 }

@@ -292,19 +292,27 @@ int JOIN(cgs_casters, CGS_ISA)(const cgs_frame *f, const cgs_lamp *lamp, const f
             x -= s * hx, y -= s * hy, z -= s * hz;
             float limit = reach + f->radius[k];
             float d = x * x + y * y + z * z - limit * limit;
-            gap[k] = f->whole[k] < 0 || beyond < -limit ? 1 : d;
+            gap[k] = f->radius[k] < 0 || beyond < -limit ? 1 : d;
         }
     } else {
+        /* distances of two segments: from the ball to the lamp, and the shape's axis */
         const float lx = lamp->pos[0] - bx, ly = lamp->pos[1] - by, lz = lamp->pos[2] - bz;
-        const float l2 = larger(lx * lx + ly * ly + lz * lz, TINY);
+        const float a = larger(lx * lx + ly * ly + lz * lz, TINY);
         LANES
         for (int k = 0; k < f->shapes; k++) {
-            float x = f->middle[0][k] - bx, y = f->middle[1][k] - by, z = f->middle[2][k] - bz;
-            float s = lesser(larger((x * lx + y * ly + z * lz) / l2, 0), 1);
-            x -= s * lx, y -= s * ly, z -= s * lz;
-            float limit = reach + f->whole[k];
-            float d = x * x + y * y + z * z - limit * limit;
-            gap[k] = f->whole[k] < 0 ? 1 : d;
+            float hx = 2 * f->half[0][k], hy = 2 * f->half[1][k], hz = 2 * f->half[2][k];
+            float x = bx - f->middle[0][k] + 0.5f * hx, y = by - f->middle[1][k] + 0.5f * hy;
+            float z = bz - f->middle[2][k] + 0.5f * hz;
+            float e = larger(hx * hx + hy * hy + hz * hz, TINY);
+            float b = lx * hx + ly * hy + lz * hz, c = lx * x + ly * y + lz * z;
+            float d = hx * x + hy * y + hz * z, across = larger(a * e - b * b, TINY);
+            float s = lesser(larger((b * d - c * e) / across, 0), 1);
+            float t = lesser(larger((b * s + d) / e, 0), 1);
+            s = lesser(larger((b * t - c) / a, 0), 1);
+            x += s * lx - t * hx, y += s * ly - t * hy, z += s * lz - t * hz;
+            float limit = 1.001f * (reach + f->radius[k]) + 1e-5f;
+            float beyond = x * x + y * y + z * z - limit * limit;
+            gap[k] = f->radius[k] < 0 ? 1 : beyond;
         }
     }
     int n = 0;

@@ -21,9 +21,8 @@ typedef struct cgs_frame {
     float step; /* distance of neighbouring samples on the plane one unit ahead */
     int shapes;
     cgs_local_eye eye[MAX_SHAPES];
-    /* a capsule around each shape that casts shadows: middle, half axis, radius */
+    /* a capsule around each shape: middle, half axis, radius (< 0: casts no shadow) */
     float middle[3][MAX_SHAPES], half[3][MAX_SHAPES], radius[MAX_SHAPES];
-    float whole[MAX_SHAPES]; /* radius of a ball around it; < 0: casts no shadow */
     /* outlines in the picture: a box, and an interval along a normal (nx, ny) of the long
      * side; in samples */
     float left[MAX_SHAPES], right[MAX_SHAPES], top[MAX_SHAPES], bottom[MAX_SHAPES];

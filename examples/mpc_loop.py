@@ -1,0 +1,32 @@
+"""Closed-loop control with a trained world model, from Python: mpc_loop.c once more.
+
+    PYTHONPATH=python python3 examples/mpc_loop.py MODEL_DIR [ENV] [SEED]
+"""
+import sys
+
+import cgs
+
+if len(sys.argv) < 2:
+    sys.exit("usage: mpc_loop.py MODEL_DIR [ENV] [SEED]")
+env = sys.argv[2] if len(sys.argv) > 2 else "tworooms"
+seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+
+agent = cgs.Agent(sys.argv[1], planner="cem", samples=128, iters=10)
+sim, there = cgs.Sim(env), cgs.Sim(env)
+sim.reset(seed)
+there.set_state(sim.goal)  # the goal picture is what the camera would see there
+agent.goal_image(there.render(agent.image_size))
+
+actions = 0
+for turn in range(10):
+    plan = agent.plan(sim.render(agent.image_size), advanced=int(turn > 0), deadline=0.5)
+    for action in plan.actions[0]:  # the first block; the rest begins the next search
+        sim.step(action)
+        actions += 1
+        if sim.success:
+            break
+    print(f"turn {turn:2}: {plan.iterations:2} iterations, cost {plan.cost:10.4f}, "
+          f"{1e3 * plan.seconds:6.1f} ms")
+    if sim.success:
+        break
+print("reached the goal" if sim.success else "did not reach the goal", "after", actions, "actions")

@@ -1,0 +1,43 @@
+/* anchors.h - moments of recorded episodes that geometry is measured at: where they are, and the
+ * frames and actions that follow them. */
+#ifndef CGS_ANALYSIS_ANCHORS_H
+#define CGS_ANALYSIS_ANCHORS_H
+
+#include "eval/subject.h"
+
+typedef struct cgs_anchor {
+    int episode, step; /* episode -1: a rollout made for the purpose, see cgs_zigzag */
+} cgs_anchor;
+
+/* Which moments count: all of them, or those where the gripper (channel 4) is told to close in
+ * every action up to the last. */
+typedef enum cgs_anchor_rule { CGS_ANCHOR_ANY, CGS_ANCHOR_GRASP } cgs_anchor_rule;
+
+/* Draws `count` moments that `rows` recorded actions follow: episodes in random order, a random
+ * moment of each; when all episodes were used they are gone through again, unless distinct.
+ * Fewer than wanted is CGS_EARG with the number found. */
+cgs_status cgs_anchors_draw(cgs_anchor *out, int count, cgs_dataset *data, int rows,
+                            cgs_anchor_rule rule, bool distinct, uint64_t seed);
+
+/* A stretch of frames with the actions between them. */
+typedef struct cgs_stretch {
+    int frames, frameskip, dim, side;
+    uint8_t *pixels; /* (frames, side, side, 3) */
+    float *action;   /* ((frames - 1) * frameskip, dim) as recorded */
+} cgs_stretch;
+
+/* Room for a stretch; free also after a failure. */
+cgs_status cgs_stretch_create(cgs_stretch *s, int frames, int frameskip, int dim, int side);
+void cgs_stretch_free(cgs_stretch *s);
+/* The first `pictures` frames (the others stay as they are) and all actions from an anchor. */
+cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor *a, int pictures);
+/* A seeded zig-zag through free space of TwoRooms, whose episodes are too short to be shown: legs
+ * of three blocks to either side of a random heading, which turns round halfway; speed and start
+ * are random, and one that touches a wall is drawn again. */
+cgs_status cgs_zigzag(cgs_stretch *s, const cgs_env_class *env, uint64_t seed, int number);
+
+/* Actions as the model sees them: out (blocks, block). */
+void cgs_stretch_standardise(const cgs_stretch *s, const cgs_action_scale *scale, int first_block,
+                             int blocks, float *out);
+
+#endif /* CGS_ANALYSIS_ANCHORS_H */

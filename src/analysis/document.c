@@ -1,0 +1,97 @@
+/* document.c - see document.h. */
+#include "analysis/document.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/build.h"
+#include "core/file.h"
+
+enum { RESAMPLES = 2000 };
+
+/* the item, which now belongs to `to`, or NULL */
+static cJSON *attach(cJSON *to, const char *name, cJSON *item) {
+    bool fine = to && item &&
+                (name ? cJSON_AddItemToObject(to, name, item) : cJSON_AddItemToArray(to, item));
+    if (fine) return item;
+    cJSON_Delete(item);
+    return NULL;
+}
+
+cJSON *cgs_document_object(cJSON *to, const char *name) {
+    return attach(to, name, cJSON_CreateObject());
+}
+
+cJSON *cgs_document_array(cJSON *to, const char *name) {
+    return attach(to, name, cJSON_CreateArray());
+}
+
+static cJSON *number(double value) {
+    char text[32];
+    if (!isfinite(value)) return cJSON_CreateNull();
+    snprintf(text, sizeof text, "%.6g", value); /* cJSON prints the shortest that reads back */
+    return cJSON_CreateNumber(strtod(text, NULL));
+}
+
+void cgs_document_number(cJSON *to, const char *name, double value) {
+    attach(to, name, number(value));
+}
+
+void cgs_document_text_field(cJSON *to, const char *name, const char *value) {
+    attach(to, name, cJSON_CreateString(value));
+}
+
+void cgs_document_numbers(cJSON *to, const char *name, const double *value, int n) {
+    cJSON *list = cgs_document_array(to, name);
+    for (int i = 0; i < n; i++) attach(list, NULL, number(value[i]));
+}
+
+cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n) {
+    cgs_interval i;
+    CGS_TRY(cgs_bootstrap_mean(x, n, RESAMPLES, 0, &i));
+    cJSON *o = cgs_document_object(to, name);
+    cgs_document_number(o, "mean", cgs_mean(x, n));
+    cgs_document_number(o, "lo", i.low);
+    cgs_document_number(o, "hi", i.high);
+    return CGS_OK;
+}
+
+cgs_status cgs_document_create(cJSON **out, const char *format, const char *command,
+                               const char *env) {
+    *out = cJSON_CreateObject();
+    if (!*out) return cgs_fail(CGS_ENOMEM, "%s: no memory", format);
+    cgs_document_text_field(*out, "format", format);
+    cgs_document_number(*out, "version", 1);
+    cgs_document_text_field(*out, "command", command ? command : "");
+    cgs_document_text_field(*out, "code_commit", cgs_commit());
+    cgs_document_text_field(*out, "env", env);
+    return CGS_OK;
+}
+
+cgs_status cgs_document_text(const cJSON *doc, char **out) {
+    *out = cJSON_PrintUnformatted(doc);
+    return *out ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a result");
+}
+
+cgs_status cgs_document_save(const cJSON *doc, const char *path) {
+    char *text;
+    CGS_TRY(cgs_document_text(doc, &text));
+    cgs_status rc = cgs_write_file(path, text, strlen(text));
+    free(text);
+    return rc;
+}
+
+const char *cgs_method_title(const char *method) {
+    static const char *const known[][2] = {{"lewm", "LeWM"},
+                                           {"lewm-ts", "LeWM+TS"},
+                                           {"lewm-cgs", "LeWM+CGS"},
+                                           {"lewm-cgs-transition", "LeWM+CGS (transition)"},
+                                           {"lewm-cgs-xyz-all", "LeWM+CGS (xyz)"},
+                                           {"lewm-cgs-full", "LeWM+CGS (full)"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(known[i][0], method)) return known[i][1];
+    return method;
+}

@@ -1,0 +1,33 @@
+/* document.h - the JSON files of analyses: one object that begins with format, version, the
+ * command and the code that made it.  Numbers have six digits and are finite or null. */
+#ifndef CGS_ANALYSIS_DOCUMENT_H
+#define CGS_ANALYSIS_DOCUMENT_H
+
+#include <cJSON.h>
+
+#include "core/status.h"
+#include "eval/statistics.h"
+
+/* command may be NULL.  The caller frees *out with cJSON_Delete. */
+cgs_status cgs_document_create(cJSON **out, const char *format, const char *command,
+                               const char *env);
+/* Writes it on one line, atomically. */
+cgs_status cgs_document_save(const cJSON *doc, const char *path);
+/* The text of it; the caller frees it. */
+cgs_status cgs_document_text(const cJSON *doc, char **out);
+
+/* Adds to an object (name) or an array (name NULL).  Without memory nothing is added, and adding
+ * to NULL does nothing. */
+cJSON *cgs_document_object(cJSON *to, const char *name);
+cJSON *cgs_document_array(cJSON *to, const char *name);
+void cgs_document_number(cJSON *to, const char *name, double value);
+void cgs_document_text_field(cJSON *to, const char *name, const char *value);
+/* an array of n numbers */
+void cgs_document_numbers(cJSON *to, const char *name, const double *value, int n);
+/* {"mean":m,"lo":l,"hi":h} with the 95 % bootstrap interval of the mean of x (n) */
+cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n);
+
+/* "LeWM+CGS" for "lewm-cgs"; other methods keep their name. */
+const char *cgs_method_title(const char *method);
+
+#endif /* CGS_ANALYSIS_DOCUMENT_H */

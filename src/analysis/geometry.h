@@ -1,0 +1,75 @@
+/* geometry.h - control geometry of models: pictures of chosen windows, summaries over many
+ * anchors, and the mechanism of one MPPI update.
+ *
+ * Pictures: the action path of a window and each model's latent path laid over it (paths.h), and
+ * the answer of the imagined end to moves of the plan (response.h).  Because chosen pictures are
+ * no evidence, three numbers are measured at many random anchors:
+ *
+ *   gram_error        distance of the response picture from the ideal one
+ *   isotropy          lambda_min / lambda_max of M_Q = Q'J'JQ, the curvature of a plan in the
+ *                     plane of the first two action channels
+ *   direction_cosine  of an action and the latent change it causes, after one orthogonal map for
+ *                     all; the map is fitted to the other half of the anchors */
+#ifndef CGS_ANALYSIS_GEOMETRY_H
+#define CGS_ANALYSIS_GEOMETRY_H
+
+#include <cJSON.h>
+
+#include "analysis/anchors.h"
+#include "analysis/jacobian.h"
+#include "analysis/mechanism.h"
+#include "analysis/probe_run.h"
+
+enum { CGS_MAX_WINDOWS = 64 };
+
+/* a window to be shown: where it begins, and which of its frames the response starts from (1 is
+ * the first) */
+typedef struct cgs_window {
+    cgs_anchor at;
+    int frame;
+} cgs_window;
+
+typedef struct cgs_geometry_options {
+    const char *const *models;
+    int model_count;
+    const char *data, *env;
+    const cgs_window *window;
+    int window_count; /* 0: `windows` drawn ones */
+    int windows;      /* 2 */
+    int frames;       /* of a window: 30 */
+    int anchors;      /* of the summary: 128; of the mechanism: 32 */
+    int horizon;      /* 5 */
+    uint64_t seed;    /* 0 */
+    const char *device, *precision;
+    int threads;
+    bool (*progress)(void *user, const char *what, double done, double total);
+    void *user;
+} cgs_geometry_options;
+
+cgs_geometry_options cgs_geometry_defaults(void);
+
+/* Each writes one document, which the caller deletes: geometry.json, mechanism.json. */
+cgs_status cgs_geometry_run(cJSON **doc, const cgs_geometry_options *o, const char *command);
+cgs_status cgs_mechanism_run(cJSON **doc, const cgs_geometry_options *o, const char *command);
+
+/* ---- what both share --------------------------------------------------------------- */
+
+typedef struct cgs_gallery {
+    const cgs_geometry_options *o;
+    cgs_dataset *data;
+    const cgs_env_class *env;
+    cgs_device device;
+    int models;
+    cgs_subject subject[CGS_ANALYSIS_MODELS];
+    cgs_terminal *terminal[CGS_ANALYSIS_MODELS];
+    char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
+} cgs_gallery;
+
+/* Close after a failure too. */
+cgs_status cgs_gallery_open(cgs_gallery *g, const cgs_geometry_options *o);
+void cgs_gallery_close(cgs_gallery *g);
+bool cgs_gallery_tell(cgs_gallery *g, const char *what, double done, double total);
+/* Room for a stretch of the models' pictures and actions. */
+cgs_status cgs_gallery_stretch(const cgs_gallery *g, cgs_stretch *s, int frames);
+
+#endif /* CGS_ANALYSIS_GEOMETRY_H */

@@ -1,0 +1,55 @@
+/* motion.h - what probes are fitted to: recorded blocks of actions, the physical state before
+ * each, and how the physical quantities of the environment changed over it.
+ *
+ * Episodes are drawn with NumPy's default_rng(20260814).permutation over all episodes of the
+ * file; the first 70 % of those used are fitted, the next 10 % validate, the rest are scored
+ * (140, 20 and 40 of 200).  Inside an episode only every frameskip-th row counts. */
+#ifndef CGS_ANALYSIS_MOTION_H
+#define CGS_ANALYSIS_MOTION_H
+
+#include "analysis/ridge.h"
+#include "data/dataset.h"
+#include "env/env.h"
+
+#define CGS_PROBE_SPLIT_SEED 20260814u
+
+enum { CGS_MAX_TARGETS = 16 };
+
+/* a physical quantity: some neighbouring features */
+typedef struct cgs_target {
+    const char *name;
+    int first, count;
+} cgs_target;
+
+typedef struct cgs_motion {
+    const cgs_env_class *env;
+    int frameskip;
+    int A, S, F; /* numbers of a block, of a state that probes are given, of all features */
+    int targets;
+    cgs_target target[CGS_MAX_TARGETS];
+    int episodes;
+    int *episode; /* (episodes) those used, in the order of the parts */
+    int *blocks;  /* (episodes) transitions of each; it has one frame more */
+    cgs_parts parts;
+    double *action; /* (rows, A) as recorded */
+    double *state;  /* (rows, S) before the block */
+    double *change; /* (rows, F); differences of angles lie in (-pi, pi] */
+} cgs_motion;
+
+int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]);
+/* What probes are told of a state (state_dim): writes out (at most state_dim + 1 numbers) and
+ * returns how many.  PushT: the poses of agent and block, the block's angle as sine and cosine;
+ * elsewhere the whole state.  state NULL only counts. */
+int cgs_env_condition(const cgs_env_class *env, const double *state, double *out);
+
+/* episodes: how many to use; fewer in the file, or too few for the three parts, are refused. */
+cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class *env,
+                           int frameskip, int episodes);
+void cgs_motion_free(cgs_motion *m);
+
+/* Rows first .. first+count-1 of the environment's whole state: out (count, state_dim).  Files
+ * that hold it as qpos and qvel are understood too. */
+cgs_status cgs_read_states(cgs_dataset *data, const cgs_env_class *env, int64_t first, int count,
+                           double *out);
+
+#endif /* CGS_ANALYSIS_MOTION_H */

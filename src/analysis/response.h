@@ -1,0 +1,28 @@
+/* response.h - how the imagined end of a plan answers to equal moves in all directions of a plane.
+ *
+ * 32 unit vectors of the plane of the first two action channels, held over the whole plan, move
+ * the plan by the same small amount; the cosines between the 32 changes of the terminal frame are
+ * a 32 x 32 picture.  Where the plan's curvature is the same in all directions of the plane, it
+ * is the picture of the circle itself. */
+#ifndef CGS_ANALYSIS_RESPONSE_H
+#define CGS_ANALYSIS_RESPONSE_H
+
+#include "analysis/jacobian.h"
+
+enum { CGS_DIRECTIONS = 32, CGS_HEAT = CGS_DIRECTIONS * CGS_DIRECTIONS };
+#define CGS_RESPONSE_STEP 0.05
+
+/* cos(angle j - angle k): heat (32, 32) */
+void cgs_response_ideal(double *heat);
+/* Cosines of the rows of r (32, D).  A row that is zero is CGS_ENUMERIC. */
+cgs_status cgs_response_cosines(const double *r, int D, double *heat);
+/* Root of the mean squared difference of two pictures. */
+double cgs_response_error(const double *heat, const double *ideal);
+
+/* The plans of one picture: the plan itself, then the 32 moved ones.  U (n, 2), plans (33, n). */
+void cgs_response_plans(const float *plan, int n, const double *U, float *plans);
+/* The picture at a plan (H * A) from a present frame z (D).  t must take 33 plans. */
+cgs_status cgs_response_heat(cgs_terminal *t, const float *z, const float *plan, const double *U,
+                             double *heat);
+
+#endif /* CGS_ANALYSIS_RESPONSE_H */

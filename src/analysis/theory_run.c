@@ -1,0 +1,149 @@
+/* theory_run.c - the table of statements, comparisons, and runs over many systems. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cblas.h>
+#include <omp.h>
+
+#include "analysis/theory.h"
+#include "core/threads.h"
+#include "eval/statistics.h"
+
+#define ROUNDING 1e-9
+#define MATRICES 400
+
+const cgs_statement cgs_statements[CGS_STATEMENT_COUNT] = {
+#define X(function, name, what, hypotheses, check)                                                 \
+    {#function, name, what, hypotheses, check, cgs_check_##function},
+    CGS_STATEMENTS(X)
+#undef X
+};
+
+/* ---- comparisons ------------------------------------------------------------------- */
+
+static void note(cgs_trial *t, double margin) {
+    t->comparisons++;
+    /* a NaN is a violation too */
+    if (!(margin >= 0)) t->violations++;
+    if (isnan(margin)) margin = -INFINITY;
+    t->margin = fmin(t->margin, margin);
+}
+
+void cgs_at_most(cgs_trial *t, double value, double bound, double scale) {
+    double rounding = ROUNDING * fabs(scale), spoiled = bound * t->tamper;
+    note(t, (spoiled - value + rounding) / (fabs(bound) + rounding));
+    if (bound > rounding) t->tightness = fmax(t->tightness, value / bound);
+}
+
+void cgs_equal_within(cgs_trial *t, double value, double expected, double scale, double tolerance) {
+    double spoiled = expected + (t->tamper - 1) * scale, error = fabs(value - spoiled) / scale;
+    note(t, 1 - error / tolerance);
+    t->error = fmax(t->error, error);
+}
+
+void cgs_equal(cgs_trial *t, double value, double expected, double scale) {
+    cgs_equal_within(t, value, expected, scale, 1e-8);
+}
+
+void cgs_mean_is(cgs_trial *t, double mean, double standard_error, double expected) {
+    double off = fabs(mean - expected * t->tamper);
+    note(t, 1 - off / (CGS_DEVIATIONS * standard_error + ROUNDING * fabs(expected)));
+}
+
+cgs_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w, cgs_rng rng,
+                            double tamper) {
+    cgs_trial t = {.tamper = tamper, .rng = rng, .margin = INFINITY, .tightness = -1, .error = -1};
+    size_t mark = cgs_work_mark(w);
+    s->run(f, w, &t);
+    cgs_work_release(w, mark);
+    if (w->failed) {
+        t.outside = NULL;
+        t.violations++;
+        t.margin = -INFINITY;
+        w->failed = false;
+    }
+    return t;
+}
+
+/* ---- many systems ------------------------------------------------------------------ */
+
+static void try_system(const cgs_theory_run *run, int index, cgs_work *w, cgs_trial *trials) {
+    cgs_system s;
+    cgs_facts f;
+    w->used = 0;
+    cgs_system_draw(&s, w, run->seed, (uint64_t)index);
+    cgs_facts_derive(&f, &s, w);
+    for (int k = 0; k < CGS_STATEMENT_COUNT; k++) {
+        /* named by the row's key, so that a new row does not shift the samples of others */
+        uint64_t name = 0;
+        for (const char *c = cgs_statements[k].key; *c; c++)
+            name = cgs_mix64(name ^ (uint64_t)(unsigned char)*c);
+        cgs_rng rng = cgs_rng_stream(run->seed, CGS_STREAM_THEORY, name ^ (uint64_t)index);
+        trials[k] = cgs_statement_try(&cgs_statements[k], &f, w, rng, run->tamper);
+    }
+}
+
+static void sum_up(cgs_finding *out, const cgs_trial *trials, int systems, double *room) {
+    *out = (cgs_finding){.worst_margin = INFINITY, .worst_error = NAN, .median_tightness = NAN};
+    int tight = 0;
+    for (int i = 0; i < systems; i++) {
+        const cgs_trial *t = &trials[(size_t)i * CGS_STATEMENT_COUNT];
+        if (t->outside || !t->comparisons) {
+            out->outside++;
+            continue;
+        }
+        out->trials++;
+        out->violations += t->violations > 0;
+        if (t->margin < out->worst_margin) {
+            out->worst_margin = t->margin;
+            out->worst_system = (uint64_t)i;
+        }
+        if (t->tightness >= 0) room[tight++] = t->tightness;
+        if (t->error >= 0)
+            out->worst_error = fmax(t->error, isnan(out->worst_error) ? 0 : out->worst_error);
+    }
+    if (tight) out->median_tightness = cgs_median(room, tight);
+    if (!out->trials) out->worst_margin = NAN;
+}
+
+cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void *user) {
+    int threads = cgs_threads(), done = 0, blas = openblas_get_num_threads();
+    bool stop = false;
+    cgs_trial *trials = calloc((size_t)run->systems * CGS_STATEMENT_COUNT, sizeof *trials);
+    double *room = malloc((size_t)run->systems * sizeof *room);
+    cgs_work *work = calloc((size_t)threads, sizeof *work);
+    cgs_status rc = trials && room && work
+                        ? CGS_OK
+                        : cgs_fail(CGS_ENOMEM, "no memory for %d systems", run->systems);
+    for (int i = 0; rc == CGS_OK && i < threads; i++)
+        rc = cgs_work_create(&work[i], MATRICES, CGS_SYSTEM_SIDE);
+    if (rc == CGS_OK) {
+        openblas_set_num_threads(1); /* the threads are ours */
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
+        for (int i = 0; i < run->systems; i++) {
+            bool over;
+#pragma omp atomic read
+            over = stop;
+            if (over) continue;
+            try_system(run, i, &work[omp_get_thread_num()],
+                       trials + (size_t)i * CGS_STATEMENT_COUNT);
+            int now;
+#pragma omp atomic capture
+            now = ++done;
+            if (omp_get_thread_num() == 0 && watch && !watch(user, now, run->systems)) {
+#pragma omp atomic write
+                stop = true;
+            }
+        }
+        openblas_set_num_threads(blas);
+        if (stop) rc = cgs_fail(CGS_ESTOPPED, "stopped after %d systems", done);
+    }
+    for (int k = 0; rc == CGS_OK && k < CGS_STATEMENT_COUNT; k++)
+        sum_up(&run->finding[k], trials + k, run->systems, room);
+    for (int i = 0; work && i < threads; i++) cgs_work_destroy(&work[i]);
+    free(work);
+    free(room);
+    free(trials);
+    return rc;
+}

@@ -1,0 +1,200 @@
+/* cmd_geometry.c - cgs geometry: paths, response pictures and the mechanism of MPPI. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/document.h"
+#include "analysis/geometry.h"
+#include "cli/command.h"
+#include "cli/lists.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+
+typedef struct screen {
+    cgs_progress bar;
+    const char *phase;
+    bool quiet;
+} screen;
+
+static bool on_progress(void *user, const char *what, double done, double total) {
+    screen *s = user;
+    if (s->phase != what) { /* another phase starts another bar */
+        cgs_progress_end(&s->bar);
+        cgs_progress_begin(&s->bar, what, total, s->quiet);
+        s->phase = what;
+    }
+    cgs_progress_update(&s->bar, done, NULL);
+    return !cgs_interrupted();
+}
+
+/* "EP:STEP" or "EP:STEP:FRAME" */
+static cgs_status parse_window(const char *text, cgs_window *w) {
+    long v[3] = {0, 0, 1};
+    int n = 0;
+    const char *at = text;
+    for (char *end; n < 3; at = end + 1) {
+        v[n++] = strtol(at, &end, 10);
+        if (end == at || v[n - 1] < 0 || v[n - 1] > 1000000000) n = -1;
+        if (n < 0 || *end != ':') {
+            if (n > 0 && *end) n = -1;
+            break;
+        }
+        if (n == 3) n = -1; /* a fourth number */
+        if (n < 0) break;
+    }
+    if (n < 2)
+        return cgs_fail(CGS_EARG, "--window: \"%.40s\" is not EPISODE:STEP or EPISODE:STEP:FRAME",
+                        text);
+    *w = (cgs_window){{(int)v[0], (int)v[1]}, (int)v[2]};
+    return CGS_OK;
+}
+
+static double number(const cJSON *o, const char *name) {
+    const cJSON *n = cJSON_GetObjectItem(o, name);
+    return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
+static void print_mean(const cJSON *o, const char *name) {
+    const cJSON *m = cJSON_GetObjectItem(o, name);
+    printf("  %6.3f [%6.3f, %6.3f]", number(m, "mean"), number(m, "lo"), number(m, "hi"));
+}
+
+static void print_geometry(const cJSON *doc) {
+    const cJSON *m;
+    printf("%-24s %7s  %-23s  %-23s  %-23s\n", "model", "anchors", "Gram error", "isotropy",
+           "direction cosine");
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "summary")) {
+        printf("%-24.24s %7.0f", cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")),
+               number(m, "anchors"));
+        print_mean(m, "gram_error");
+        print_mean(m, "isotropy");
+        print_mean(m, "direction_cosine");
+        printf("\n");
+    }
+}
+
+static const cJSON *published_of(const cJSON *doc, const char *method) {
+    const cJSON *p;
+    cJSON_ArrayForEach(
+        p,
+        cJSON_GetObjectItem(
+            doc, "published")) if (!strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(p, "method")),
+                                           method)) return p;
+    return NULL;
+}
+
+static void print_mechanism(const cJSON *doc) {
+    const cJSON *m, *k;
+    printf("%.0f anchors (%s), first %.0f action channels\n", number(doc, "anchors"),
+           cJSON_GetStringValue(cJSON_GetObjectItem(doc, "anchor_rule")),
+           number(doc, "directions"));
+    printf("%-24s %-16s Pr(q_K < 1) in %% for K =", "model", "median q_inf");
+    cJSON_ArrayForEach(k, cJSON_GetObjectItem(doc, "samples")) printf(" %5.0f", k->valuedouble);
+    printf("\n");
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "models")) {
+        const cJSON *p = published_of(doc, cJSON_GetStringValue(cJSON_GetObjectItem(m, "method")));
+        printf("%-24.24s %6.3f", cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")),
+               number(m, "q_inf_median"));
+        if (p)
+            printf(" (%6.3f)", number(p, "q_inf_median"));
+        else
+            printf("         ");
+        printf("%27s", "");
+        cJSON_ArrayForEach(k, cJSON_GetObjectItem(m, "p")) printf(" %5.1f", 100 * k->valuedouble);
+        if (p) printf("  (K = 32: %.1f)", 100 * number(p, "p32"));
+        printf("\n");
+    }
+}
+
+typedef struct job {
+    cgs_geometry_options o;
+    const char *out, *command;
+    bool mechanism, quiet, json;
+} job;
+
+static cgs_status geometry(job *j) {
+    screen s = {.quiet = j->quiet};
+    cJSON *doc = NULL;
+    cgs_catch_interrupt();
+    j->o.progress = on_progress;
+    j->o.user = &s;
+    cgs_status rc = j->mechanism ? cgs_mechanism_run(&doc, &j->o, j->command)
+                                 : cgs_geometry_run(&doc, &j->o, j->command);
+    cgs_progress_end(&s.bar);
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
+    if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
+    if (rc == CGS_OK && j->json) {
+        char *text;
+        rc = cgs_document_text(doc, &text);
+        if (rc == CGS_OK) {
+            puts(text);
+            free(text);
+        }
+    } else if (rc == CGS_OK && j->mechanism) {
+        print_mechanism(doc);
+    } else if (rc == CGS_OK) {
+        print_geometry(doc);
+    }
+    cJSON_Delete(doc);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    job j = {.o = cgs_geometry_defaults()};
+    cgs_words models = {0}, windows = {0};
+    cgs_texts model_list, window_list;
+    cgs_window window[CGS_MAX_WINDOWS];
+    char command[4096];
+    j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
+    const cgs_opt opts[] = {
+        {"model", "DIR ...", "model directories, side by side", OPT_LIST, &models, true},
+        {"data", "F.h5", "dataset that windows and anchors come from", OPT_STR, &j.o.data, true},
+        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.o.env, false},
+        {"windows", "N", "windows to draw, chosen by the seed (2)", OPT_INT, &j.o.windows, false},
+        {"window", "E:S ...", "these instead: episode:step, or episode:step:frame", OPT_LIST,
+         &windows, false},
+        {"frames", "N", "frames of a window (30)", OPT_INT, &j.o.frames, false},
+        {"anchors", "N", "anchors of the summary (128) or the mechanism (32)", OPT_INT,
+         &j.o.anchors, false},
+        {"mechanism", NULL, "the spectrum of responses and one update of mppi instead", OPT_FLAG,
+         &j.mechanism, false},
+        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &j.o.horizon, false},
+        {"seed", "S", "seed of windows and anchors (0)", OPT_U64, &j.o.seed, false},
+        {"out", "G.json", "result file", OPT_STR, &j.out, false},
+        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.o.device, false},
+        {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &j.o.precision, false},
+        {"threads", "N", "threads (one a core)", OPT_INT, &j.o.threads, false},
+        {"json", NULL, "the result file on standard output", OPT_FLAG, &j.json, false},
+        {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
+    };
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
+    if (rc == CGS_OK) rc = cgs_list_texts(&window_list, "window", &windows);
+    if (rc == CGS_OK && window_list.count > CGS_MAX_WINDOWS)
+        rc = cgs_fail(CGS_EARG, "--window: %d windows, at most %d are drawn", window_list.count,
+                      CGS_MAX_WINDOWS);
+    for (int i = 0; rc == CGS_OK && i < window_list.count; i++)
+        rc = parse_window(window_list.item[i], &window[i]);
+    if (rc == CGS_OK) {
+        j.o.models = model_list.item;
+        j.o.model_count = model_list.count;
+        j.o.window = window;
+        j.o.window_count = window_list.count;
+        rc = geometry(&j);
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_geometry = {
+    "geometry",
+    "--model DIR ... --data F.h5 [--windows N | --window E:S ...] [--out geometry.json]",
+    "how latents follow actions, and how plans answer to moves",
+    "Windows: the path of actions and each model's path of latents laid over it, and a picture\n"
+    "of the answers of the imagined end to small moves of the plan in 32 directions.  Summaries\n"
+    "over random anchors with 95% bootstrap intervals: distance of that picture from the ideal,\n"
+    "isotropy of the curvature, cosine of actions and latent changes.  With --mechanism: the\n"
+    "spectrum of the answers to the first action channels and the chance that one update of\n"
+    "mppi comes closer.\n"
+    "  cgs geometry --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/geometry.json\n"
+    "  cgs geometry --mechanism --model runs/lewm runs/lewm-cgs --data cube.h5 \\\n"
+    "               --out runs/mechanism.json",
+    run};

@@ -1,0 +1,63 @@
+/* cmd_report.c - cgs report: one page that shows what a study found and how. */
+#include <sys/stat.h>
+
+#include "cli/plain.h"
+#include "cli/verbs.h"
+#include "report/report.h"
+
+static void print_warning(void *user, const char *sentence) {
+    (void)user;
+    fputs("cgs report: ", stderr);
+    cgs_print_plain(sentence, stderr);
+    fputc('\n', stderr);
+}
+
+static void print_json(const cgs_report_summary *s, double bytes) {
+    printf("{\"sections\":%d,\"figures\":%d,\"warnings\":%d,\"bytes\":%.0f}\n", s->sections,
+           s->figures, s->warnings, bytes);
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    const char *out = "report.html", *title = NULL;
+    bool json = false, quiet = false;
+    const cgs_opt opts[] = {
+        {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
+        {"title", "TEXT", "title of the page (the names of the runs)", OPT_STR, &title, false},
+        {"quiet", NULL, "only warnings and errors", OPT_FLAG, &quiet, false},
+        {"json", NULL, "what was drawn, as one line of JSON", OPT_FLAG, &json, false},
+    };
+    cgs_words words;
+    cgs_report_summary s = {0};
+    struct stat st = {0};
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && words.count == 0)
+        rc = cgs_fail(CGS_EARG, "needs at least one run: a folder, or a file of results");
+    if (rc == CGS_OK) {
+        cgs_report_options o = {.runs = (const char *const *)words.word,
+                                .count = words.count,
+                                .out = out,
+                                .title = title,
+                                .warn = print_warning};
+        rc = cgs_report_write(&o, &s);
+    }
+    if (rc == CGS_OK && stat(out, &st) == 0) {
+        if (json) {
+            print_json(&s, (double)st.st_size);
+        } else if (!quiet) {
+            cgs_print_plain(s.verdict, stdout);
+            printf("\n%s: %d sections, %d figures, %.0f KiB\n", out, s.sections, s.figures,
+                   (double)st.st_size / 1024);
+        }
+    }
+    return cgs_exit_code(self, rc);
+}
+
+const cgs_verb cmd_report = {
+    "report", "RUN... [--out report.html]",
+    "one self-contained page: verdict, tables, curves, heat maps, pictures",
+    "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
+    "when its files are there; files that are broken or foreign are named in a warning.\n"
+    "\n"
+    "  cgs report runs/demo --out report.html\n"
+    "  cgs report results.jsonl\n",
+    run};

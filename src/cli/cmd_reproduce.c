@@ -1,0 +1,319 @@
+/* cmd_reproduce.c - cgs reproduce: a study of the paper, stage by stage.
+ *
+ * Each stage is a verb of this program, run as a process of its own with the command that is
+ * printed.  A crash of one leaves the others; a finished one is not run again. */
+#include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "core/threads.h"
+#include "study/stages.h"
+
+enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
+
+typedef struct job {
+    cgs_study_options study;
+    char again[4096]; /* the command that goes on */
+    double budget;    /* minutes, 0: none */
+    bool dry, quiet, json;
+} job;
+
+/* ---- what there is ------------------------------------------------------------------- */
+
+static int print_list(void) {
+    printf("studies: cgs reproduce NAME [--preset paper|small] [--out DIR]\n");
+    for (int i = 0; i < cgs_recipe_count; i++) {
+        const cgs_recipe *r = &cgs_recipes[i];
+        printf("  %-18s %s (%s)\n", r->name, r->what,
+               r->paper && r->small ? "paper: a GPU; small: CPU or GPU"
+               : r->paper           ? "a GPU"
+                                    : "CPU or GPU");
+        printf("  %-18s stages: %s\n", "", r->rows);
+    }
+    printf("\ntables and figures of the paper; each command does what is missing before it\n");
+    for (int i = 0; i < cgs_paper_item_count; i++) {
+        const cgs_paper_item *p = &cgs_paper_items[i];
+        printf("  %-14s %s\n", p->item, p->what);
+        char names[128];
+        snprintf(names, sizeof names, "%s", p->recipes);
+        for (char *s = names; (s = strchr(s, ' ')); s++) *s = '|';
+        printf("  %-14s cgs reproduce %s%s%s\n", "", names, p->only ? " --only " : "",
+               p->only ? p->only : "");
+    }
+    printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
+           "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.\n");
+    return 0;
+}
+
+/* ---- words --------------------------------------------------------------------------- */
+
+static void clock_text(char *out, size_t size, double seconds) {
+    long s = (long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(out, size, "%ld:%02ld:%02ld h", s / 3600, s / 60 % 60, s % 60);
+    else if (s >= 60)
+        snprintf(out, size, "%ld:%02ld min", s / 60, s % 60);
+    else
+        snprintf(out, size, "%.1f s", seconds);
+}
+
+static void print_found(const job *j, const cgs_stage *g, const char *how) {
+    char took[32];
+    clock_text(took, sizeof took, g->seconds);
+    if (j->quiet || j->json) return;
+    printf("        %s%s (%s)\n", how, *g->found ? g->found : "finished", took);
+    fflush(stdout);
+}
+
+/* as it would be typed; out: (COMMAND_MAX) */
+static const char *command_of(const cgs_stage *g, char *out) {
+    return cgs_command_text(out, COMMAND_MAX, g->word[0], g->words - 1, g->word + 1);
+}
+
+static void print_json(const cgs_stage *g, const char *state) {
+    char command[COMMAND_MAX];
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "stage", g->name);
+    cJSON_AddStringToObject(j, "hash", g->hash);
+    cJSON_AddStringToObject(j, "state", state);
+    cJSON_AddNumberToObject(j, "seconds", g->seconds);
+    cJSON_AddStringToObject(j, "found", g->found);
+    cJSON_AddStringToObject(j, "command", command_of(g, command));
+    char *text = cJSON_PrintUnformatted(j);
+    if (text) printf("%s\n", text);
+    fflush(stdout);
+    cJSON_free(text);
+    cJSON_Delete(j);
+}
+
+/* ---- running ------------------------------------------------------------------------- */
+
+/* One program at a time in a folder.  The lock is inherited by the command that runs, so it
+ * outlives a program that was killed until that command has saved its work. */
+static cgs_status lock_folder(const char *dir, int *fd) {
+    char path[4096];
+    CGS_TRY(cgs_path_join(path, sizeof path, dir, ".lock"));
+    *fd = open(path, O_RDWR | O_CREAT, 0644);
+    if (*fd < 0) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+    for (int tries = 0; flock(*fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (tries == 100)
+            return cgs_fail(CGS_EIO, "%s: another cgs reproduce is at work in this folder", dir);
+        struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+    }
+    return CGS_OK;
+}
+
+/* A stage that takes whatever there is ("*") waits for nothing. */
+static bool needs_met(const cgs_study *s, const cgs_stage *g) {
+    bool all = !strcmp(g->row->needs, "*");
+    for (int i = 0; !all && i < g->need_count; i++)
+        if (!s->stage[g->needs[i]].finished) return false;
+    return true;
+}
+
+static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
+                            cgs_child_end *end) {
+    char found[CGS_FOUND_MAX];
+    char command[COMMAND_MAX];
+    double start = cgs_now();
+    command_of(g, command);
+    if (!j->quiet && !j->json) printf("        %s\n", command);
+    fflush(stdout);
+    CGS_TRY(cgs_stage_started(g, command));
+    CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
+    if (*end != CGS_CHILD_OK) return CGS_OK;
+    if (!cgs_file_exists(g->output)) { /* a success without its result is none */
+        *end = CGS_CHILD_FAILED;
+        fprintf(stderr, "cgs reproduce: %s left no %s\n", g->name, g->output);
+        return CGS_OK;
+    }
+    cgs_stage_found(g, found);
+    CGS_TRY(cgs_stage_finished(s, g, command, cgs_now() - start, found));
+    print_found(j, g, "");
+    return CGS_OK;
+}
+
+typedef struct tally {
+    int done, ran, failed, waiting;
+} tally;
+
+static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, tally *t,
+                           cgs_child_end *end) {
+    cgs_stage_do todo;
+    *end = CGS_CHILD_OK;
+    if (!needs_met(s, g)) {
+        if (!j->quiet) fprintf(stderr, "        waits for a stage that failed\n");
+        t->waiting++;
+        return CGS_OK;
+    }
+    CGS_TRY(cgs_stage_state(g, &todo));
+    if (todo == CGS_STAGE_ADOPT) {
+        char found[CGS_FOUND_MAX], command[COMMAND_MAX];
+        cgs_stage_found(g, found);
+        CGS_TRY(cgs_stage_finished(s, g, command_of(g, command), 0, found));
+    }
+    if (todo == CGS_STAGE_RUN) {
+        CGS_TRY(run_stage(j, s, g, deadline, end));
+        t->ran += *end == CGS_CHILD_OK;
+        t->failed += *end == CGS_CHILD_FAILED;
+        if (*end == CGS_CHILD_FAILED && !j->quiet)
+            fprintf(stderr, "        failed; what it printed is in %s\n", g->log);
+    } else {
+        print_found(j, g, "done before: ");
+        t->done++;
+    }
+    if (j->json) print_json(g, *end == CGS_CHILD_OK ? "finished" : "unfinished");
+    return CGS_OK;
+}
+
+static cgs_status run_all(job *j, cgs_study *s) {
+    double start = cgs_now(), deadline = j->budget > 0 ? start + 60 * j->budget : 0;
+    int total = 0, number = 0;
+    tally t = {0};
+    for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
+    for (int i = 0; i < s->count; i++) {
+        cgs_stage *g = &s->stage[i];
+        cgs_child_end end = CGS_CHILD_OK;
+        if (!g->wanted) continue;
+        number++;
+        if (!j->quiet && !j->json) printf("[%2d/%d] %s\n", number, total, g->name);
+        if (cgs_child_stopped())
+            end = CGS_CHILD_STOPPED;
+        else if (deadline > 0 && cgs_now() > deadline)
+            end = CGS_CHILD_TIMEOUT;
+        else
+            CGS_TRY(do_stage(j, s, g, deadline, &t, &end));
+        if (end == CGS_CHILD_STOPPED || end == CGS_CHILD_TIMEOUT)
+            return cgs_fail(CGS_EIO,
+                            "%s at \"%s\", %d of %d stages are finished; the same command goes on",
+                            end == CGS_CHILD_STOPPED ? "stopped" : "the time is up", g->name,
+                            t.done + t.ran, total);
+    }
+    char took[32];
+    clock_text(took, sizeof took, cgs_now() - start);
+    if (t.failed)
+        return cgs_fail(CGS_EIO,
+                        "%d of %d stages failed, %d waited for them; the same command tries again",
+                        t.failed, total, t.waiting);
+    if (!j->quiet && !j->json) {
+        printf("\n%s: %d stages, %d of them done before, in %s\n", s->dir, total, t.done, took);
+        char page[4096];
+        if (cgs_path_join(page, sizeof page, s->dir, "report.html") == CGS_OK &&
+            cgs_file_exists(page))
+            printf("open %s\n", page);
+    }
+    return CGS_OK;
+}
+
+static void print_plan(const cgs_study *s) {
+    int total = 0, number = 0;
+    for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
+    for (int i = 0; i < s->count; i++) {
+        const cgs_stage *g = &s->stage[i];
+        if (!g->wanted) continue;
+        char command[COMMAND_MAX];
+        printf("[%2d/%d] %s  (%s)\n        %s\n", ++number, total, g->name, g->hash,
+               command_of(g, command));
+    }
+}
+
+static cgs_status reproduce(job *j) {
+    cgs_study *s;
+    int lock = -1;
+    cgs_status rc = cgs_study_create(&s, &j->study);
+    if (rc == CGS_OK && j->dry) {
+        print_plan(s);
+    } else if (rc == CGS_OK) {
+        rc = cgs_make_dirs(s->dir);
+        if (rc == CGS_OK) rc = lock_folder(s->dir, &lock);
+        if (rc == CGS_OK) rc = cgs_study_begin(s);
+        cgs_child_catch();
+        if (rc == CGS_OK) rc = run_all(j, s);
+        if (lock >= 0) close(lock);
+    }
+    cgs_study_destroy(s);
+    return rc;
+}
+
+static int run(int argc, char **argv, const cgs_verb *self) {
+    job j = {0};
+    const char *out = NULL, *preset = NULL, *seeds = "3072";
+    int episodes = 0, updates = -1;
+    cgs_words words = {0}, only = {0};
+    const cgs_opt opts[] = {
+        {"out", "DIR", "folder of the study (runs/NAME)", OPT_STR, &out, false},
+        {"preset", "P", "paper or small (paper; demo: small)", OPT_STR, &preset, false},
+        {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
+        {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
+        {"threads", "N", "threads (one a core)", OPT_INT, &j.study.threads, false},
+        {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
+        {"updates", "N", "updates of a training (by recipe; 0: ten epochs)", OPT_INT, &updates,
+         false},
+        {"seeds", "LIST", "training seeds, separated by commas (3072)", OPT_STR, &seeds, false},
+        {"data", "F.h5", "a dataset that exists, instead of collecting one", OPT_STR, &j.study.data,
+         false},
+        {"only", "STAGE ...", "these stages and what they need", OPT_LIST, &only, false},
+        {"budget-minutes", "M", "stop after this time, to go on later", OPT_REAL, &j.budget, false},
+        {"dry-run", NULL, "print the commands, run nothing", OPT_FLAG, &j.dry, false},
+        {"json", NULL, "a JSON object a stage", OPT_FLAG, &j.json, false},
+        {"quiet", NULL, "only what goes wrong", OPT_FLAG, &j.quiet, false},
+    };
+    /* the command that goes on is the one that was given, before parsing changes argv */
+    cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && words.count == 0)
+        rc = cgs_fail(CGS_EARG, "which study? cgs reproduce list names them");
+    if (rc == CGS_OK && !strcmp(words.word[0], "list")) return print_list();
+    if (rc == CGS_OK) {
+        j.study.recipe = cgs_recipe_find(words.word[0]);
+        if (!j.study.recipe)
+            rc = cgs_fail(CGS_EARG, "no study is called \"%.40s\"; cgs reproduce list names them",
+                          words.word[0]);
+    }
+    if (rc == CGS_OK && words.count + 2 > WORDS_MAX)
+        rc = cgs_fail(CGS_EARG, "more than %d settings", WORDS_MAX - 2);
+    if (rc == CGS_OK) {
+        const char *assignment[WORDS_MAX];
+        char dir[256], some_episodes[32], some_updates[32];
+        int n = 0;
+        snprintf(some_episodes, sizeof some_episodes, "episodes=%d", episodes);
+        snprintf(some_updates, sizeof some_updates, "updates=%d", updates);
+        if (episodes > 0) assignment[n++] = some_episodes;
+        if (updates >= 0) assignment[n++] = some_updates;
+        for (int i = 1; i < words.count; i++) assignment[n++] = words.word[i];
+        snprintf(dir, sizeof dir, "runs/%s", j.study.recipe->name);
+        j.study.dir = out ? out : dir;
+        j.study.preset = preset ? preset : j.study.recipe->paper ? "paper" : "small";
+        j.study.seeds = seeds;
+        j.study.assignment = assignment;
+        j.study.assignments = n;
+        j.study.only = (const char *const *)only.word;
+        j.study.onlys = only.count;
+        rc = reproduce(&j);
+    }
+    int code = cgs_exit_code(self, rc);
+    if (code == 1) fprintf(stderr, "go on with: %s\n", j.again);
+    return code;
+}
+
+const cgs_verb cmd_reproduce = {
+    "reproduce", "NAME|list [--preset paper|small] [--out DIR] [--only STAGE ...] [key=value ...]",
+    "a study of the paper, from data to report, stage by stage",
+    "Each stage is a command of this program, which is printed and can be typed alone.  A\n"
+    "finished stage is not run again; the same command continues after Ctrl-C, a crash or a\n"
+    "reboot.  cgs reproduce list names the studies, their stages and what each table and\n"
+    "figure of the paper needs.  Settings of a recipe (K=1,8,64 held=500 ...) can be changed;\n"
+    "--dry-run shows the commands.\n"
+    "  cgs reproduce demo\n"
+    "  cgs reproduce tworooms --preset small --only budget-mppi held-out\n"
+    "  cgs reproduce pusht --seeds 3072,1,2 --budget-minutes 240",
+    run};

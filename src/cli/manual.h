@@ -1,0 +1,23 @@
+/* manual.h - what the option tables say, in three forms: help, man page, bash completion.
+ *
+ * A verb's table lives inside its run function.  To reach it, the verb is run with one of the
+ * words below as its only argument; cgs_options_parse then prints the table and nothing runs. */
+#ifndef CGS_CLI_MANUAL_H
+#define CGS_CLI_MANUAL_H
+
+#include "cli/options.h"
+
+#define CGS_ASK_HELP "--help"
+#define CGS_ASK_MAN "--help=man"
+#define CGS_ASK_BASH "--help=bash"
+
+/* Answers on standard output when arg is one of these words; false for any other. */
+bool cgs_manual_answer(const char *arg, const cgs_verb *verb, const cgs_opt *opts, int count);
+
+/* The whole pages on standard output.  verbs: (count) */
+void cgs_manual_man(const cgs_verb *const *verbs, int count);
+void cgs_manual_bash(const cgs_verb *const *verbs, int count);
+/* every setting with its default and meaning */
+void cgs_manual_settings(void);
+
+#endif /* CGS_CLI_MANUAL_H */

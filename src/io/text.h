@@ -1,0 +1,35 @@
+/* text.h - text that grows: pages and pictures are written into it piece by piece.
+ *
+ * A failure (no memory) sticks, later calls do nothing, and one check at the end finds it.
+ * What comes from files goes through cgs_text_escape, which lets no markup, no control
+ * character and no broken UTF-8 through. */
+#ifndef CGS_IO_TEXT_H
+#define CGS_IO_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+
+typedef struct cgs_text {
+    char *s; /* NUL-terminated; NULL while empty */
+    size_t used, room;
+    bool failed;
+} cgs_text;
+
+void cgs_text_free(cgs_text *t);
+void cgs_text_put(cgs_text *t, const char *s);
+void cgs_text_bytes(cgs_text *t, const char *s, size_t n);
+void cgs_text_printf(cgs_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text for HTML and XML content or quoted attributes; at most 4096 characters of it. */
+void cgs_text_escape(cgs_text *t, const char *s);
+void cgs_text_base64(cgs_text *t, const void *data, size_t n);
+
+/* Characters of a UTF-8 text: bytes that begin one. */
+int cgs_text_length(const char *s);
+
+/* CGS_ENOMEM, naming the text, if anything failed. */
+cgs_status cgs_text_check(const cgs_text *t, const char *what);
+
+#endif /* CGS_IO_TEXT_H */

@@ -1,0 +1,29 @@
+/* published.h - the paper's numbers, so that a page can put them beside its own.
+ *
+ * Success is in percent, mean and sample deviation over three evaluation seeds of 50 episodes,
+ * with I = 30.  Every function returns false where the paper gives no number. */
+#ifndef CGS_REPORT_PUBLISHED_H
+#define CGS_REPORT_PUBLISHED_H
+
+#include <stdbool.h>
+
+typedef struct cgs_published {
+    double mean, sd;
+} cgs_published;
+
+/* 0 plain, 1 with temporal straightening, 2 with CGS; -1 for a method without numbers. */
+int cgs_published_role(const char *method);
+
+/* Success of a method preset ("lewm-cgs", "dinowm-cls-ts") with a planner; K is ignored by "gd". */
+bool cgs_published_rate(const char *method, const char *env, const char *planner, int K,
+                        cgs_published *out);
+
+/* Areas under success over I and over tau, in percent. */
+bool cgs_published_refinement(const char *method, const char *env, const char *planner,
+                              double *nauc);
+bool cgs_published_temperature(const char *method, const char *env, double *nauc);
+
+/* Mean cosine of consecutive latent steps at the end of training. */
+bool cgs_published_cosine(const char *method, const char *env, double *cosine);
+
+#endif /* CGS_REPORT_PUBLISHED_H */

@@ -1,0 +1,67 @@
+/* report.c - see report.h. */
+#include "report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "report/method.h"
+#include "report/sections.h"
+
+static void draw_run(cgs_page *p, const cgs_folder *f, char *verdict, size_t size) {
+    cgs_rates rates;
+    cgs_rates_read(&rates, f, p);
+    if (p->run) {
+        cgs_text_put(&p->nav, "<b>");
+        cgs_text_escape(&p->nav, f->name);
+        cgs_text_put(&p->nav, "</b>\n");
+    }
+    cgs_section_verdict(p, f, &rates, verdict, size);
+    cgs_section_success(p, f, &rates);
+    cgs_section_sweeps(p, f, &rates);
+    cgs_section_geometry(p, f);
+    cgs_section_mechanism(p, f);
+    cgs_section_plans(p, f);
+    cgs_section_training(p, f);
+    cgs_section_probe(p, f);
+    cgs_section_theory(p, f);
+    cgs_section_decode(p, f);
+    cgs_section_surprise(p, f);
+    cgs_section_timing(p, f, &rates);
+    cgs_section_stages(p, f);
+    cgs_rates_free(&rates);
+}
+
+cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out) {
+    cgs_page p = {.warn = o->warn, .user = o->user};
+    cgs_status rc = CGS_OK;
+    char title[256] = "";
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < o->count && rc == CGS_OK; i++) {
+        cgs_folder f;
+        char verdict[512];
+        rc = cgs_folder_open(&f, o->runs[i], &p);
+        if (rc == CGS_OK) {
+            int before = p.sections;
+            p.runs = i;
+            p.run = o->count > 1 ? f.name : NULL;
+            draw_run(&p, &f, verdict, sizeof verdict);
+            if (i == 0) snprintf(out->verdict, sizeof out->verdict, "%s", verdict);
+            if (i == 0) snprintf(title, sizeof title, "%.120s", f.name);
+            if (i > 0 && strlen(title) < 120)
+                snprintf(title + strlen(title), sizeof title - strlen(title), ", %.100s", f.name);
+            if (p.sections == before)
+                rc = cgs_fail(CGS_EFORMAT,
+                              "%s: nothing to report: no results, no metrics, no "
+                              "geometry or other files of a run%s",
+                              o->runs[i], p.warnings ? " that could be read" : "");
+        }
+        p.run = NULL;
+        cgs_folder_close(&f);
+    }
+    if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, o->title ? o->title : title);
+    out->sections = p.sections;
+    out->figures = p.figures;
+    out->warnings = p.warnings;
+    cgs_page_free(&p);
+    return rc;
+}

@@ -1,0 +1,37 @@
+/* sections.h - the sections of a page, each drawn only when its data are there. */
+#ifndef CGS_REPORT_SECTIONS_H
+#define CGS_REPORT_SECTIONS_H
+
+#include "report/published.h"
+#include "report/rates.h"
+
+/* The verdict at the top; returns the sentence in `sentence` (size bytes). */
+void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, char *sentence,
+                         size_t size);
+void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_training(cgs_page *p, const cgs_folder *f);
+void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
+void cgs_section_mechanism(cgs_page *p, const cgs_folder *f);
+void cgs_section_probe(cgs_page *p, const cgs_folder *f);
+void cgs_section_theory(cgs_page *p, const cgs_folder *f);
+void cgs_section_plans(cgs_page *p, const cgs_folder *f);
+void cgs_section_decode(cgs_page *p, const cgs_folder *f);
+void cgs_section_surprise(cgs_page *p, const cgs_folder *f);
+void cgs_section_stages(cgs_page *p, const cgs_folder *f);
+
+/* ---- shared by the sections on results --------------------------------------------- */
+
+/* "MPPI, K = 128", with I and tau where the protocol has several of them. */
+void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size);
+/* The paper's number for a model in a setting, when the setting is the paper's: I = 30 and the
+ * environment's temperature. */
+bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
+/* One setting a planner, as near as there is to K = 128 and I = 30.  index: (settings_count)
+ * Returns how many, in the order of the settings. */
+int cgs_headlines(const cgs_protocol *q, int *index);
+/* How its lines were made: what they share, seeds, commands. */
+void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q);
+
+#endif /* CGS_REPORT_SECTIONS_H */

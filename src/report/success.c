@@ -1,0 +1,448 @@
+/* success.c - the verdict, tables of success rates with paired differences, and timing.
+ *
+ * A difference is called clear when its 95 % interval (Newcombe's, for paired proportions)
+ * leaves zero out.  Nothing is corrected for looking at several settings, and the page says so. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/evaluate.h"
+#include "report/method.h"
+#include "report/plot.h"
+#include "report/published.h"
+#include "report/sections.h"
+
+#define MINUS "\xE2\x88\x92"
+
+/* a difference with its sign, as typographers want it */
+static void format_signed(char *out, size_t size, double v) {
+    snprintf(out, size, "%s%.1f", v < -0.05 ? MINUS : v >= 0.05 ? "+" : "\xC2\xB1", fabs(v));
+}
+
+/* ---- settings ---------------------------------------------------------------------- */
+
+static bool several(const cgs_protocol *q, int setting, cgs_rate_over over) {
+    double x = cgs_rate_x(&q->setting[setting], over);
+    for (int i = 0; i < q->settings_count; i++) {
+        double y = cgs_rate_x(&q->setting[i], over);
+        if (!strcmp(q->setting[i].planner, q->setting[setting].planner) && (y < x || y > x))
+            return true;
+    }
+    return false;
+}
+
+void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size) {
+    const cgs_rate_setting *s = &q->setting[setting];
+    char K[32] = "", iters[32] = "", tau[32] = "";
+    if (isfinite(s->K)) snprintf(K, sizeof K, " K=%g", s->K);
+    if (isfinite(s->iters) && several(q, setting, CGS_OVER_ITERS))
+        snprintf(iters, sizeof iters, " I=%g", s->iters);
+    if (isfinite(s->tau) && several(q, setting, CGS_OVER_TAU))
+        snprintf(tau, sizeof tau, " \xCF\x84=%g", s->tau);
+    snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
+}
+
+bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out) {
+    const cgs_rate_setting *s = &q->setting[setting];
+    double tau = (double)cgs_default_tau(q->env);
+    if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
+    if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
+    return cgs_published_rate(q->model[model].method, q->env, s->planner,
+                              isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0, out);
+}
+
+/* settings of the planner that share I and tau: the sweep it is part of */
+static int company(const cgs_protocol *q, int setting) {
+    const cgs_rate_setting *s = &q->setting[setting];
+    int n = 0;
+    for (int i = 0; i < q->settings_count; i++) {
+        const cgs_rate_setting *o = &q->setting[i];
+        n += !strcmp(o->planner, s->planner) && !(o->iters < s->iters || o->iters > s->iters) &&
+             !(o->tau < s->tau || o->tau > s->tau);
+    }
+    return n;
+}
+
+static double distance(const cgs_protocol *q, int setting) {
+    const cgs_rate_setting *s = &q->setting[setting];
+    double d = isfinite(s->K) && s->K > 0 ? fabs(log2(s->K) - 7) : 0;
+    if (isfinite(s->iters) && s->iters > 0) d += fabs(log2(s->iters / 30));
+    return d - 1e-3 * company(q, setting);
+}
+
+int cgs_headlines(const cgs_protocol *q, int *index) {
+    int n = 0;
+    for (int i = 0; i < q->settings_count; i++) {
+        bool best = true;
+        for (int k = 0; k < q->settings_count && best; k++)
+            if (k != i && !strcmp(q->setting[k].planner, q->setting[i].planner)) {
+                double a = distance(q, i), b = distance(q, k);
+                best = a < b || (!(a > b) && i < k);
+            }
+        if (best) index[n++] = i;
+    }
+    return n;
+}
+
+static bool is_control(const char *planner) {
+    return !strcmp(planner, "zero") || !strcmp(planner, "random");
+}
+
+/* ---- verdict ----------------------------------------------------------------------- */
+
+/* the first family of a protocol that has a baseline and CGS */
+static bool find_rivals(const cgs_protocol *q, int *plain, int *cgs) {
+    for (int i = 0; i < q->models; i++) {
+        char family[64];
+        if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
+        *cgs = i;
+        *plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
+        if (*plain >= 0) return true;
+    }
+    return false;
+}
+
+typedef struct tally {
+    int better, worse, even;
+} tally;
+
+static tally count_settings(const cgs_protocol *q, int plain, int cgs) {
+    tally t = {0};
+    cgs_paired d;
+    for (int s = 0; s < q->settings_count; s++) {
+        if (is_control(q->setting[s].planner) || !cgs_rate_pair(q, s, plain, cgs, &d)) continue;
+        if (d.newcombe.low > 0) {
+            t.better++;
+        } else if (d.newcombe.high < 0) {
+            t.worse++;
+        } else {
+            t.even++;
+        }
+    }
+    return t;
+}
+
+static int headline(const cgs_protocol *q, const int *index, int n, int plain, int cgs) {
+    cgs_paired d;
+    for (int i = 0; i < n; i++)
+        if (!is_control(q->setting[index[i]].planner) && cgs_rate_pair(q, index[i], plain, cgs, &d))
+            return index[i];
+    return -1;
+}
+
+static void write_sentence(const cgs_protocol *q, int s, int plain, int cgs, const cgs_paired *d,
+                           char *out, size_t size) {
+    cgs_rate r;
+    char label[160] = "", low[32], high[32];
+    double points = 100 * d->difference;
+    cgs_rate_of(q, s, cgs, &r);
+    const cgs_rate_setting *x = &q->setting[s];
+    if (isfinite(x->K)) snprintf(label, sizeof label, " at K = %g", x->K);
+    size_t used = strlen(label);
+    if (isfinite(x->iters) && several(q, s, CGS_OVER_ITERS))
+        used += (size_t)snprintf(label + used, sizeof label - used, ", I = %g", x->iters);
+    if (isfinite(x->tau) && several(q, s, CGS_OVER_TAU))
+        snprintf(label + used, sizeof label - used, ", \xCF\x84 = %g", x->tau);
+    format_signed(low, sizeof low, 100 * d->newcombe.low);
+    format_signed(high, sizeof high, 100 * d->newcombe.high);
+    bool clear = d->newcombe.low > 0 || d->newcombe.high < 0;
+    char apart[160];
+    if (fabs(points) < 0.05) {
+        snprintf(apart, sizeof apart, "level with %.60s", q->model[plain].name);
+    } else {
+        snprintf(apart, sizeof apart, "%.1f points %s %.60s%s", fabs(points),
+                 points > 0 ? "above" : "below", q->model[plain].name,
+                 clear ? "" : ", which may be chance");
+    }
+    snprintf(out, size,
+             "%.60s reaches %.1f %% on %s with %s%s, %s (95 %% interval %s to %s, %d paired "
+             "episodes).",
+             q->model[cgs].name, r.mean, cgs_env_name(q->env), cgs_planner_name(x->planner), label,
+             apart, low, high, d->n);
+}
+
+static void draw_verdict(cgs_page *p, const cgs_protocol *q, int plain, int cgs, const int *index,
+                         int n) {
+    cgs_plot_row *row = calloc((size_t)(n > 0 ? n : 1), sizeof *row);
+    char(*label)[96] = calloc((size_t)(n > 0 ? n : 1), sizeof *label), title[160];
+    int rows = 0;
+    for (int i = 0; row && label && i < n; i++) {
+        cgs_paired d;
+        if (!cgs_rate_pair(q, index[i], plain, cgs, &d)) continue;
+        cgs_setting_label(q, index[i], label[rows], sizeof label[rows]);
+        row[rows] = (cgs_plot_row){label[rows], 100 * d.difference, 100 * d.newcombe.low,
+                                   100 * d.newcombe.high, q->model[cgs].style};
+        rows++;
+    }
+    if (!row || !label) p->top.failed = true;
+    if (rows) {
+        p->figures++;
+        snprintf(title, sizeof title, "%.60s minus %.60s", q->model[cgs].name,
+                 q->model[plain].name);
+        cgs_text_put(&p->top, "<figure>\n");
+        cgs_plot_intervals(&p->top, title, "points of success, with 95 % interval", row, rows);
+        cgs_text_put(&p->top, "</figure>\n");
+    }
+    free(row);
+    free(label);
+}
+
+static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, bool alone,
+                       char *sentence, size_t size) {
+    int plain, cgs, *index = malloc((size_t)q->settings_count * sizeof *index);
+    int n = index ? cgs_headlines(q, index) : 0;
+    if (!index) p->top.failed = true;
+    int s = find_rivals(q, &plain, &cgs) ? headline(q, index, n, plain, cgs) : -1;
+    cgs_paired d;
+    if (s < 0 || !cgs_rate_pair(q, s, plain, cgs, &d)) {
+        free(index);
+        return;
+    }
+    tally t = count_settings(q, plain, cgs);
+    int total = t.better + t.worse + t.even;
+    const char *badge = t.better && t.worse    ? "Mixed"
+                        : d.newcombe.low > 0   ? "CGS helped"
+                        : d.newcombe.high < 0  ? "CGS did worse"
+                        : t.better > total / 2 ? "CGS mostly helped"
+                        : t.worse > total / 2  ? "CGS mostly did worse"
+                                               : "No clear difference";
+    const char *class = strstr(badge, "helped") ? "good" : strstr(badge, "worse") ? "bad" : "even";
+    write_sentence(q, s, plain, cgs, &d, sentence, size);
+    cgs_text_printf(&p->top, "<div class=\"verdict %s\">\n<div>", class);
+    if (!alone) {
+        cgs_text_put(&p->top, "<p class=\"run\">");
+        cgs_text_escape(&p->top, f->name);
+        cgs_text_put(&p->top, ": ");
+        cgs_text_escape(&p->top, q->name);
+        cgs_text_put(&p->top, "</p>");
+    }
+    cgs_text_printf(&p->top, "<p class=\"badge\">%s</p>\n<p class=\"lead\">", badge);
+    cgs_text_escape(&p->top, sentence);
+    cgs_text_put(&p->top, "</p>\n");
+    if (total > 1)
+        cgs_text_printf(&p->top,
+                        "<p>Over all %d planner settings: clearly better in %d, clearly worse in "
+                        "%d, not told apart in %d. Each interval stands for itself; nothing is "
+                        "corrected for their number.</p>\n",
+                        total, t.better, t.worse, t.even);
+    cgs_text_put(&p->top, "</div>\n");
+    if (q->settings_count <= 10) {
+        n = 0;
+        for (int i = 0; i < q->settings_count; i++) index[n++] = i;
+    }
+    draw_verdict(p, q, plain, cgs, index, n);
+    cgs_text_put(&p->top, "</div>\n");
+    free(index);
+}
+
+void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, char *sentence,
+                         size_t size) {
+    sentence[0] = '\0';
+    for (int i = 0; i < r->count && i < 8; i++) {
+        char one[512] = "";
+        verdict_of(p, f, &r->protocol[i], !p->run && r->count == 1, one, sizeof one);
+        if (!sentence[0]) snprintf(sentence, size, "%s", one);
+    }
+    if (sentence[0]) return;
+    snprintf(sentence, size,
+             "%.100s has no results of a method with and without CGS on the same "
+             "starts, so there is no verdict.",
+             f->name);
+    cgs_text_put(&p->top, "<div class=\"verdict even\"><div><p class=\"badge\">No verdict</p>"
+                          "<p class=\"lead\">");
+    cgs_text_escape(&p->top, sentence);
+    cgs_text_put(&p->top, "</p></div></div>\n");
+}
+
+/* ---- tables ------------------------------------------------------------------------ */
+
+static void rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model) {
+    cgs_rate r;
+    cgs_published pub;
+    char main[64], below[64], paper[64];
+    bool known = cgs_setting_published(q, setting, model, &pub);
+    if (known) snprintf(paper, sizeof paper, "paper %.1f \xC2\xB1 %.1f", pub.mean, pub.sd);
+    if (!cgs_rate_of(q, setting, model, &r)) {
+        cgs_page_cell(p, "\xE2\x80\x93", NULL, known ? paper : NULL, 0);
+        return;
+    }
+    if (r.runs > 1) {
+        snprintf(main, sizeof main, "%.1f \xC2\xB1 %.1f", r.mean, r.sd);
+    } else {
+        snprintf(main, sizeof main, "%.1f", r.mean);
+    }
+    snprintf(below, sizeof below, "[%.1f, %.1f]", r.wilson.low, r.wilson.high);
+    cgs_page_cell(p, main, below, known ? paper : NULL, 0);
+}
+
+static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, int b) {
+    cgs_paired d;
+    char main[64], low[32], high[32], below[128], paper[64], gap[32];
+    cgs_published x, y;
+    bool known =
+        cgs_setting_published(q, setting, a, &x) && cgs_setting_published(q, setting, b, &y);
+    if (known) {
+        format_signed(gap, sizeof gap, y.mean - x.mean);
+        snprintf(paper, sizeof paper, "paper %s", gap);
+    }
+    if (!cgs_rate_pair(q, setting, a, b, &d)) {
+        cgs_page_cell(p, "\xE2\x80\x93", NULL, known ? paper : NULL, 0);
+        return;
+    }
+    format_signed(main, sizeof main, 100 * d.difference);
+    format_signed(low, sizeof low, 100 * d.newcombe.low);
+    format_signed(high, sizeof high, 100 * d.newcombe.high);
+    char p_value[32];
+    if (d.p < 0.001) {
+        snprintf(p_value, sizeof p_value, "p < 0.001");
+    } else {
+        snprintf(p_value, sizeof p_value, "p = %.2g", d.p);
+    }
+    snprintf(below, sizeof below, "[%s, %s]\n%s", low, high, p_value);
+    cgs_page_cell(p, main, below, known ? paper : NULL,
+                  d.newcombe.low > 0    ? 1
+                  : d.newcombe.high < 0 ? -1
+                                        : 0);
+}
+
+/* Columns of differences: every method against the plain one of its family, CGS against TS. */
+static bool compared(const cgs_protocol *q, int a, int b) {
+    char fa[64], fb[64];
+    cgs_role ra = cgs_method_role(q->model[a].method, fa);
+    cgs_role rb = cgs_method_role(q->model[b].method, fb);
+    if (strcmp(fa, fb) != 0 || a == b) return false;
+    if (ra == CGS_ROLE_PLAIN) return rb != CGS_ROLE_PLAIN;
+    return ra == CGS_ROLE_TS && rb == CGS_ROLE_CGS;
+}
+
+static void rate_table(cgs_page *p, const cgs_protocol *q, const int *index, int n, bool tall) {
+    char head[256], label[96];
+    cgs_page_table(p, tall);
+    cgs_page_row(p);
+    cgs_page_head(p, "planner");
+    for (int m = 0; m < q->models; m++) cgs_page_head(p, q->model[m].name);
+    for (int b = q->models - 1; b >= 0; b--)
+        for (int a = 0; a < q->models; a++)
+            if (compared(q, a, b)) {
+                snprintf(head, sizeof head, "%.60s " MINUS " %.60s", q->model[b].name,
+                         q->model[a].name);
+                cgs_page_head(p, head);
+            }
+    for (int i = 0; i < n; i++) {
+        cgs_page_row(p);
+        cgs_setting_label(q, index[i], label, sizeof label);
+        cgs_page_name(p, label, -1);
+        for (int m = 0; m < q->models; m++) rate_cell(p, q, index[i], m);
+        for (int b = q->models - 1; b >= 0; b--)
+            for (int a = 0; a < q->models; a++)
+                if (compared(q, a, b)) pair_cell(p, q, index[i], a, b);
+    }
+    cgs_page_table_end(p);
+}
+
+void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
+    char text[2048];
+    size_t used = 0;
+    for (const cJSON *v = q->settings->child; v && used < sizeof text - 200; v = v->next) {
+        char *value = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.40s %.80s", used ? ", " : "",
+                                 v->string,
+                                 cJSON_IsString(v) ? v->valuestring
+                                 : value           ? value
+                                                   : "?");
+        cJSON_free(value);
+    }
+    cgs_page_note(p, "Settings shared by all: %s.", used ? text : "none");
+    cgs_folder_commands(f, p, "eval");
+}
+
+static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
+    int *index = malloc((size_t)q->settings_count * sizeof *index);
+    if (!index) {
+        p->body.failed = true;
+        return;
+    }
+    int n = cgs_headlines(q, index);
+    bool all = q->settings_count <= 10;
+    cgs_page_subtitle(p, "%s%s", q->name, all ? "" : ": each planner nearest to K = 128, I = 30");
+    if (!all) rate_table(p, q, index, n, false);
+    for (int i = 0; i < q->settings_count; i++) index[i] = i;
+    if (!all) cgs_page_subtitle(p, "All %d settings", q->settings_count);
+    rate_table(p, q, index, q->settings_count, !all);
+    cgs_page_note(p,
+                  "Success in percent: mean \xC2\xB1 sample deviation over evaluation seeds, and "
+                  "Wilson's 95 %% interval of all episodes together. Differences are paired, start "
+                  "by start, with Newcombe's 95 %% interval and McNemar's exact p; coloured where "
+                  "the interval leaves zero out. The paper's numbers are for its model size "
+                  "(224 \xC3\x97 224 pixels, 18 M parameters) and its data.");
+    cgs_protocol_note(p, f, q);
+    free(index);
+}
+
+void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
+    if (r->count == 0) return;
+    cgs_page_section(p, "success", "Success rates");
+    for (int i = 0; i < r->count; i++) success_of(p, f, &r->protocol[i]);
+    if (r->replaced)
+        cgs_page_note(p, "%d lines repeat a model, setting and seed; the last of each counts.",
+                      r->replaced);
+    cgs_page_section_end(p);
+}
+
+/* ---- timing ------------------------------------------------------------------------ */
+
+/* the time of a solve by model, for one setting; false when there is none */
+static bool draw_timing(cgs_page *p, const cgs_protocol *q, int setting) {
+    cgs_plot_row *row = calloc((size_t)q->models, sizeof *row);
+    char label[96];
+    int rows = 0;
+    if (!row) p->body.failed = true;
+    for (int m = 0; row && m < q->models; m++) {
+        cgs_rate r;
+        if (!cgs_rate_of(q, setting, m, &r) || !(r.solve_seconds > 0)) continue;
+        double ms = 1000 * r.solve_seconds;
+        row[rows++] = (cgs_plot_row){q->model[m].name, ms, ms, ms, q->model[m].style};
+    }
+    if (rows) {
+        cgs_setting_label(q, setting, label, sizeof label);
+        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds a solve", row, rows);
+        cgs_page_figure_end(p, NULL);
+    }
+    free(row);
+    return rows > 0;
+}
+
+static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
+    int *index = malloc((size_t)q->settings_count * sizeof *index), drawn = 0;
+    int n = index ? cgs_headlines(q, index) : 0;
+    if (!index) p->body.failed = true;
+    cgs_page_grid(p, false);
+    for (int i = 0; i < n; i++)
+        if (!is_control(q->setting[index[i]].planner)) drawn += draw_timing(p, q, index[i]);
+    cgs_page_grid_end(p);
+    if (drawn) {
+        cgs_page_note(p,
+                      "Planner time of one solve on %s, mean over all episodes, on %.30s in %.10s. "
+                      "Episodes are planned together; this is the share of one.",
+                      cgs_env_name(q->env),
+                      cgs_json_text(q->settings, "device", "an unknown device"),
+                      cgs_json_text(q->settings, "precision", "unknown precision"));
+        if (!strcmp(q->env, "pusht"))
+            cgs_page_note(p, "Published for LeWM+CGS on PushT at K = 128, seconds an episode: MPPI "
+                             "1.850, CEM 5.163, GD 0.161.");
+        cgs_folder_commands(f, p, "eval");
+    }
+    free(index);
+}
+
+void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
+    bool any = false;
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < r->protocol[i].runs; k++)
+            any |= r->protocol[i].run[k].seconds > 0 && r->protocol[i].run[k].solves > 0;
+    if (!any) return;
+    cgs_page_section(p, "timing", "Planning time");
+    for (int i = 0; i < r->count; i++) timing_of(p, f, &r->protocol[i]);
+    cgs_page_section_end(p);
+}

@@ -1,0 +1,179 @@
+/* journal.c - what a study has done: study.json, stages.jsonl and the logs of its stages. */
+#include <cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/build.h"
+#include "core/file.h"
+#include "study/stages.h"
+
+#define JOURNAL_LIMIT ((size_t)64 << 20)
+
+static cgs_status no_memory(void) { return cgs_fail(CGS_ENOMEM, "study: no memory"); }
+
+/* ---- study.json ---------------------------------------------------------------------- */
+
+static cgs_status write_about(const cgs_study *s) {
+    cJSON *j = cJSON_CreateObject(), *methods = cJSON_CreateArray(), *seeds = cJSON_CreateArray();
+    cJSON_AddStringToObject(j, "format", "cgs-study");
+    cJSON_AddNumberToObject(j, "version", 1);
+    cJSON_AddStringToObject(j, "name", s->recipe->name);
+    cJSON_AddStringToObject(j, "what", s->recipe->what);
+    cJSON_AddStringToObject(j, "env", s->env);
+    cJSON_AddStringToObject(j, "preset", s->preset);
+    cJSON_AddStringToObject(j, "device", s->device);
+    cJSON_AddStringToObject(j, "precision", s->precision);
+    cJSON_AddStringToObject(j, "commit", cgs_commit());
+    for (int i = 0; i < s->recipe->variants; i++)
+        cJSON_AddItemToArray(methods, cJSON_CreateString(s->recipe->variant[i].label));
+    for (const char *p = s->seeds; *p; p += strspn(p, ", ")) {
+        size_t n = strcspn(p, ", ");
+        char *one = strndup(p, n);
+        cJSON_AddItemToArray(seeds, cJSON_CreateString(one ? one : ""));
+        free(one);
+        p += n;
+    }
+    cJSON_AddItemToObject(j, "methods", methods);
+    cJSON_AddItemToObject(j, "seeds", seeds);
+    char *text = cJSON_Print(j), path[4096];
+    cJSON_Delete(j);
+    if (!text) return no_memory();
+    cgs_status rc = cgs_path_join(path, sizeof path, s->dir, "study.json");
+    if (rc == CGS_OK) rc = cgs_write_file(path, text, strlen(text));
+    cJSON_free(text);
+    return rc;
+}
+
+/* ---- stages.jsonl -------------------------------------------------------------------- */
+
+static const char *text_of(const cJSON *j, const char *key) {
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(j, key);
+    return cJSON_IsString(v) ? v->valuestring : NULL;
+}
+
+static cgs_status note_line(cgs_study *s, int number, const char *line, size_t bytes) {
+    cJSON *j = cJSON_ParseWithLength(line, bytes);
+    const char *hash = text_of(j, "hash"), *found = text_of(j, "found");
+    const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(j, "seconds");
+    if (!hash) {
+        cJSON_Delete(j);
+        return cgs_fail(CGS_EFORMAT, "%s: line %d is not a finished stage", s->journal, number);
+    }
+    for (int i = 0; i < s->count; i++) {
+        cgs_stage *g = &s->stage[i];
+        if (strcmp(g->hash, hash) != 0) continue;
+        g->finished = true;
+        g->seconds = cJSON_IsNumber(seconds) ? seconds->valuedouble : 0;
+        snprintf(g->found, sizeof g->found, "%s", found ? found : "");
+    }
+    cJSON_Delete(j);
+    return CGS_OK;
+}
+
+/* A last line without its end was cut by a crash: it goes, and its stage runs again. */
+static cgs_status read_journal(cgs_study *s) {
+    char *text;
+    size_t bytes;
+    if (!cgs_file_exists(s->journal)) return CGS_OK;
+    CGS_TRY(cgs_read_file(s->journal, JOURNAL_LIMIT, &text, &bytes));
+    cgs_status rc = CGS_OK;
+    size_t at = 0;
+    for (int number = 1; rc == CGS_OK; number++) {
+        char *end = memchr(text + at, '\n', bytes - at);
+        if (!end) break;
+        rc = note_line(s, number, text + at, (size_t)(end - text) - at);
+        at = (size_t)(end - text) + 1;
+    }
+    if (rc == CGS_OK && at < bytes) rc = cgs_write_file(s->journal, text, at);
+    free(text);
+    return rc;
+}
+
+cgs_status cgs_study_begin(cgs_study *s) {
+    char path[4096];
+    CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "logs"));
+    CGS_TRY(cgs_make_dirs(path));
+    CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "plans"));
+    CGS_TRY(cgs_make_dirs(path));
+    CGS_TRY(read_journal(s));
+    return write_about(s);
+}
+
+static cgs_status append_line(const char *path, const char *line) {
+    FILE *f = fopen(path, "ab");
+    if (!f) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+    bool ok = fprintf(f, "%s\n", line) > 0 && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    int code = errno;
+    if (fclose(f) != 0) ok = false;
+    return ok ? CGS_OK : cgs_fail(CGS_EIO, "%s: %s", path, strerror(code));
+}
+
+cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
+                              const char *found) {
+    char when[32], took[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(took, sizeof took, "%.1f", seconds);
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "stage", g->name);
+    cJSON_AddStringToObject(j, "hash", g->hash);
+    cJSON_AddStringToObject(j, "command", command);
+    cJSON_AddRawToObject(j, "seconds", took);
+    cJSON_AddStringToObject(j, "found", found);
+    cJSON_AddStringToObject(j, "finished", when);
+    cJSON_AddStringToObject(j, "commit", cgs_commit());
+    char *line = cJSON_PrintUnformatted(j);
+    cJSON_Delete(j);
+    cgs_status rc = line ? append_line(s->journal, line) : no_memory();
+    cJSON_free(line);
+    CGS_TRY(rc);
+    g->finished = true;
+    g->seconds = seconds;
+    snprintf(g->found, sizeof g->found, "%s", found);
+    return CGS_OK;
+}
+
+/* ---- stages -------------------------------------------------------------------------- */
+
+/* The first line of a log is "HASH COMMAND"; was it this stage with these settings? */
+static bool begun(const cgs_stage *g) {
+    char hash[17] = "";
+    FILE *f = fopen(g->log, "rb");
+    if (!f) return false;
+    size_t n = fread(hash, 1, 16, f);
+    fclose(f);
+    return n == 16 && !strcmp(hash, g->hash);
+}
+
+cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo) {
+    bool there = cgs_file_exists(g->output);
+    *todo = CGS_STAGE_RUN;
+    if (g->finished && there) {
+        *todo = CGS_STAGE_DONE;
+        return CGS_OK;
+    }
+    if (!there || !g->row->keeps) return CGS_OK;
+    if (!begun(g))
+        return cgs_fail(CGS_EARG,
+                        "%s is there from other settings; give another --out, or delete it to "
+                        "make it again",
+                        g->output);
+    if (g->row->whole) *todo = CGS_STAGE_ADOPT;
+    return CGS_OK;
+}
+
+cgs_status cgs_stage_started(const cgs_stage *g, const char *command) {
+    size_t size = strlen(command) + 32;
+    char *text = malloc(size);
+    if (!text) return no_memory();
+    snprintf(text, size, "%s %s\n", g->hash, command);
+    cgs_status rc = cgs_write_file(g->log, text, strlen(text));
+    free(text);
+    return rc;
+}

@@ -1,0 +1,204 @@
+/* recipe.c - the studies: rows, recipes, and which table or figure of the paper each makes. */
+#include "study/recipe.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+/* what most evaluations share; the seeds and counts of starts are settings */
+#define EVAL                                                                                       \
+    "eval --model {models} --data {data} --out @/results.jsonl --json {device} {threads} "         \
+    "{precision} "
+#define PUBLISHED EVAL "--seeds {start_seeds} --episodes {starts} "
+#define HELD_OUT EVAL "--held-out --skip-solved --seeds {held_seeds} --episodes {held} "
+#define SEEDED "{of_seed}"
+
+/* clang-format off */
+const cgs_study_row cgs_study_rows[] = {
+    {"collect", CGS_EACH_STUDY, "collect {env}",
+     "collect --env {env} --out @/data.h5 --episodes {episodes} --size {side} --every {every} --seed {data_seed} "
+     "{policy} {threads} --json",
+     "@/data.h5", "", true, true},
+    {"train", CGS_EACH_MODEL, "train {model}",
+     "train --data {data} --out @/models/{model} --size {preset} --method {method} --resume --json "
+     "{device} {threads} {precision} train.seed={seed} train.updates={updates} "
+     "train.validate_every={validate} train.checkpoint_every={checkpoint} {train} {extra}",
+     "@/models/{model}/model.safetensors", "collect", true, false},
+    {"prior", CGS_EACH_MODEL, "prior {model}",
+     /* the split of the training, so that held-out starts are new to the prior too */
+     "prior --model @/models/{model} --data {data} --json {device} {threads} prior.seed={seed} "
+     "{prior}",
+     "@/models/{model}/prior.safetensors", "train", false, false},
+
+    /* the paper's protocol: starts of seeds 0, 1 and 42, all episodes */
+    {"budget-mppi", CGS_EACH_SEED, "MPPI over K" SEEDED,
+     PUBLISHED "--planner mppi --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
+    {"budget-pg-mppi", CGS_EACH_SEED, "PG-MPPI over K" SEEDED,
+     PUBLISHED "--planner pg-mppi --samples {K} --iters {iters}", "@/results.jsonl", "prior", false, false},
+    {"budget-cem", CGS_EACH_SEED, "CEM over K" SEEDED,
+     PUBLISHED "--planner cem --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
+    {"budget-pg-cem", CGS_EACH_SEED, "PG-CEM over K" SEEDED,
+     PUBLISHED "--planner pg-cem --samples {K} --iters {iters}", "@/results.jsonl", "prior", false, false},
+    {"gd", CGS_EACH_SEED, "gradient descent" SEEDED,
+     PUBLISHED "--planner gd zero", "@/results.jsonl", "train", false, false},
+    {"at-K", CGS_EACH_SEED, "MPPI, CEM and GD at one K" SEEDED,
+     PUBLISHED "--planner mppi cem gd --samples {one_K} --iters {iters}", "@/results.jsonl", "train", false, false},
+    {"refine", CGS_EACH_SEED, "MPPI and CEM over iterations" SEEDED,
+     PUBLISHED "--planner mppi cem --samples {one_K} --iters {I}", "@/results.jsonl", "train", false, false},
+    {"temperature", CGS_EACH_SEED, "MPPI over temperature" SEEDED,
+     PUBLISHED "--planner mppi --samples {one_K} --iters {iters} --tau {tau}", "@/results.jsonl", "train", false, false},
+
+    /* what the models saw before: Reacher's three histories */
+    {"history-dataset", CGS_EACH_SEED, "recorded history" SEEDED,
+     PUBLISHED "--history dataset --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
+    {"history-online", CGS_EACH_SEED, "online history" SEEDED,
+     PUBLISHED "--history online --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
+
+    /* the second protocol: episodes no model saw, many starts, none solved already */
+    {"held-out", CGS_EACH_SEED, "held-out, MPPI and CEM" SEEDED,
+     HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", "@/results.jsonl", "train", false, false},
+    {"held-out-pg", CGS_EACH_SEED, "held-out, with priors" SEEDED,
+     HELD_OUT "--planner pg-mppi pg-cem --samples {held_pg_K} --iters {iters}", "@/results.jsonl", "prior", false, false},
+    {"held-out-gd", CGS_EACH_SEED, "held-out, gradient descent" SEEDED,
+     HELD_OUT "--planner gd zero --gd-steps {gd_steps}", "@/results.jsonl", "train", false, false},
+
+    {"geometry", CGS_EACH_STUDY, "geometry",
+     "geometry --model {models} --data {data} --out @/geometry.json {device} {threads} {geometry}",
+     "@/geometry.json", "train", false, false},
+    {"mechanism", CGS_EACH_STUDY, "mechanism of MPPI",
+     "geometry --mechanism --model {models} --data {data} --out @/mechanism.json {device} {threads} "
+     "{mechanism}",
+     "@/mechanism.json", "train", false, false},
+    {"theory", CGS_EACH_STUDY, "theory",
+     "theory --systems {systems} --model {models} --data {data} --out @/theory.json {device} "
+     "{threads} {theory}",
+     "@/theory.json", "train", false, false},
+    {"probe", CGS_EACH_STUDY, "probes",
+     "probe --model {models} --data {data} --out @/probe.json {device} {threads} {probe}",
+     "@/probe.json", "train", false, false},
+    {"plan", CGS_EACH_FIRST, "watch {model} plan",
+     "plan --model @/models/{model} --data {data} --held-out --planner mppi --samples {gif_K} "
+     "--iters {iters} --seed {gif_seed} --gif @/plans/{model}.gif --json {device} {threads}",
+     "@/plans/{model}.gif", "train", false, false},
+    {"report", CGS_EACH_STUDY, "report", "report @ --out @/report.html", "@/report.html", "*", false, false},
+};
+/* clang-format on */
+const int cgs_study_row_count = COUNT(cgs_study_rows);
+
+const char cgs_study_defaults[] =
+    "data=@/"
+    "data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|mechanism=|probe=|theory=|"
+    "precision=|"
+    "systems=2000|"
+    "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
+    "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
+    "start_seeds=0,1,42|starts=50|held_seeds=0|held=500|held_K=8,32,128|held_pg_K=1,8,32,128";
+
+static const cgs_variant three[] = {
+    {"lewm", "lewm", ""}, {"lewm-ts", "lewm-ts", ""}, {"lewm-cgs", "lewm-cgs", ""}};
+
+static const cgs_variant references[] = {{"lewm-cgs", "lewm-cgs", ""},
+                                         {"lewm-cgs-xyz-all", "lewm-cgs-xyz-all", ""},
+                                         {"lewm-cgs-full", "lewm-cgs-full", ""}};
+
+static const cgs_variant histories[] = {{"lewm", "lewm", ""},
+                                        {"lewm-cgs", "lewm-cgs", ""},
+                                        {"lewm-cgs-transition", "lewm-cgs-transition", ""}};
+
+/* one setting away from the reference, which is the first */
+static const cgs_variant ablations[] = {
+    {"lewm-cgs", "lewm-cgs", ""},
+    {"lewm-cgs-ramp-0", "lewm-cgs", "loss.cgs.ramp=0"},
+    {"lewm-cgs-ramp-0.1", "lewm-cgs", "loss.cgs.ramp=0.1"},
+    {"lewm-cgs-ramp-0.2", "lewm-cgs", "loss.cgs.ramp=0.2"},
+    {"lewm-cgs-N-2", "lewm-cgs", "model.history=2"},
+    {"lewm-cgs-N-4", "lewm-cgs", "model.history=4"},
+    {"lewm-cgs-sigreg-0.03", "lewm-cgs", "loss.sigreg.weight=0.03"},
+    {"lewm-cgs-sigreg-0.06", "lewm-cgs", "loss.sigreg.weight=0.06"},
+    {"lewm-cgs-sigreg-0.12", "lewm-cgs", "loss.sigreg.weight=0.12"},
+    {"lewm-cgs-weight-0.005", "lewm-cgs", "loss.cgs.weight=0.005"},
+    {"lewm-cgs-weight-0.05", "lewm-cgs", "loss.cgs.weight=0.05"},
+    {"lewm-cgs-weight-0.1", "lewm-cgs", "loss.cgs.weight=0.1"},
+    {"lewm-cgs-weight-0.5", "lewm-cgs", "loss.cgs.weight=0.5"},
+};
+
+#define MAIN                                                                                       \
+    "collect train prior budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd held-out "         \
+    "held-out-pg held-out-gd refine temperature geometry mechanism probe theory plan report"
+#define PAPER "preset=paper|side=224|"
+#define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
+
+const cgs_recipe cgs_recipes[] = {
+    {"pusht", "PushT: three models, five planners, every sweep", MAIN, three, COUNT(three),
+     "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000"},
+    {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube", PAPER "episodes=10000",
+     SMALL "episodes=2000"},
+    {"tworooms", "TwoRooms: the same", MAIN, three, COUNT(three), "env=tworooms",
+     PAPER "episodes=10000", SMALL "episodes=4000"},
+    {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
+     PAPER "episodes=10000", SMALL "episodes=2000"},
+    {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
+     ablations, COUNT(ablations), "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000"},
+    {"cube-references", "Cube: what CGS refers to",
+     "collect train budget-mppi budget-cem refine report", references, COUNT(references),
+     "env=cube", PAPER "episodes=10000", SMALL "episodes=2000"},
+    {"reacher-histories", "Reacher: reference of CGS and observed history",
+     "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
+     COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
+    {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
+     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe theory plan "
+     "report",
+     three, COUNT(three), "env=tworooms", NULL,
+     /* patches of 16 pixels: a third of the work of 8, for as good a model of a dot in two rooms */
+     "preset=small|side=64|episodes=1500|updates=1000|validate=100|checkpoint=250|held=200|"
+     "train=model.patch=16|held_K=1,2,8,32|held_pg_K=1,8|gd_steps=50|"
+     "systems=500|geometry=--anchors 64|theory=--anchors 16|"
+     "prior=prior.updates=400 prior.every=50 prior.patience=3 prior.hidden=256 prior.batch=256"},
+};
+const int cgs_recipe_count = COUNT(cgs_recipes);
+
+#define FOUR "pusht cube tworooms reacher"
+const cgs_paper_item cgs_paper_items[] = {
+    {"Table 1", "success at K = 128 with five planners", FOUR,
+     "budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd"},
+    {"Table 2", "probes of physical motion, main columns", "pusht reacher", "probe"},
+    {"Table 3", "PushT over K", "pusht", "budget-mppi budget-pg-mppi budget-cem budget-pg-cem"},
+    {"Table 4", "Cube over K", "cube", "budget-mppi budget-pg-mppi budget-cem budget-pg-cem"},
+    {"Table 5", "TwoRooms over K", "tworooms",
+     "budget-mppi budget-pg-mppi budget-cem budget-pg-cem"},
+    {"Table 6", "Reacher over K", "reacher", "budget-mppi budget-pg-mppi budget-cem budget-pg-cem"},
+    {"Table 7", "area under the sweeps over K", FOUR,
+     "budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd"},
+    {"Table 8", "Reacher: reference and history", "reacher-histories", NULL},
+    {"Tables 9-12", "physical identification and complete probes", FOUR, "probe"},
+    {"Table 14", "planner time of an episode (LeWM rows)", "pusht", "budget-mppi budget-cem gd"},
+    {"Table 15", "area under the sweeps over iterations", FOUR, "refine"},
+    {"Figure 1", "action-latent trajectories and response heat maps, PushT", "pusht", "geometry"},
+    {"Figure 3", "contraction of MPPI and samples", "cube", "mechanism"},
+    {"Figure 4", "MPPI over K", FOUR, "budget-mppi"},
+    {"Figures 6, 14", "refinement curves", FOUR, "refine"},
+    {"Figure 7", "Cube: reference of CGS", "cube-references", NULL},
+    {"Figure 8", "Reacher: sweeps under three histories", "reacher-histories", NULL},
+    {"Figure 9", "action-effect geometry", FOUR, "geometry"},
+    {"Figure 11", "training ablations on PushT", "ablations", NULL},
+    {"Figure 12", "straightness in training", FOUR, "train"},
+    {"Figure 13", "temperature of MPPI", FOUR, "temperature"},
+    {"theorems", "every statement checked on random systems, and measured on the models", FOUR,
+     "theory"},
+    {"held-out", "the second protocol: unseen episodes, solved starts left out, paired", FOUR,
+     "held-out held-out-pg held-out-gd"},
+};
+const int cgs_paper_item_count = COUNT(cgs_paper_items);
+
+const cgs_study_row *cgs_study_row_find(const char *id) {
+    for (int i = 0; i < cgs_study_row_count; i++)
+        if (!strcmp(cgs_study_rows[i].id, id)) return &cgs_study_rows[i];
+    return NULL;
+}
+
+const cgs_recipe *cgs_recipe_find(const char *name) {
+    for (int i = 0; i < cgs_recipe_count; i++)
+        if (!strcmp(cgs_recipes[i].name, name)) return &cgs_recipes[i];
+    return NULL;
+}

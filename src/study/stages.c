@@ -1,0 +1,348 @@
+/* stages.c - a recipe becomes a list of stages; see stages.h. */
+#include "study/stages.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/checksum.h"
+#include "study/expand.h"
+
+enum { SEEDS_MAX = 64 };
+
+/* while the list grows */
+typedef struct builder {
+    cgs_study *study;
+    const cgs_study_options *o;
+    cgs_settings settings;
+    char *seed[SEEDS_MAX];
+    int seeds;
+    int *seed_of, *model_of; /* (count) of each stage; -1: of all */
+} builder;
+
+static cgs_status no_memory(void) { return cgs_fail(CGS_ENOMEM, "study: no memory for stages"); }
+
+/* ---- settings ------------------------------------------------------------------------ */
+
+/* a mistyped key must not pass silently: only what the recipe or the defaults know */
+static cgs_status assign(cgs_settings *s, const char *text) {
+    char key[64];
+    size_t n = strcspn(text, "=");
+    if (!text[n] || n == 0 || n >= sizeof key || strpbrk(text, "|{}"))
+        return cgs_fail(CGS_EARG, "\"%.80s\" is not key=value", text);
+    snprintf(key, sizeof key, "%.*s", (int)n, text);
+    if (!cgs_settings_get(s, key))
+        return cgs_fail(CGS_EARG, "no setting of a study is called \"%s\"", key);
+    return cgs_settings_put(s, key, text + n + 1);
+}
+
+/* "--name value", or nothing */
+static cgs_status option(cgs_settings *s, const char *key, const char *name, const char *value) {
+    char text[300] = "";
+    if (value) snprintf(text, sizeof text, "--%s %.256s", name, value);
+    return cgs_settings_put(s, key, text);
+}
+
+static cgs_status gather(builder *b) {
+    const cgs_study_options *o = b->o;
+    const cgs_recipe *r = o->recipe;
+    bool paper = !strcmp(o->preset, "paper");
+    if (!paper && strcmp(o->preset, "small") != 0)
+        return cgs_fail(CGS_EARG, "no preset is called \"%.40s\"; there are paper and small",
+                        o->preset);
+    const char *sized = paper ? r->paper : r->small;
+    if (!sized) return cgs_fail(CGS_EARG, "%s has no preset \"%s\"", r->name, o->preset);
+    CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
+    CGS_TRY(cgs_settings_add(&b->settings, r->settings));
+    CGS_TRY(cgs_settings_add(&b->settings, sized));
+    for (int i = 0; i < o->assignments; i++) CGS_TRY(assign(&b->settings, o->assignment[i]));
+    if (o->data && strpbrk(o->data, " @{}|"))
+        return cgs_fail(CGS_EARG, "%.200s: a path without spaces, @, braces and bars is needed",
+                        o->data);
+    if (o->data) CGS_TRY(cgs_settings_put(&b->settings, "data", o->data));
+    return option(&b->settings, "precision", "precision", o->precision);
+}
+
+static cgs_status list_seeds(builder *b) {
+    const char *text = b->o->seeds;
+    while (*text) {
+        size_t n = strcspn(text, ", ");
+        bool digits = n > 0;
+        for (size_t i = 0; i < n; i++) digits = digits && isdigit((unsigned char)text[i]);
+        if (!digits || b->seeds == SEEDS_MAX)
+            return cgs_fail(CGS_EARG, "\"%.80s\" is not a list of at most %d seeds", b->o->seeds,
+                            SEEDS_MAX);
+        b->seed[b->seeds] = strndup(text, n);
+        if (!b->seed[b->seeds++]) return no_memory();
+        text += n;
+        text += strspn(text, ", ");
+    }
+    return b->seeds ? CGS_OK : cgs_fail(CGS_EARG, "there is no training seed");
+}
+
+/* ---- one stage ------------------------------------------------------------------------ */
+
+/* the first seed has the plain name, so that more seeds can be added later */
+static void model_name(const builder *b, int model, int seed, char *out, size_t size) {
+    const char *label = b->o->recipe->variant[model].label;
+    if (seed == 0)
+        snprintf(out, size, "%s", label);
+    else
+        snprintf(out, size, "%s-s%s", label, b->seed[seed]);
+}
+
+static cgs_status set_model_holes(builder *b, int model, int seed) {
+    char name[160], *all = NULL;
+    size_t size;
+    int s = seed < 0 ? 0 : seed;
+    FILE *f = open_memstream(&all, &size);
+    if (!f) return no_memory();
+    for (int i = 0; i < b->o->recipe->variants; i++) {
+        model_name(b, i, s, name, sizeof name);
+        fprintf(f, "%s@/models/%s", i ? " " : "", name);
+    }
+    cgs_status rc = fclose(f) == 0 ? cgs_settings_put(&b->settings, "models", all) : no_memory();
+    free(all);
+    CGS_TRY(rc);
+    char of_seed[64] = "";
+    if (s > 0) snprintf(of_seed, sizeof of_seed, ", seed %.40s", b->seed[s]);
+    CGS_TRY(cgs_settings_put(&b->settings, "of_seed", of_seed));
+    CGS_TRY(cgs_settings_put(&b->settings, "seed", b->seed[s]));
+    if (model < 0) return CGS_OK;
+    model_name(b, model, s, name, sizeof name);
+    CGS_TRY(cgs_settings_put(&b->settings, "model", name));
+    CGS_TRY(cgs_settings_put(&b->settings, "method", b->o->recipe->variant[model].method));
+    return cgs_settings_put(&b->settings, "extra", b->o->recipe->variant[model].extra);
+}
+
+/* does stage j, of a row that stage i needs, concern stage i? */
+static bool concerns(const builder *b, int i, int j) {
+    bool seed = b->seed_of[i] < 0 || b->seed_of[j] < 0 || b->seed_of[i] == b->seed_of[j];
+    bool model = b->model_of[i] < 0 || b->model_of[j] < 0 || b->model_of[i] == b->model_of[j];
+    return seed && model;
+}
+
+static bool has_word(const char *list, const char *word) {
+    size_t n = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)); p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0')) return true;
+    return false;
+}
+
+static cgs_status link_needs(builder *b, int at) {
+    cgs_study *s = b->study;
+    cgs_stage *g = &s->stage[at];
+    g->needs = calloc((size_t)at + 1, sizeof *g->needs);
+    if (!g->needs) return no_memory();
+    bool all = !strcmp(g->row->needs, "*");
+    for (int j = 0; j < at; j++)
+        if (all || (has_word(g->row->needs, s->stage[j].row->id) && concerns(b, at, j)))
+            g->needs[g->need_count++] = j;
+    return CGS_OK;
+}
+
+/* The hash of a stage is of its words before the folder and the machine get into them. */
+static cgs_status hash_stage(builder *b, cgs_stage *g, const char *text) {
+    char *all = NULL;
+    size_t size;
+    FILE *f = open_memstream(&all, &size);
+    if (!f) return no_memory();
+    fputs(text, f);
+    if (b->o->data) { /* another file under the same name is other data */
+        struct stat st;
+        if (stat(b->o->data, &st) == 0) fprintf(f, " %lld bytes", (long long)st.st_size);
+    }
+    for (int i = 0; i < g->need_count; i++) fprintf(f, " %s", b->study->stage[g->needs[i]].hash);
+    if (fclose(f) != 0) {
+        free(all);
+        return no_memory();
+    }
+    snprintf(g->hash, sizeof g->hash, "%016llx", (unsigned long long)cgs_checksum(all, size));
+    free(all);
+    return CGS_OK;
+}
+
+static cgs_status set_machine(builder *b, bool real) {
+    char threads[24];
+    snprintf(threads, sizeof threads, "%d", b->o->threads);
+    CGS_TRY(option(&b->settings, "device", "device", real ? b->o->device : NULL));
+    return option(&b->settings, "threads", "threads", real && b->o->threads > 0 ? threads : NULL);
+}
+
+/* "Train X, seed 3" as a file name: "train-x-seed-3" */
+static char *slug(const char *name) {
+    char *out = strdup(name);
+    size_t n = 0;
+    for (const char *p = name; out && *p; p++) {
+        bool good = isalnum((unsigned char)*p) || *p == '.' || *p == '-';
+        if (good)
+            out[n++] = (char)tolower((unsigned char)*p);
+        else if (n && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    if (out) out[n] = '\0';
+    return out;
+}
+
+static cgs_status fill_stage(builder *b, int at) {
+    cgs_stage *g = &b->study->stage[at];
+    const char *dir = b->o->dir;
+    char *text = NULL, *output = NULL, *file = NULL;
+    CGS_TRY(link_needs(b, at));
+    cgs_status rc = set_machine(b, false);
+    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = hash_stage(b, g, text);
+    free(text);
+    text = NULL;
+    if (rc == CGS_OK) rc = set_machine(b, true);
+    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = cgs_fill(&output, g->row->output, &b->settings);
+    if (rc == CGS_OK) rc = cgs_fill(&g->name, g->row->name, &b->settings);
+    if (rc == CGS_OK) {
+        g->word = cgs_split_words(text, &g->words);
+        g->output = cgs_in_folder(output, dir);
+        file = slug(g->name);
+        size_t size = strlen(dir) + (file ? strlen(file) : 0) + 16;
+        g->log = malloc(size);
+        if (!g->word || !g->output || !file || !g->log)
+            rc = no_memory();
+        else
+            snprintf(g->log, size, "%s/logs/%s.txt", dir, file);
+    }
+    for (int i = 0; rc == CGS_OK && i < g->words; i++) { /* after splitting: dir may hold spaces */
+        char *word = cgs_in_folder(g->word[i], dir);
+        if (!word) {
+            rc = no_memory();
+        } else {
+            free(g->word[i]);
+            g->word[i] = word;
+        }
+    }
+    free(text);
+    free(output);
+    free(file);
+    return rc;
+}
+
+static cgs_status add_stage(builder *b, const cgs_study_row *row, int model, int seed) {
+    cgs_study *s = b->study;
+    size_t n = (size_t)s->count + 1;
+    cgs_stage *more = realloc(s->stage, n * sizeof *more);
+    if (more) s->stage = more;
+    int *seeds = realloc(b->seed_of, n * sizeof *seeds);
+    if (seeds) b->seed_of = seeds;
+    int *models = realloc(b->model_of, n * sizeof *models);
+    if (models) b->model_of = models;
+    if (!more || !seeds || !models) return no_memory();
+    b->seed_of[s->count] = seed;
+    b->model_of[s->count] = model;
+    s->stage[s->count] = (cgs_stage){.row = row};
+    s->count++;
+    CGS_TRY(set_model_holes(b, model, seed));
+    return fill_stage(b, s->count - 1);
+}
+
+static cgs_status add_row(builder *b, const cgs_study_row *row) {
+    if (row->each == CGS_EACH_STUDY) return add_stage(b, row, -1, -1);
+    int seeds = row->each == CGS_EACH_FIRST ? 1 : b->seeds;
+    int models = row->each == CGS_EACH_SEED ? 1 : b->o->recipe->variants;
+    for (int s = 0; s < seeds; s++)
+        for (int m = 0; m < models; m++)
+            CGS_TRY(add_stage(b, row, row->each == CGS_EACH_SEED ? -1 : m, s));
+    return CGS_OK;
+}
+
+/* ---- the list ------------------------------------------------------------------------ */
+
+static bool called(const cgs_stage *g, const char *what) {
+    return !strcmp(g->row->id, what) || !strcmp(g->name, what);
+}
+
+/* what was asked for and, backwards, what that needs */
+static cgs_status choose(cgs_study *s, const cgs_study_options *o) {
+    for (int k = 0; k < o->onlys; k++) {
+        bool any = false;
+        for (int i = 0; i < s->count; i++) {
+            if (!called(&s->stage[i], o->only[k])) continue;
+            any = s->stage[i].wanted = true;
+        }
+        if (!any)
+            return cgs_fail(CGS_EARG, "%s has no stage \"%.80s\"; its stages are %s",
+                            s->recipe->name, o->only[k], s->recipe->rows);
+    }
+    for (int i = s->count - 1; i >= 0; i--) {
+        cgs_stage *g = &s->stage[i];
+        if (!o->onlys) g->wanted = true;
+        bool all = !strcmp(g->row->needs, "*"); /* takes what there is */
+        for (int k = 0; g->wanted && !all && k < g->need_count; k++)
+            s->stage[g->needs[k]].wanted = true;
+    }
+    return CGS_OK;
+}
+
+static cgs_status build(builder *b) {
+    cgs_study *s = b->study;
+    const cgs_recipe *r = b->o->recipe;
+    CGS_TRY(gather(b));
+    CGS_TRY(list_seeds(b));
+    int ids;
+    char **id = cgs_split_words(r->rows, &ids);
+    if (!id) return no_memory();
+    cgs_status rc = CGS_OK;
+    for (int i = 0; i < ids; i++) {
+        const cgs_study_row *row = cgs_study_row_find(id[i]);
+        bool given = b->o->data && !strcmp(id[i], "collect");
+        if (rc == CGS_OK && !row) rc = cgs_fail(CGS_EARG, "no row is called \"%s\"", id[i]);
+        if (rc == CGS_OK && !given) rc = add_row(b, row);
+        free(id[i]);
+    }
+    free(id);
+    CGS_TRY(rc);
+    s->env = strdup(cgs_settings_get(&b->settings, "env"));
+    s->preset = strdup(b->o->preset);
+    s->dir = strdup(b->o->dir);
+    s->seeds = strdup(b->o->seeds);
+    s->device = strdup(b->o->device ? b->o->device : "auto");
+    s->precision = strdup(b->o->precision ? b->o->precision : "default");
+    s->journal = cgs_in_folder("@/stages.jsonl", b->o->dir);
+    if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision || !s->journal)
+        return no_memory();
+    return choose(s, b->o);
+}
+
+cgs_status cgs_study_create(cgs_study **out, const cgs_study_options *o) {
+    builder b = {.o = o};
+    b.study = calloc(1, sizeof *b.study);
+    *out = b.study;
+    if (!b.study) return no_memory();
+    b.study->recipe = o->recipe;
+    cgs_status rc = build(&b);
+    cgs_settings_free(&b.settings);
+    for (int i = 0; i < b.seeds; i++) free(b.seed[i]);
+    free(b.seed_of);
+    free(b.model_of);
+    return rc;
+}
+
+void cgs_study_destroy(cgs_study *s) {
+    if (!s) return;
+    for (int i = 0; i < s->count; i++) {
+        cgs_stage *g = &s->stage[i];
+        for (int k = 0; k < g->words; k++) free(g->word[k]);
+        free(g->word);
+        free(g->name);
+        free(g->output);
+        free(g->log);
+        free(g->needs);
+    }
+    free(s->stage);
+    free(s->dir);
+    free(s->preset);
+    free(s->env);
+    free(s->device);
+    free(s->precision);
+    free(s->seeds);
+    free(s->journal);
+    free(s);
+}

@@ -1,0 +1,82 @@
+/* stages.h - a recipe turned into a list of commands, and the record of those that are done.
+ *
+ *   cgs_study_create   lists the stages of a recipe with their commands and hashes
+ *   cgs_study_begin    makes the folder, writes study.json and reads stages.jsonl
+ *   cgs_stage_state    done, to do, or refused
+ *   cgs_stage_started  before its command runs;  cgs_stage_finished  after it succeeded
+ *   cgs_study_destroy
+ *
+ * A stage is known by the hash of what it computes: its command without device, threads and
+ * the name of the folder, and the hashes of the stages it needs.  So a finished stage is not
+ * run again, a changed setting runs what depends on it, and a folder can be moved.
+ *
+ * Files of a study: study.json, stages.jsonl (a line a finished stage), logs/NAME.txt (a
+ * line with hash and command, then what the command printed). */
+#ifndef CGS_STUDY_STAGES_H
+#define CGS_STUDY_STAGES_H
+
+#include "core/status.h"
+#include "study/recipe.h"
+
+enum { CGS_FOUND_MAX = 400 };
+
+typedef struct cgs_stage {
+    const cgs_study_row *row;
+    char *name;
+    char **word; /* (words) the command, from the verb on, NULL at the end */
+    int words;
+    char *output; /* path */
+    char *log;    /* path */
+    int *needs;   /* (need_count) stages */
+    int need_count;
+    char hash[17];
+    bool wanted, finished;
+    double seconds;            /* that it took, when finished */
+    char found[CGS_FOUND_MAX]; /* one line, when finished      */
+} cgs_stage;
+
+typedef struct cgs_study {
+    const cgs_recipe *recipe;
+    char *dir, *preset, *env, *device, *precision, *seeds, *journal;
+    cgs_stage *stage; /* (count) in the order in which they run */
+    int count;
+} cgs_study;
+
+typedef struct cgs_study_options {
+    const cgs_recipe *recipe;
+    const char *dir;
+    const char *preset;            /* "paper" or "small"                                   */
+    const char *device;            /* NULL: left to the commands                           */
+    const char *precision;         /* NULL: left to the commands                           */
+    int threads;                   /* 0: left to the commands                              */
+    const char *data;              /* a dataset that exists; NULL: one is collected        */
+    const char *seeds;             /* training seeds, "3072,1"                             */
+    const char *const *assignment; /* (assignments) key=value, over the recipe's settings  */
+    int assignments;
+    const char *const *only; /* (onlys) ids or names; what they need comes along     */
+    int onlys;
+} cgs_study_options;
+
+/* Destroy with cgs_study_destroy, also after a failure. */
+cgs_status cgs_study_create(cgs_study **out, const cgs_study_options *o);
+void cgs_study_destroy(cgs_study *s);
+
+cgs_status cgs_study_begin(cgs_study *s);
+
+typedef enum cgs_stage_do {
+    CGS_STAGE_RUN,
+    CGS_STAGE_DONE,  /* in the record, and its output is there                        */
+    CGS_STAGE_ADOPT, /* complete, but the program ended before it could say so        */
+} cgs_stage_do;
+/* CGS_EARG when the output is there from other settings and would be lost or mixed. */
+cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo);
+
+/* command: as it would be typed, for the record */
+cgs_status cgs_stage_started(const cgs_stage *g, const char *command);
+cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
+                              const char *found);
+
+/* found.c: one line out of what the command printed (the log), at most CGS_FOUND_MAX - 1 bytes. */
+void cgs_stage_found(const cgs_stage *g, char found[CGS_FOUND_MAX]);
+
+#endif /* CGS_STUDY_STAGES_H */
