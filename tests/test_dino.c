@@ -17,16 +17,18 @@
 #include "io/safetensors.h"
 #include "loss/objective.h"
 #include "model/dinowm_store.h"
+#include "synthetic.h"
+#include "train/train.h"
 
-#define OK(call)                                                           \
-    do {                                                                   \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error()); \
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
     } while (0)
-#define REFUSED(call, text)                                                          \
-    do {                                                                             \
-        assert_int_equal(call, CGS_EFORMAT);                                         \
-        if (!strstr(cgs_last_error(), text))                                         \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), text);       \
+#define REFUSED(call, text)                                                                        \
+    do {                                                                                           \
+        assert_int_equal(call, CGS_EFORMAT);                                                       \
+        if (!strstr(cgs_last_error(), text))                                                       \
+            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), text);                    \
     } while (0)
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -79,10 +81,12 @@ static void add(file *f, const char *name, int rank, const int *dim, const float
 /* the other name of one of ours, for part `third` of three */
 static void huggingface(const char *ours, int third, char *name) {
     static const char *const parts[] = {"query", "key", "value"};
-    static const char *const other[][2] = {
-        {"attn.proj.", "attention.output.dense."}, {"ls1.gamma", "layer_scale1.lambda1"},
-        {"ls2.gamma", "layer_scale2.lambda1"},     {"norm1.", "norm1."},
-        {"norm2.", "norm2."},                      {"mlp.", "mlp."}};
+    static const char *const other[][2] = {{"attn.proj.", "attention.output.dense."},
+                                           {"ls1.gamma", "layer_scale1.lambda1"},
+                                           {"ls2.gamma", "layer_scale2.lambda1"},
+                                           {"norm1.", "norm1."},
+                                           {"norm2.", "norm2."},
+                                           {"mlp.", "mlp."}};
     static const char *const whole[][2] = {
         {"cls_token", "embeddings.cls_token"},
         {"pos_embed", "embeddings.position_embeddings"},
@@ -205,7 +209,8 @@ static void test_bad_files(void **state) {
         OK(write_file(&g, path));
         REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), "\"register_tokens\" [1,4,16]");
         g = f; /* another depth: a block too much */
-        add(&g, hub ? "blocks.2.norm1.weight" : "encoder.layer.2.norm1.weight", 1, DIM(64), f.values);
+        add(&g, hub ? "blocks.2.norm1.weight" : "encoder.layer.2.norm1.weight", 1, DIM(64),
+            f.values);
         OK(write_file(&g, path));
         REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), hub ? "blocks.2." : "encoder.layer.2.");
         g = f; /* another width in one place */
@@ -304,8 +309,7 @@ static void check_slope(learning *l, const char *name) {
     double side[2], h = 2e-3 / (1 + norm); /* steep is also curved: a shorter step */
     float *moved = malloc(e->count * sizeof *v);
     for (int k = 0; k < 2; k++) {
-        for (size_t i = 0; i < e->count; i++)
-            moved[i] = (float)(v[i] + (k ? h : -h) * g[i] / norm);
+        for (size_t i = 0; i < e->count; i++) moved[i] = (float)(v[i] + (k ? h : -h) * g[i] / norm);
         OK(cgs_param_write(&l->m->params, e, moved));
         side[k] = loss_of(l);
     }
@@ -440,6 +444,68 @@ static void test_rollout(void **state) {
     }
 }
 
+/* ---- training ---------------------------------------------------------------------- */
+
+/* the largest change of one parameter from what it starts as */
+static double moved(cgs_params *p, const char *name, uint64_t seed) {
+    const cgs_param *e = cgs_params_find(p, name);
+    float *now = malloc(e->count * sizeof *now), *then = malloc(e->count * sizeof *now);
+    double most = 0;
+    OK(cgs_param_read(p, e, now));
+    OK(cgs_params_init(p, seed));
+    OK(cgs_param_read(p, e, then));
+    for (size_t i = 0; i < e->count; i++) most = fmax(most, fabs((double)now[i] - then[i]));
+    free(now);
+    free(then);
+    return most;
+}
+
+/* a disc that moves, a random backbone: predictions improve, and each group has its own rate */
+static void test_learns(void **state) {
+    (void)state;
+    char data[128], backbone[128], run[128];
+    snprintf(data, sizeof data, "%s", in_scratch("disc.h5"));
+    snprintf(backbone, sizeof backbone, "%s", in_scratch("b.safetensors"));
+    OK(synthetic_dataset(data, 12, 40, 32, 1));
+    file f;
+    make_file(&f, true);
+    OK(write_file(&f, backbone));
+    free(f.values);
+    for (int patch = 0; patch < 2; patch++) {
+        cgs_run_config c;
+        cgs_trainer *t;
+        OK(cgs_run_preset(&c, "small"));
+        OK(cgs_run_method(&c, patch ? "dinowm-patch-cgs" : "dinowm-cls-cgs", ""));
+        c.dino.size = 16;
+        OK(cgs_run_backbone(&c, backbone));
+        c.dino.image_size = 32;
+        c.dino.proprio_dim = c.dino.frameskip = 2;
+        c.dino.predictor_layers = 1;
+        c.dino.predictor_mlp = 64;
+        c.train.batch = 6;
+        c.train.updates = 40;
+        c.train.lr = 3e-3f;
+        c.train.head_lr = 1e-6f;
+        c.train.cache = false;
+        strcpy(c.train.precision.s, "f32");
+        snprintf(run, sizeof run, "%s", in_scratch(patch ? "patch" : "cls"));
+        OK(cgs_trainer_create(&t, &c, data, run, &cpu, false));
+        double first = 0, last = 0;
+        for (int i = 0; i < 40; i++) {
+            cgs_step_info info;
+            OK(cgs_trainer_step(t, &info));
+            if (i < 5) first += info.term[CGS_TERM_PRED] / 5;
+            if (i >= 35) last += info.term[CGS_TERM_PRED] / 5;
+        }
+        print_message("%s: pred %.3f -> %.3f\n", c.train.method.s, first, last);
+        assert_true(last < 0.7 * first);
+        cgs_params *p = cgs_trainer_model(t)->params;
+        double head = moved(p, patch ? "projector.conv_layers.0.weight" : "adapter.weight", 3072);
+        assert_true(head > 0 && head <= 40 * 1.1e-6); /* 40 steps of Adam, no decay */
+        cgs_trainer_destroy(t);
+    }
+}
+
 /* ---- features on disk -------------------------------------------------------------- */
 
 static void test_feature_file(void **state) {
@@ -497,10 +563,9 @@ static int begin(void **state) {
 
 static int end(void **state) {
     (void)state;
-    static const char *const names[] = {"b.safetensors", "again.safetensors", "bad.safetensors",
-                                        "data.h5", "f.features"};
-    for (int i = 0; i < 5; i++) unlink(in_scratch(names[i]));
-    rmdir(scratch);
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s", scratch);
+    if (system(command) != 0) return 1;
     cgs_device_close(&ref);
     cgs_device_close(&cpu);
     return 0;
@@ -514,6 +579,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_rollout),
         cmocka_unit_test(test_feature_file),
+        cmocka_unit_test(test_learns),
         cmocka_unit_test(test_golden_cpu),
         cmocka_unit_test(test_golden_cpu_bf16),
         cmocka_unit_test(test_golden_ref),

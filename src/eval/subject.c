@@ -64,6 +64,11 @@ static cgs_status open(cgs_subject *s, cgs_device *d, const char *precision, int
     if (!precision) precision = s->card.precision[0] ? s->card.precision : "f32";
     CGS_TRY(precision_of(precision, &s->act));
     CGS_TRY(cgs_params_checksum(s->world->params, &s->weights));
+    if (!s->model) { /* what is frozen belongs to a model too */
+        uint64_t frozen;
+        CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(s->world)->backbone, &frozen));
+        s->weights = cgs_mix64(s->weights ^ frozen);
+    }
     if (data && cgs_dataset_source(data)->action_dim != s->world->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
                         s->dir, s->world->action_dim, cgs_dataset_source(data)->path,

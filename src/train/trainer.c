@@ -22,8 +22,8 @@
 #include "loss/reference.h"
 #include "model/store.h"
 #include "optim/schedule.h"
-#include "train/learner.h"
 #include "train/checkpoint.h"
+#include "train/learner.h"
 #include "train/metrics.h"
 #include "train/train.h"
 
@@ -167,7 +167,9 @@ static cgs_status make_reference(cgs_trainer *t) {
     t->reference_values = malloc(rows * (size_t)cgs_reference_width(&t->reference) * sizeof(float));
     t->mask = malloc(rows * sizeof(float));
     t->row = malloc((rows + (size_t)t->config.train.batch) * sizeof *t->row);
-    return t->reference_values && t->mask && t->row ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for references");
+    return t->reference_values && t->mask && t->row
+               ? CGS_OK
+               : cgs_fail(CGS_ENOMEM, "no memory for references");
 }
 
 static cgs_status make_loader(cgs_trainer *t, cgs_loader **out, bool training, uint64_t epoch,
