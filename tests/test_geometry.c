@@ -321,6 +321,7 @@ static void test_experiment(void **unused) {
     cJSON_ArrayForEach(s, get(doc, "summary")) {
         check_interval(s, "gram_error", 0, 1);
         check_interval(s, "isotropy", 1e-6, 1);
+        check_interval(s, "pair_error", 0, 2);
         check_interval(s, "direction_cosine", -1, 1);
     }
     cJSON_Delete(doc);

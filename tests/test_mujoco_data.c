@@ -23,6 +23,7 @@ int main(void) {
 }
 #else
 
+#include "analysis/motion.h"
 #include "core/rng.h"
 #include "env/policy.h"
 #include "env/portable.h"
@@ -107,48 +108,6 @@ static void data_free(data *d) {
 
 /* ---- linear identification ------------------------------------------------------ */
 
-/* standardises the columns of x (n, k) by its first `fit` rows */
-static void standardise(double *x, int n, int k, int fit, double *scale) {
-    for (int c = 0; c < k; c++) {
-        double mean = 0, var = 0;
-        for (int i = 0; i < fit; i++) mean += x[i * k + c] / fit;
-        for (int i = 0; i < fit; i++) var += (x[i * k + c] - mean) * (x[i * k + c] - mean) / fit;
-        double sd = var > 0 ? sqrt(var) : 1;
-        for (int i = 0; i < n; i++) x[i * k + c] = (x[i * k + c] - mean) / sd;
-        if (scale) scale[c] = sd;
-    }
-}
-
-/* (X^T X + 1e-4 I) W = X^T Y on the first fit rows; x (n, k), y (n, m), w (k, m) */
-static void ridge(const double *x, const double *y, int fit, int k, int m, double *w) {
-    double *L = calloc((size_t)k * (size_t)k, sizeof *L);
-    memset(w, 0, (size_t)k * (size_t)m * sizeof *w);
-    for (int i = 0; i < fit; i++)
-        for (int a = 0; a < k; a++) {
-            for (int b = 0; b <= a; b++) L[a * k + b] += x[i * k + a] * x[i * k + b];
-            for (int c = 0; c < m; c++) w[a * m + c] += x[i * k + a] * y[i * m + c];
-        }
-    for (int a = 0; a < k; a++) {
-        L[a * k + a] += 1e-4;
-        for (int b = 0; b <= a; b++) {
-            double sum = L[a * k + b];
-            for (int j = 0; j < b; j++) sum -= L[a * k + j] * L[b * k + j];
-            L[a * k + b] = a == b ? sqrt(sum) : sum / L[b * k + b];
-        }
-    }
-    for (int c = 0; c < m; c++) {
-        for (int a = 0; a < k; a++) {
-            for (int b = 0; b < a; b++) w[a * m + c] -= L[a * k + b] * w[b * m + c];
-            w[a * m + c] /= L[a * k + a];
-        }
-        for (int a = k - 1; a >= 0; a--) {
-            for (int b = a + 1; b < k; b++) w[a * m + c] -= L[b * k + a] * w[b * m + c];
-            w[a * m + c] /= L[a * k + a];
-        }
-    }
-    free(L);
-}
-
 /* the R^2 of each feature's target, written to r2 (F): all features of a target share it.
  * order: (episodes) the first 70 % are fitted, the last 20 % tested */
 static void identify(const data *d, const int *order, bool from_action, bool from_state,
@@ -156,9 +115,10 @@ static void identify(const data *d, const int *order, bool from_action, bool fro
     int per = STEPS / BLOCK, n = d->episodes * per, F = d->F;
     int fit = d->episodes * 7 / 10 * per, test = d->episodes * 8 / 10 * per;
     int k = (from_action ? BLOCK * d->A : 0) + (from_state ? d->S : 0);
+    const cgs_parts parts = {fit, test - fit, n - test};
     double *x = malloc((size_t)n * (size_t)k * sizeof *x);
-    double *y = malloc((size_t)n * (size_t)F * sizeof *y);
-    double *w = malloc((size_t)k * (size_t)F * sizeof *w), scale[CGS_ENV_MAX_DIM];
+    double *y = malloc((size_t)n * (size_t)F * sizeof *y),
+           *guess = malloc((size_t)n * (size_t)F * sizeof *y);
     for (int at = 0, i = 0; at < d->episodes; at++)
         for (int t = 0, e = order[at]; t < STEPS; t += BLOCK, i++) {
             double now[CGS_ENV_MAX_DIM], then[CGS_ENV_MAX_DIM], *row = x + (size_t)i * (size_t)k;
@@ -171,29 +131,19 @@ static void identify(const data *d, const int *order, bool from_action, bool fro
                 y[i * F + f] = d->cls->features[f].angle ? cgs_wrap_half_turn(change) : change;
             }
         }
-    standardise(x, n, k, fit, NULL);
-    standardise(y, n, F, fit, scale);
-    ridge(x, y, fit, k, F, w);
-    double sse[CGS_ENV_MAX_DIM] = {0}, sst[CGS_ENV_MAX_DIM] = {0}, mean[CGS_ENV_MAX_DIM] = {0};
-    for (int i = test; i < n; i++)
-        for (int f = 0; f < F; f++) mean[f] += y[i * F + f] / (n - test);
-    for (int i = test; i < n; i++)
-        for (int f = 0; f < F; f++) {
-            double guess = 0, truth = y[i * F + f];
-            for (int a = 0; a < k; a++) guess += x[i * k + a] * w[a * F + f];
-            sse[f] += (truth - guess) * (truth - guess) * scale[f] * scale[f];
-            sst[f] += (truth - mean[f]) * (truth - mean[f]) * scale[f] * scale[f];
-        }
-    for (int f = 0; f < F; f++) {
-        double error = 0, total = 0;
-        for (int g = 0; g < F; g++)
-            if (!strcmp(d->cls->features[f].target, d->cls->features[g].target))
-                error += sse[g], total += sst[g];
-        r2[f] = 1 - error / total;
+    assert_int_equal(cgs_ridge(&parts, x, k, y, F, CGS_RIDGE_COEFFICIENT, d->cls->id, guess),
+                     CGS_OK);
+    cgs_target target[CGS_MAX_TARGETS];
+    int targets = cgs_env_targets(d->cls, target);
+    for (int t = 0; t < targets; t++) {
+        double score;
+        cgs_columns c = {F, target[t].first, target[t].count};
+        assert_int_equal(cgs_r_squared(&parts, y, guess, c, target[t].name, &score), CGS_OK);
+        for (int f = 0; f < target[t].count; f++) r2[target[t].first + f] = score;
     }
     free(x);
     free(y);
-    free(w);
+    free(guess);
 }
 
 /* One episode in some hundred winds the wrist up to its end, where no action turns it any

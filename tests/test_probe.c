@@ -21,7 +21,7 @@
 
 /* ---- a system that can be solved on paper ------------------------------------------- */
 
-enum { FIT = 1600, VALIDATION = 300, TEST = 500, ROWS = FIT + VALIDATION + TEST, A = 4, S = 3 };
+enum { FIT = 1200, VALIDATION = 300, TEST = 500, ROWS = FIT + VALIDATION + TEST, A = 4, S = 3 };
 
 /* what a target depends on: action alone and linearly, state alone, their product, nothing */
 static const cgs_env_feature features[] = {
@@ -84,7 +84,9 @@ static void test_known_system(void **unused) {
     cgs_probe_options o = cgs_probe_defaults();
     known_motion(&m);
     assert_int_equal(m.targets, TARGETS);
-    o.config.epochs = 60;
+    o.config.hidden = 64;
+    o.config.batch = 128;
+    o.config.epochs = 40;
     assert_int_equal(cgs_probe_physical(&p, &m, wanted, &o.config, NULL, NULL), CGS_OK);
     const double *linear = p.row[LINEAR].score, *state = p.row[STATE].score;
     const double *product = p.row[PRODUCT].score, *noise = p.row[NOISE].score;

@@ -159,13 +159,13 @@ static cgs_status draw_windows(cgs_gallery *g, cJSON *doc) {
 
 /* what is measured of one model, anchor by anchor */
 typedef struct survey {
-    int anchors, n, A, D;              /* n blocks of A numbers in each plan */
-    double *error, *isotropy, *cosine; /* (anchors) */
-    double *a, *dz;                    /* (anchors, n, A), (anchors, n, D) unit directions */
-    double *W;                         /* (D, A) */
-    double *J;                         /* (D, n * A) */
-    double *U;                         /* (n * A, 2) */
-    float *z, *plan;                   /* (n + 1, D), (n, A) */
+    int anchors, n, A, D;                      /* n blocks of A numbers in each plan */
+    double *error, *isotropy, *pairs, *cosine; /* (anchors) */
+    double *a, *dz;  /* (anchors, n, A), (anchors, n, D) unit directions */
+    double *W;       /* (D, A) */
+    double *J;       /* (D, n * A) */
+    double *U;       /* (n * A, 2) */
+    float *z, *plan; /* (n + 1, D), (n, A) */
 } survey;
 
 static void survey_free(survey *s) {
@@ -181,11 +181,12 @@ static cgs_status survey_make(survey *s, const cgs_gallery *g, int model) {
                   .D = c->width};
     size_t N = (size_t)s->anchors, n = (size_t)s->n, A = (size_t)s->A, D = (size_t)s->D;
     s->error =
-        malloc((3 * N + N * n * (A + D) + D * A + D * n * A + n * A * CHANNELS) * sizeof *s->error);
+        malloc((4 * N + N * n * (A + D) + D * A + D * n * A + n * A * CHANNELS) * sizeof *s->error);
     s->z = malloc(((n + 1) * D + n * A) * sizeof *s->z);
     if (!s->error || !s->z) return cgs_fail(CGS_ENOMEM, "geometry: no memory for %zu anchors", N);
     s->isotropy = s->error + N;
-    s->cosine = s->isotropy + N;
+    s->pairs = s->isotropy + N;
+    s->cosine = s->pairs + N;
     s->a = s->cosine + N;
     s->dz = s->a + N * n * A;
     s->W = s->dz + N * n * D;
@@ -196,12 +197,27 @@ static cgs_status survey_make(survey *s, const cgs_gallery *g, int model) {
     return CGS_OK;
 }
 
+/* a (n, ka) and z (n, kz) are unit steps */
+static double pair_error(const double *a, int ka, const double *z, int kz, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) {
+            double apart = 0;
+            for (int c = 0; c < ka; c++) apart += a[i * ka + c] * a[j * ka + c];
+            for (int c = 0; c < kz; c++) apart -= z[i * kz + c] * z[j * kz + c];
+            sum += apart * apart;
+        }
+    return n > 1 ? sqrt(2 * sum / (n * (n - 1))) : 0;
+}
+
 static cgs_status survey_anchor(survey *v, cgs_gallery *g, int model, const cgs_stretch *s, int k) {
     cgs_subject *m = &g->subject[model];
     double heat[CGS_HEAT], ideal[CGS_HEAT], M[CHANNELS * CHANNELS], lambda[CHANNELS];
     CGS_TRY(cgs_encoder_run(m->encoder, s->pixels, v->n + 1, v->z));
-    directions(g, model, s, v->z, v->n, v->A, v->a + (size_t)(k * v->n) * (size_t)v->A,
-               v->dz + (size_t)(k * v->n) * (size_t)v->D, v->plan);
+    double *a = v->a + (size_t)(k * v->n) * (size_t)v->A;
+    double *dz = v->dz + (size_t)(k * v->n) * (size_t)v->D;
+    directions(g, model, s, v->z, v->n, v->A, a, dz, v->plan);
+    v->pairs[k] = pair_error(a, v->A, dz, v->D, v->n);
     cgs_stretch_standardise(s, &m->scale, 0, v->n, v->plan);
     CGS_TRY(cgs_response_heat(g->terminal[model], v->z, v->plan, v->U, heat));
     cgs_response_ideal(ideal);
@@ -248,6 +264,7 @@ static cgs_status survey_write(const survey *v, const cgs_gallery *g, int model,
     cgs_document_number(o, "anchors", v->anchors);
     CGS_TRY(cgs_document_mean(o, "gram_error", v->error, v->anchors));
     CGS_TRY(cgs_document_mean(o, "isotropy", v->isotropy, v->anchors));
+    CGS_TRY(cgs_document_mean(o, "pair_error", v->pairs, v->anchors));
     return cgs_document_mean(o, "direction_cosine", v->cosine, v->anchors);
 }
 

@@ -3,11 +3,13 @@
  *
  * Pictures: the action path of a window and each model's latent path laid over it (paths.h), and
  * the answer of the imagined end to moves of the plan (response.h).  Because chosen pictures are
- * no evidence, three numbers are measured at many random anchors:
+ * no evidence, four numbers are measured at many random anchors:
  *
  *   gram_error        distance of the response picture from the ideal one
  *   isotropy          lambda_min / lambda_max of M_Q = Q'J'JQ, the curvature of a plan in the
  *                     plane of the first two action channels
+ *   pair_error        root of the mean squared difference between the cosine of two actions of a
+ *                     plan and the cosine of the latent changes they cause: what CGS trains
  *   direction_cosine  of an action and the latent change it causes, after one orthogonal map for
  *                     all; the map is fitted to the other half of the anchors */
 #ifndef CGS_ANALYSIS_GEOMETRY_H

@@ -146,7 +146,7 @@ typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_trial *t);
     X(cem_balance, "Proposition D.7, balance", "|J_C - beta I| on the leading space <= omega(xi)", \
       "xi_H < 1/2, d >= d_a", "omega's value at the two extreme spectra")                          \
     X(cem_limit, "Proposition D.7, limit", "omega(delta) -> 0", "none",                            \
-      "omega at 0.1, 0.01, 0.001: at most half each time")                \
+      "omega at 0.1/n, 0.01/n, 0.001/n: at most half each time")                \
     X(cem_contraction, "Proposition D.7, contraction", "|Pi T_C(nu)| <= q_C |Pi nu| near 0",       \
       "xi_H < 1/2, beta + omega < 1", "random small means, q_C half way to 1")                     \
     X(cem_sampling, "Proposition D.8", "sampling error of one CEM update", "xi_H < 1, d >= d_a",   \

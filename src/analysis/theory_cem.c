@@ -102,11 +102,13 @@ void cgs_check_cem_balance(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, off, modulus(w, f->n, f->r, f->s->alpha, f->xi), 1);
 }
 
+/* All n - r other directions may weigh delta each, so the limit begins where n delta is small.
+ * With one direction in all omega is 0, up to the tenth digit. */
 void cgs_check_cem_limit(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
-    double before = modulus(w, f->n, f->r, f->s->alpha, 0.1);
-    for (double delta = 0.01; delta > 0.5e-3; delta /= 10) {
-        double now = modulus(w, f->n, f->r, f->s->alpha, delta);
-        cgs_at_most(t, now, before / 2, before);
+    double delta = 0.1 / f->n, before = modulus(w, f->n, f->r, f->s->alpha, delta);
+    for (int i = 0; i < 2; i++) {
+        double now = modulus(w, f->n, f->r, f->s->alpha, delta /= 10);
+        cgs_at_most(t, now, before / 2, 10);
         before = now;
     }
 }

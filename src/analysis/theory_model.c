@@ -14,26 +14,28 @@ void cgs_model_theory_free(cgs_model_theory *m) {
     *m = (cgs_model_theory){0};
 }
 
-/* a recorded step: frame, and the actions that left it */
-typedef struct reader {
+enum { READ = 8 }; /* frames encoded at a time */
+
+/* recorded steps: a frame, and the actions that left it */
+typedef struct steps {
     cgs_subject *s;
     cgs_dataset *data;
     const cgs_source *src;
-    int D, block, frameskip;
-    int64_t steps;  /* rows with a whole block after them */
-    uint8_t *frame; /* (S, S, 3) */
-    float *raw;     /* (frameskip, action_dim) */
-    float *z, *a;   /* (D), (block) */
-} reader;
+    int D, block, frameskip, count;
+    int64_t possible; /* rows with a whole block after them */
+    uint8_t *frames;  /* (READ, S, S, 3) */
+    float *z, *a;     /* (count, D), (count, block) */
+} steps;
 
-static cgs_status reader_open(reader *r, cgs_subject *s, cgs_dataset *data) {
+static cgs_status steps_open(steps *r, cgs_subject *s, cgs_dataset *data, int count) {
     const cgs_lewm_config *c = &s->model->config;
-    *r = (reader){.s = s,
-                  .data = data,
-                  .src = cgs_dataset_source(data),
-                  .D = c->width,
-                  .block = cgs_lewm_block(c),
-                  .frameskip = c->frameskip};
+    *r = (steps){.s = s,
+                 .data = data,
+                 .src = cgs_dataset_source(data),
+                 .D = c->width,
+                 .block = cgs_lewm_block(c),
+                 .frameskip = c->frameskip,
+                 .count = count};
     if (r->src->pixels < 0 || r->src->action < 0)
         return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", r->src->path);
     if (r->src->height != c->image_size || r->src->width != c->image_size)
@@ -43,64 +45,71 @@ static cgs_status reader_open(reader *r, cgs_subject *s, cgs_dataset *data) {
         return cgs_fail(CGS_EARG, "%s: actions of %d numbers, the model takes %d", r->src->path,
                         r->src->action_dim, c->action_dim);
     for (int e = 0; e < r->src->episodes; e++)
-        if (r->src->ep_len[e] > r->frameskip) r->steps += r->src->ep_len[e] - r->frameskip;
-    if (r->steps < 1)
+        if (r->src->ep_len[e] > r->frameskip) r->possible += r->src->ep_len[e] - r->frameskip;
+    if (r->possible < 1)
         return cgs_fail(CGS_EARG, "%s: no episode is longer than the %d rows of a block",
                         r->src->path, r->frameskip);
-    size_t pixels = (size_t)c->image_size * (size_t)c->image_size * 3;
-    r->frame = malloc(pixels);
-    r->raw = malloc((2 * (size_t)r->block + (size_t)r->D) * sizeof *r->raw);
-    if (!r->frame || !r->raw) return cgs_fail(CGS_ENOMEM, "no memory for a frame");
-    r->a = r->raw + r->block;
-    r->z = r->a + r->block;
+    r->frames = malloc((size_t)READ * (size_t)c->image_size * (size_t)c->image_size * 3);
+    r->z = malloc((size_t)count * (size_t)(r->D + r->block) * sizeof *r->z);
+    if (!r->frames || !r->z) return cgs_fail(CGS_ENOMEM, "no memory for %d frames", count);
+    r->a = r->z + (size_t)count * (size_t)r->D;
     return CGS_OK;
 }
 
-static void reader_close(reader *r) {
-    free(r->frame);
-    free(r->raw);
+static void steps_close(steps *r) {
+    free(r->frames);
+    free(r->z);
 }
 
-/* fills z and a of the k-th step */
-static cgs_status reader_step(reader *r, int64_t k) {
-    int e = 0;
-    for (;; e++) {
-        int64_t steps = r->src->ep_len[e] - r->frameskip;
-        if (steps > 0 && k < steps) break;
-        if (steps > 0) k -= steps;
+static int64_t row_of(const steps *r, int64_t k) {
+    for (int e = 0;; e++) {
+        int64_t here = r->src->ep_len[e] - r->frameskip;
+        if (here > 0 && k < here) return r->src->ep_offset[e] + k;
+        if (here > 0) k -= here;
     }
-    int64_t row = r->src->ep_offset[e] + k;
+}
+
+static cgs_status read_actions(steps *r, int64_t row, float *to) {
     const cgs_action_scale *scale = &r->s->scale;
-    CGS_TRY(r->src->read_pixels(r->src->self, row, 1, 1, r->frame));
-    CGS_TRY(cgs_encoder_run(r->s->encoder, r->frame, 1, r->z));
-    CGS_TRY(cgs_dataset_read_rows(r->data, "action", row, r->frameskip, r->raw));
+    CGS_TRY(cgs_dataset_read_rows(r->data, "action", row, r->frameskip, to));
     for (int i = 0; i < r->block; i++) {
         int channel = i % scale->dim;
-        r->a[i] = (float)((r->raw[i] - scale->mean[channel]) / scale->std[channel]);
-        if (!isfinite(r->a[i]))
+        if (!isfinite(to[i]))
             return cgs_fail(CGS_EFORMAT, "%s: action %d of row %lld is %g", r->src->path, channel,
-                            (long long)(row + i / scale->dim), (double)r->raw[i]);
+                            (long long)(row + i / scale->dim), (double)to[i]);
+        to[i] = (float)((to[i] - scale->mean[channel]) / scale->std[channel]);
+    }
+    return CGS_OK;
+}
+
+static cgs_status steps_read(steps *r, cgs_rng *rng) {
+    size_t frame = (size_t)r->src->height * (size_t)r->src->width * 3;
+    for (int k = 0; k < r->count; k += READ) {
+        int n = r->count - k < READ ? r->count - k : READ;
+        for (int i = 0; i < n; i++) {
+            int64_t row = row_of(r, (int64_t)cgs_rng_below(rng, (uint64_t)r->possible));
+            CGS_TRY(r->src->read_pixels(r->src->self, row, 1, 1, r->frames + (size_t)i * frame));
+            CGS_TRY(read_actions(r, row, r->a + (size_t)(k + i) * (size_t)r->block));
+        }
+        CGS_TRY(cgs_encoder_run(r->s->encoder, r->frames, n, r->z + (size_t)k * (size_t)r->D));
     }
     return CGS_OK;
 }
 
 /* second moment of [z; a] */
-static cgs_status coverage(cgs_model_theory *m, reader *r, cgs_rng *rng, cgs_work *w) {
+static void coverage(cgs_model_theory *m, const steps *r, cgs_work *w) {
     int n = r->D + r->block;
-    m->frames = 4 * n;
-    cgs_mat cov = cgs_mat_new(w, n, n), values, v;
-    for (int k = 0; k < m->frames; k++) {
-        CGS_TRY(reader_step(r, (int64_t)cgs_rng_below(rng, (uint64_t)r->steps)));
-        for (int i = 0; i < n; i++) {
-            double x = i < r->D ? r->z[i] : r->a[i - r->D];
-            for (int j = 0; j < n; j++)
-                CGS_AT(cov, i, j) += x * (j < r->D ? r->z[j] : r->a[j - r->D]) / m->frames;
-        }
+    m->frames = r->count;
+    cgs_mat x = cgs_mat_new(w, n, 1), cov = cgs_mat_new(w, n, n), values, v;
+    for (int k = 0; k < r->count; k++) {
+        for (int i = 0; i < n; i++)
+            x.x[i] = i < r->D ? r->z[k * r->D + i] : r->a[k * r->block + i - r->D];
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) CGS_AT(cov, i, j) += x.x[i] * x.x[j] / r->count;
     }
     cgs_eigen(w, cov, &values, &v);
     m->rho_bar = values.x[0];
     m->rho = fmax(values.x[n - 1], 0);
-    return CGS_OK;
 }
 
 /* of B restricted to blocks whose primitive actions are all the same */
@@ -161,24 +170,25 @@ static void say(cgs_model_theory *m) {
              m->frames);
 }
 
-static cgs_status run(cgs_model_theory *m, reader *r, cgs_linearise *l, cgs_work *w, uint64_t seed,
+static cgs_status run(cgs_model_theory *m, steps *r, cgs_linearise *l, cgs_work *w, uint64_t seed,
                       cgs_model_theory_watch watch, void *user) {
-    int D = r->D, block = r->block, n = D + block;
+    int D = r->D, block = r->block;
     cgs_rng rng = cgs_rng_stream(seed, CGS_STREAM_THEORY, UINT64_C(1) << 42);
-    CGS_TRY(coverage(m, r, &rng, w));
+    CGS_TRY(steps_read(r, &rng));
+    coverage(m, r, w);
     cgs_work_release(w, 0);
     cgs_system s = {.d = D, .da = block, .H = m->H, .sigma = 1, .tau = 1, .alpha = 0.25};
     s.A = cgs_mat_new(w, D, D);
     s.B = cgs_mat_new(w, D, block);
-    s.cov = cgs_identity(w, n);
+    s.cov = cgs_identity(w, D + block);
     s.z0 = cgs_mat_new(w, D, 1);
     s.goal = cgs_mat_new(w, D, 1);
     for (int i = 0; i < m->anchors; i++) {
-        CGS_TRY(reader_step(r, (int64_t)cgs_rng_below(&rng, (uint64_t)r->steps)));
-        CGS_TRY(cgs_linearise_at(l, r->z, r->a, s.A.x, s.B.x));
+        const float *z = r->z + (size_t)i * (size_t)D, *a = r->a + (size_t)i * (size_t)block;
+        CGS_TRY(cgs_linearise_at(l, z, a, s.A.x, s.B.x));
         if (i < 4) { /* the derivatives themselves, against differences */
             double error;
-            CGS_TRY(cgs_linearise_check(l, r->z, r->a, s.A.x, s.B.x, seed + (uint64_t)i, &error));
+            CGS_TRY(cgs_linearise_check(l, z, a, s.A.x, s.B.x, seed + (uint64_t)i, &error));
             m->difference = fmax(m->difference, error);
         }
         measure(m, i, &s, w, r->s->scale.dim);
@@ -199,25 +209,22 @@ cgs_status cgs_model_theory_measure(cgs_model_theory *m, cgs_subject *s, cgs_dat
                             .D = s->model->config.width,
                             .block = cgs_lewm_block(&s->model->config)};
     size_t n = (size_t)anchors;
+    double **const column[] = {&m->drift, &m->mixed, &m->control, &m->isotropy,
+                               &m->moves, &m->eps,   &m->gap,     &m->xi};
     m->drift = malloc(8 * n * sizeof *m->drift);
     if (!m->drift) return cgs_fail(CGS_ENOMEM, "no memory for %d anchors", anchors);
-    m->mixed = m->drift + n;
-    m->control = m->mixed + n;
-    m->isotropy = m->control + n;
-    m->moves = m->isotropy + n;
-    m->eps = m->moves + n;
-    m->gap = m->eps + n;
-    m->xi = m->gap + n;
-    reader r;
+    for (size_t i = 1; i < 8; i++) *column[i] = m->drift + i * n;
+    steps r;
     cgs_linearise *l = NULL;
     cgs_work w = {0};
     int side = m->D + m->block, plan = horizon * m->block;
-    cgs_status rc = reader_open(&r, s, data);
+    /* anchors are the first of the frames whose second moment is taken */
+    cgs_status rc = steps_open(&r, s, data, anchors > 4 * side ? anchors : 4 * side);
     if (rc == CGS_OK) rc = cgs_linearise_create(&l, s->model);
     if (rc == CGS_OK) rc = cgs_work_create(&w, 60, side > plan ? side : plan);
     if (rc == CGS_OK) rc = run(m, &r, l, &w, seed, watch, user);
     cgs_work_destroy(&w);
     cgs_linearise_destroy(l);
-    reader_close(&r);
+    steps_close(&r);
     return rc;
 }

@@ -60,13 +60,14 @@ static void print_mean(const cJSON *o, const char *name) {
 
 static void print_geometry(const cJSON *doc) {
     const cJSON *m;
-    printf("%-24s %7s  %-23s  %-23s  %-23s\n", "model", "anchors", "Gram error", "isotropy",
-           "direction cosine");
+    printf("%-20s %7s  %-23s  %-23s  %-23s  %-23s\n", "model", "anchors", "Gram error", "isotropy",
+           "pair error", "direction cosine");
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "summary")) {
-        printf("%-24.24s %7.0f", cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")),
+        printf("%-20.20s %7.0f", cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")),
                number(m, "anchors"));
         print_mean(m, "gram_error");
         print_mean(m, "isotropy");
+        print_mean(m, "pair_error");
         print_mean(m, "direction_cosine");
         printf("\n");
     }
@@ -191,7 +192,7 @@ const cgs_verb cmd_geometry = {
     "Windows: the path of actions and each model's path of latents laid over it, and a picture\n"
     "of the answers of the imagined end to small moves of the plan in 32 directions.  Summaries\n"
     "over random anchors with 95% bootstrap intervals: distance of that picture from the ideal,\n"
-    "isotropy of the curvature, cosine of actions and latent changes.  With --mechanism: the\n"
+    "isotropy of the curvature, agreement of actions and latent changes.  With --mechanism: the\n"
     "spectrum of the answers to the first action channels and the chance that one update of\n"
     "mppi comes closer.\n"
     "  cgs geometry --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/geometry.json\n"

@@ -205,7 +205,8 @@ static cgs_status run_all(job *j, cgs_study *s) {
                         "%d of %d stages failed, %d waited for them; the same command tries again",
                         t.failed, total, t.waiting);
     if (!j->quiet && !j->json) {
-        printf("\n%s: %d stages, %d of them done before, in %s\n", s->dir, total, t.done, took);
+        printf("\n%s: %d of %d stages done now, %d before, in %s\n", s->dir, t.ran, total, t.done,
+               took);
         char page[4096];
         if (cgs_path_join(page, sizeof page, s->dir, "report.html") == CGS_OK &&
             cgs_file_exists(page))
@@ -279,7 +280,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
             rc = cgs_fail(CGS_EARG, "no study is called \"%.40s\"; cgs reproduce list names them",
                           words.word[0]);
     }
-    if (rc == CGS_OK && words.count + 2 > WORDS_MAX)
+    if (rc == CGS_OK && words.count + only.count + 2 > WORDS_MAX)
         rc = cgs_fail(CGS_EARG, "more than %d settings", WORDS_MAX - 2);
     if (rc == CGS_OK) {
         const char *assignment[WORDS_MAX];
@@ -290,6 +291,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         if (episodes > 0) assignment[n++] = some_episodes;
         if (updates >= 0) assignment[n++] = some_updates;
         for (int i = 1; i < words.count; i++) assignment[n++] = words.word[i];
+        int stages = 0; /* the list takes every word up to the next option, settings too */
+        for (int i = 0; i < only.count; i++) {
+            if (strchr(only.word[i], '='))
+                assignment[n++] = only.word[i];
+            else
+                only.word[stages++] = only.word[i];
+        }
         snprintf(dir, sizeof dir, "runs/%s", j.study.recipe->name);
         j.study.dir = out ? out : dir;
         j.study.preset = preset ? preset : j.study.recipe->paper ? "paper" : "small";
@@ -297,7 +305,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         j.study.assignment = assignment;
         j.study.assignments = n;
         j.study.only = (const char *const *)only.word;
-        j.study.onlys = only.count;
+        j.study.onlys = stages;
         rc = reproduce(&j);
     }
     int code = cgs_exit_code(self, rc);

@@ -96,9 +96,10 @@ static cgs_status many(job *j) {
 
 /* ---- one system -------------------------------------------------------------------- */
 
-static void tell_system(job *j, const cgs_facts *f, cgs_work *w) {
+/* returns how many statements were violated */
+static int tell_system(job *j, const cgs_facts *f, cgs_work *w) {
     cgs_quantity q[CGS_QUANTITIES_MAX];
-    int n = cgs_system_quantities(f, w, j->seed, q);
+    int n = cgs_system_quantities(f, w, j->seed, q), bad = 0;
     cJSON *o = cgs_document_object(j->doc, "system");
     cgs_document_number(o, "d", f->d);
     cgs_document_number(o, "d_a", f->da);
@@ -122,6 +123,7 @@ static void tell_system(job *j, const cgs_facts *f, cgs_work *w) {
         const cgs_statement *s = &cgs_statements[k];
         cgs_rng rng = cgs_rng_stream(j->seed, CGS_STREAM_THEORY, (uint64_t)k);
         cgs_trial t = cgs_statement_try(s, f, w, rng, 1);
+        bad += !t.outside && t.violations;
         cJSON *row = cgs_document_object(statements, NULL);
         cgs_document_text_field(row, "name", s->name);
         cgs_document_number(row, "worst_margin", t.outside ? NAN : t.margin);
@@ -136,9 +138,10 @@ static void tell_system(job *j, const cgs_facts *f, cgs_work *w) {
             printf("%-30s %s, margin %.3g\n", s->name, t.violations ? "VIOLATED" : "holds",
                    t.margin);
     }
+    return bad;
 }
 
-static cgs_status one(job *j) {
+static cgs_status one(job *j, int *bad) {
     cgs_system s;
     cgs_facts f;
     cgs_work w;
@@ -148,7 +151,7 @@ static cgs_status one(job *j) {
         if (w.failed)
             rc = cgs_fail(CGS_ENUMERIC, "%s: a decomposition did not converge", j->system);
     }
-    if (rc == CGS_OK) tell_system(j, &f, &w);
+    if (rc == CGS_OK) *bad = tell_system(j, &f, &w);
     cgs_work_destroy(&w);
     return rc;
 }
@@ -257,9 +260,10 @@ static cgs_status theory(job *j, const char *command, bool systems_asked) {
     cgs_set_threads(j->threads);
     CGS_TRY(cgs_document_create(&j->doc, "cgs-theory", command, ""));
     cgs_status rc = CGS_OK, verdict = CGS_OK;
+    int bad = 0;
     if (systems_asked || (!j->system && !j->models.count)) verdict = many(j);
     if (verdict != CGS_OK && verdict != CGS_ENUMERIC) return verdict;
-    if (j->system) rc = one(j);
+    if (j->system) rc = one(j, &bad);
     if (rc == CGS_OK && j->models.count) rc = models(j);
     if (rc == CGS_OK && j->out) rc = cgs_document_save(j->doc, j->out);
     if (rc == CGS_OK && j->json) {
@@ -269,6 +273,8 @@ static cgs_status theory(job *j, const char *command, bool systems_asked) {
             free(text);
         }
     }
+    if (rc == CGS_OK && bad)
+        return cgs_fail(CGS_ENUMERIC, "%s: %d statements were violated", j->system, bad);
     return rc == CGS_OK ? verdict : rc;
 }
 

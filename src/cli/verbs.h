@@ -18,6 +18,8 @@
     X(probe) \
     X(geometry) \
     X(theory) \
+    X(decode) \
+    X(surprise) \
     X(reproduce) \
     X(report) \
     X(encode) \

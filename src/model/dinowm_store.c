@@ -227,7 +227,7 @@ cgs_status cgs_dinowm_load(cgs_dinowm **out, cgs_model_card *card, cgs_dinowm_ca
         cgs_backbone_destroy(backbone);
         return rc;
     }
-    rc = cgs_params_load(&(*out)->params, weights, "this DINO-WM model");
+    rc = cgs_params_load(&(*out)->params, weights);
     if (rc != CGS_OK) {
         cgs_model_destroy(&(*out)->base);
         *out = NULL;

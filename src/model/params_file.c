@@ -9,15 +9,16 @@
 
 #include "model/store.h"
 
-enum { META_MAX = 8 };
-
-cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta, int count) {
+cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta,
+                           size_t metas) {
     size_t total = 0, tensors = (size_t)p->count;
     for (size_t i = 0; i < tensors; i++) total += p->list[i].count;
     cgs_save *list = calloc(tensors + 1, sizeof *list);
     float *values = malloc(total * sizeof *values + 1), *at = values;
-    cgs_status rc =
-        list && values ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
+    cgs_meta *all = calloc(metas + 2, sizeof *all);
+    cgs_status rc = list && values && all
+                        ? CGS_OK
+                        : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
     for (size_t i = 0; rc == CGS_OK && i < tensors; i++) {
         const cgs_param *e = &p->list[i];
         rc = cgs_param_read(p, e, at);
@@ -33,17 +34,21 @@ cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta
         uLong crc =
             crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
         snprintf(digits, sizeof digits, "%08lx", crc);
-        cgs_meta all[META_MAX + 2] = {{"format", "pt"}, {"cgs.crc32", digits}};
-        for (int i = 0; i < count && i < META_MAX; i++) all[2 + i] = meta[i];
-        rc = cgs_safetensors_write(path, list, tensors, all, (size_t)count + 2);
+        size_t n = 0;
+        bool own = false; /* a format other than what upstream's loaders ask for */
+        for (size_t i = 0; i < metas; i++) own = own || !strcmp(meta[i].key, "format");
+        if (!own) all[n++] = (cgs_meta){"format", "pt"};
+        all[n++] = (cgs_meta){"cgs.crc32", digits};
+        for (size_t i = 0; i < metas; i++) all[n++] = meta[i];
+        rc = cgs_safetensors_write(path, list, tensors, all, n);
     }
+    free(all);
     free(values);
     free(list);
     return rc;
 }
 
-static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w,
-                           const char *what) {
+static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w) {
     const cgs_weight *s = cgs_weights_find(w, e->name);
     if (!s) return cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, e->name);
     cgs_weight want = {.rank = e->rank};
@@ -54,8 +59,8 @@ static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights 
     }
     char seen[CGS_SHAPE_TEXT], expected[CGS_SHAPE_TEXT];
     if (!same)
-        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, %s needs %s", w->path, e->name,
-                        cgs_weights_shape(s, seen), what, cgs_weights_shape(&want, expected));
+        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected %s", w->path, e->name,
+                        cgs_weights_shape(s, seen), cgs_weights_shape(&want, expected));
     float *values = malloc(e->count * sizeof *values);
     cgs_status rc = values ? cgs_weights_to_f32(s, values)
                            : cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
@@ -68,7 +73,7 @@ static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights 
     return rc;
 }
 
-cgs_status cgs_params_load(cgs_params *p, const char *path, const char *what) {
+cgs_status cgs_params_load(cgs_params *p, const char *path) {
     cgs_weights *w;
     cgs_checksum_state state = CGS_CHECKSUM_NONE;
     CGS_TRY(cgs_weights_open(&w, path));
@@ -78,10 +83,10 @@ cgs_status cgs_params_load(cgs_params *p, const char *path, const char *what) {
     for (size_t i = 0; rc == CGS_OK && i < w->count; i++) {
         char text[CGS_SHAPE_TEXT];
         if (!cgs_params_find(p, w->entry[i].name))
-            rc = cgs_fail(CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of %s with these sizes",
-                          path, w->entry[i].name, cgs_weights_shape(&w->entry[i], text), what);
+            rc = cgs_fail(CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of this model", path,
+                          w->entry[i].name, cgs_weights_shape(&w->entry[i], text));
     }
-    for (int i = 0; rc == CGS_OK && i < p->count; i++) rc = load_one(p, &p->list[i], w, what);
+    for (int i = 0; rc == CGS_OK && i < p->count; i++) rc = load_one(p, &p->list[i], w);
     if (rc == CGS_OK) cgs_params_round(p);
     cgs_weights_close(w);
     return rc;

@@ -5,10 +5,11 @@
 #include "io/safetensors.h"
 #include "model/params.h"
 
-/* Writes all of them, with a checksum and these metadata (the list may have at most 8). */
-cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta, int count);
-/* Fills them from a file that holds exactly these tensors; what is missing, superfluous, damaged
- * or of another shape is named.  what: "the backbone", for messages. */
-cgs_status cgs_params_load(cgs_params *p, const char *path, const char *what);
+/* Writes all stored tensors with a checksum, atomically.  meta: (metas), may be NULL. */
+cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta,
+                           size_t metas);
+/* Fills all of them from a file that holds exactly these.  One that is missing, superfluous, of
+ * another shape or not finite is named, and damage is noticed. */
+cgs_status cgs_params_load(cgs_params *p, const char *path);
 
 #endif /* CGS_MODEL_PARAMS_FILE_H */

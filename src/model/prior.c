@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "io/safetensors.h"
+#include "model/params_file.h"
 
 #define FORMAT "cgs-prior"
 #define VERSION 1
@@ -107,24 +107,6 @@ cgs_status cgs_prior_plan(cgs_prior *p, const float *z, const float *goal, int E
 
 /* ---- files ------------------------------------------------------------------------- */
 
-static cgs_status save_weights(const char *path, const cgs_prior *p) {
-    cgs_save tensor[2 * LAYERS];
-    const cgs_params *all = &p->params;
-    float *values = malloc((all->trainable + 1) * sizeof *values);
-    if (!values) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
-    cgs_status rc = CGS_OK;
-    for (int i = 0; i < all->count && rc == CGS_OK; i++) {
-        const cgs_param *e = &all->list[i];
-        tensor[i] = (cgs_save){
-            .name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = values + e->offset};
-        for (int k = 0; k < e->rank; k++) tensor[i].dim[k] = e->dim[k];
-        rc = cgs_param_read(all, e, values + e->offset);
-    }
-    if (rc == CGS_OK) rc = cgs_safetensors_write(path, tensor, (size_t)all->count, NULL, 0);
-    free(values);
-    return rc;
-}
-
 static cgs_status save_card(const char *path, const cgs_prior_card *c) {
     char model[24], seed[24];
     snprintf(model, sizeof model, "%016llx", (unsigned long long)c->model);
@@ -155,7 +137,7 @@ static cgs_status save_card(const char *path, const cgs_prior_card *c) {
 cgs_status cgs_prior_save(const char *dir, const cgs_prior *p) {
     char path[4096];
     CGS_TRY(cgs_path_join(path, sizeof path, dir, "prior.safetensors"));
-    CGS_TRY(save_weights(path, p));
+    CGS_TRY(cgs_params_save(&p->params, path, NULL, 0));
     CGS_TRY(cgs_path_join(path, sizeof path, dir, "prior.json"));
     return save_card(path, &p->card);
 }
@@ -221,35 +203,6 @@ static cgs_status read_card(const char *path, cgs_prior_card *c) {
     return rc;
 }
 
-static cgs_status load_weights(const char *path, cgs_prior *p) {
-    cgs_weights *w;
-    CGS_TRY(cgs_weights_open(&w, path));
-    cgs_status rc = CGS_OK;
-    for (int i = 0; i < p->params.count && rc == CGS_OK; i++) {
-        const cgs_param *e = &p->params.list[i];
-        const cgs_weight *t = cgs_weights_find(w, e->name);
-        bool fits = t && t->rank == e->rank;
-        for (int k = 0; fits && k < e->rank; k++) fits = t->dim[k] == e->dim[k];
-        if (!fits) {
-            char text[CGS_SHAPE_TEXT];
-            rc = cgs_fail(CGS_EFORMAT, "%s: tensor %s is %s, expected %d rows", path, e->name,
-                          t ? cgs_weights_shape(t, text) : "missing", e->dim[0]);
-            break;
-        }
-        float *v = malloc(e->count * sizeof *v);
-        rc = v ? cgs_weights_to_f32(t, v) : cgs_fail(CGS_ENOMEM, "%s: no memory", path);
-        for (size_t k = 0; k < e->count && rc == CGS_OK; k++)
-            if (!isfinite(v[k]))
-                rc = cgs_fail(CGS_EFORMAT, "%s: value %zu of %s is %g", path, k, e->name,
-                              (double)v[k]);
-        if (rc == CGS_OK) rc = cgs_param_write(&p->params, e, v);
-        free(v);
-    }
-    cgs_weights_close(w);
-    if (rc == CGS_OK) cgs_params_round(&p->params);
-    return rc;
-}
-
 cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_device *d) {
     char path[4096];
     cgs_prior_card card;
@@ -265,7 +218,7 @@ cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_
                         (unsigned long long)card.model, (unsigned long long)model);
     CGS_TRY(cgs_prior_create(out, &card, d, false));
     cgs_status rc = cgs_path_join(path, sizeof path, dir, "prior.safetensors");
-    if (rc == CGS_OK) rc = load_weights(path, *out);
+    if (rc == CGS_OK) rc = cgs_params_load(&(*out)->params, path);
     if (rc != CGS_OK) {
         cgs_prior_destroy(*out);
         *out = NULL;

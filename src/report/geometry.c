@@ -10,6 +10,17 @@
 
 enum { SIDE = 32, CELLS = SIDE * SIDE, MAX_WINDOWS = 8, MAX_MODELS = 12, MAX_POINTS = 4096 };
 
+/* "Episode 11 from step 4", or its number where the file does not say */
+static void name_window(const cJSON *w, int number, char *out, size_t size) {
+    double episode = cgs_json_number(w, "episode"), step = cgs_json_number(w, "step");
+    if (episode >= 0 && step >= 0) {
+        snprintf(out, size, "Episode %.0f from step %.0f", episode, step);
+    } else {
+        const char *source = cgs_json_text(w, "source", "");
+        snprintf(out, size, "Window %d%s%.60s", number + 1, source[0] ? ", " : "", source);
+    }
+}
+
 /* ---- windows ----------------------------------------------------------------------- */
 
 static void draw_heats(cgs_page *p, const cJSON *window, const cJSON *ideal) {
@@ -151,6 +162,7 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
     if (!j) return;
     const cJSON *windows = cgs_json_list(j, "windows"), *summary = cgs_json_list(j, "summary");
     const cJSON *w = windows ? windows->child : NULL;
+    char title[96];
     cgs_page_section(p, "geometry", "Control geometry");
     summary_table(p, summary);
     draw_summary(p, summary);
@@ -166,8 +178,8 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
     }
     int count = 0;
     for (; w && count < MAX_WINDOWS; w = w->next, count++) {
-        cgs_page_subtitle(p, "Episode %.0f from step %.0f", cgs_json_number(w, "episode"),
-                          cgs_json_number(w, "step"));
+        name_window(w, count, title, sizeof title);
+        cgs_page_subtitle(p, "%s", title);
         draw_heats(p, w, cgs_json_list(j, "ideal"));
     }
     if (w) cgs_page_note(p, "The file holds more windows; the first %d are drawn.", MAX_WINDOWS);
@@ -178,9 +190,7 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
         cgs_page_grid(p, false);
         count = 0;
         for (w = windows->child; w && count < MAX_WINDOWS; w = w->next, count++) {
-            char title[96];
-            snprintf(title, sizeof title, "Episode %.0f from step %.0f",
-                     cgs_json_number(w, "episode"), cgs_json_number(w, "step"));
+            name_window(w, count, title, sizeof title);
             draw_paths(p, w, title);
         }
         cgs_page_grid_end(p);
@@ -302,9 +312,10 @@ static void mechanism_table(cgs_page *p, const cJSON *j, const cJSON *models) {
                       isnan(p32) ? NULL : paper[1], 0);
     }
     cgs_page_table_end(p);
-    cgs_page_note(p, "%.0f anchors, %.0f batches, \xCF\x84 = %g. The paper's numbers are for Cube.",
-                  cgs_json_number(j, "anchors"), cgs_json_number(j, "batches"),
-                  cgs_json_number(j, "tau"));
+    const cJSON *published = cgs_json_list(j, "published");
+    cgs_page_note(p, "%.0f anchors, %.0f batches, \xCF\x84 = %g.%s", cgs_json_number(j, "anchors"),
+                  cgs_json_number(j, "batches"), cgs_json_number(j, "tau"),
+                  published && published->child ? " The paper's numbers are for Cube." : "");
 }
 
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f) {

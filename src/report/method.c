@@ -53,6 +53,15 @@ int cgs_method_style(const char *method) {
     return CGS_STYLE_OTHER + 2 + (int)(h % (CGS_STYLES - CGS_STYLE_OTHER - 2));
 }
 
+int cgs_style_apart(int style, const int *taken, int count) {
+    bool used[CGS_STYLES] = {false};
+    for (int i = 0; i < count; i++) used[taken[i] % CGS_STYLES] = true;
+    if (!used[style]) return style;
+    for (int s = CGS_STYLE_OTHER; s < CGS_STYLES; s++)
+        if (!used[s]) return s;
+    return style;
+}
+
 static const char *spelled(const char *const table[][2], int count, const char *name) {
     for (int i = 0; i < count; i++)
         if (!strcmp(table[i][0], name)) return table[i][1];

@@ -16,6 +16,9 @@ void cgs_method_name(const char *method, char *out, size_t size);
 /* Its style in plots (plot.h). */
 int cgs_method_style(const char *method);
 
+/* A style that none of the `taken` (count) has, or the given one where all are taken. */
+int cgs_style_apart(int style, const int *taken, int count);
+
 /* "pg-mppi" as "PG-MPPI", "tworooms" as "TwoRooms"; others stay. */
 const char *cgs_planner_name(const char *planner);
 const char *cgs_env_name(const char *env);

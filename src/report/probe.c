@@ -101,6 +101,14 @@ static void count_cell(cgs_page *p, double v, int good) {
     cgs_page_cell(p, isnan(v) ? "\xE2\x80\x93" : text, NULL, NULL, good);
 }
 
+/* systems that the statement speaks of, and those that it does not */
+static void trials_cell(cgs_page *p, double trials, double outside) {
+    char text[32], below[48];
+    snprintf(text, sizeof text, "%.0f", trials);
+    snprintf(below, sizeof below, "%.0f outside", outside);
+    cgs_page_cell(p, isnan(trials) ? "\xE2\x80\x93" : text, outside > 0 ? below : NULL, NULL, 0);
+}
+
 static void value_cell(cgs_page *p, double v) {
     char text[32];
     snprintf(text, sizeof text, "%.3g", v);
@@ -111,7 +119,7 @@ static void statement_table(cgs_page *p, const cJSON *j, const cJSON *list) {
     static const char *const head[] = {"statement",  "says",         "checked by",      "trials",
                                        "violations", "worst margin", "median tightness"};
     int count = 0, broken = 0;
-    cgs_page_table(p, false);
+    cgs_page_table(p, cJSON_GetArraySize(list) > 12);
     cgs_page_row(p);
     for (int k = 0; k < 7; k++) cgs_page_head(p, head[k]);
     for (const cJSON *s = list->child; s && count < MAX_ROWS; s = s->next, count++) {
@@ -121,7 +129,7 @@ static void statement_table(cgs_page *p, const cJSON *j, const cJSON *list) {
         cgs_page_name(p, cgs_json_text(s, "name", "?"), -1);
         cgs_page_words(p, cgs_json_text(s, "what", ""));
         cgs_page_words(p, cgs_json_text(s, "check", ""));
-        count_cell(p, cgs_json_number(s, "trials"), 0);
+        trials_cell(p, cgs_json_number(s, "trials"), cgs_json_number(s, "outside"));
         count_cell(p, violations, violations > 0 ? -1 : isnan(violations) ? 0 : 1);
         value_cell(p, cgs_json_number(s, "worst_margin"));
         value_cell(p, cgs_json_number(s, "median_tightness"));
@@ -129,7 +137,7 @@ static void statement_table(cgs_page *p, const cJSON *j, const cJSON *list) {
     cgs_page_table_end(p);
     cgs_page_note(p,
                   "%d statements on %.0f random systems (seed %.0f): %d hold in every trial, %d "
-                  "do not.",
+                  "do not. Outside: systems that do not meet a statement's conditions.",
                   count, cgs_json_number(j, "systems"), cgs_json_number(j, "seed"), count - broken,
                   broken);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/method.h"
+#include "report/plot.h"
 
 enum { RESAMPLES = 2000, MAX_EPISODES = 1 << 20 };
 
@@ -198,6 +199,8 @@ static void add_line(void *user, const cJSON *line) {
     run->model = m;
     run->setting = s;
     snprintf(run->pairing, sizeof run->pairing, "%s", pairing);
+    snprintf(run->seed, sizeof run->seed, "%.30s", cgs_json_text(settings, "start_seed", "?"));
+    snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
 
 static int by_numbers(const void *a, const void *b) {
@@ -252,8 +255,11 @@ static bool sort_protocol(cgs_protocol *q) {
     return ok;
 }
 
-/* several models of a method: their folders tell them apart */
+/* several models of a method: their folders and other colours tell them apart */
 static void name_apart(cgs_protocol *q) {
+    int taken[CGS_STYLES];
+    for (int i = 0; i < q->models && i < CGS_STYLES; i++)
+        taken[i] = q->model[i].style = cgs_style_apart(q->model[i].style, taken, i);
     for (int i = 0; i < q->models; i++) {
         bool shared = false;
         for (int k = 0; k < q->models; k++)
@@ -380,7 +386,8 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
             memcpy(y + n, r->success, (size_t)r->episodes);
             n += (size_t)r->episodes;
         }
-    bool ok = cgs_compare_paired(x, y, (int)n, RESAMPLES, 0, out) == CGS_OK;
+    /* one resample: the page shows Newcombe's interval, which needs none */
+    bool ok = cgs_compare_paired(x, y, (int)n, 1, 0, out) == CGS_OK;
     free(x);
     return ok;
 }
@@ -473,10 +480,14 @@ bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate
 }
 
 int cgs_rate_find(const cgs_protocol *q, const char *family, int role) {
+    int found = -1;
     for (int i = 0; i < q->models; i++) {
         char name[64];
-        if ((int)cgs_method_role(q->model[i].method, name) == role && !strcmp(name, family))
-            return i;
+        if ((int)cgs_method_role(q->model[i].method, name) != role || strcmp(name, family) != 0)
+            continue;
+        /* among variants of a method, the one that is called like it is the method itself */
+        if (!strcmp(q->model[i].folder, q->model[i].method)) return i;
+        if (found < 0) found = i;
     }
-    return -1;
+    return found;
 }

@@ -28,7 +28,8 @@ typedef struct cgs_rate_setting {
 /* One line of the file. */
 typedef struct cgs_rate_run {
     int model, setting;
-    char pairing[160]; /* what two lines must share to be compared start by start */
+    char pairing[160];         /* what two lines must share to be compared start by start */
+    char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
     double seconds;   /* of planning, all episodes together */
     uint8_t *success; /* (episodes) */
@@ -65,7 +66,8 @@ typedef struct cgs_rate {
 /* false when there is no result */
 bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out);
 
-/* Model b minus model a on the starts that both have; false when there are none. */
+/* Model b minus model a on the starts that both have; false when there are none.  The bootstrap
+ * interval is left out. */
 bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired *out);
 
 /* A sweep: settings that differ in one number only, by that number.  index: (settings_count)

@@ -36,7 +36,7 @@ const char *const cgs_page_style[] = {
     ".good .badge{color:var(--good);background:var(--goodbg)}"
     ".bad .badge{color:var(--bad);background:var(--badbg)}\n",
     ".verdict .lead{font-size:1.22rem;line-height:1.4;color:var(--ink)}\n",
-    ".verdict figure{border:0;padding:0;background:none}\n",
+    ".verdict figure{max-width:520px}\n",
     ".warn{color:var(--warn);background:var(--warnbg);border-radius:8px;padding:12px 16px;"
     "margin:0 0 14px;font-size:.92rem}.warn ul{margin:4px 0 0;padding-left:20px}\n",
     "nav{display:flex;flex-wrap:wrap;gap:6px;margin:0 0 22px;font-size:.9rem;align-items:center}\n",
@@ -72,7 +72,8 @@ const char *const cgs_page_style[] = {
     ".tall th[scope=col]{position:sticky;top:0;background:var(--card)}\n",
     "th[scope=row]{font-weight:600}\n",
     "td.words{white-space:normal;min-width:110px;max-width:420px}\n",
-    "td small{display:block;color:var(--soft);font-size:.8rem;line-height:1.35}\n",
+    "td "
+    "small{display:block;white-space:nowrap;color:var(--soft);font-size:.8rem;line-height:1.35}\n",
     "td small.pub{font-style:italic}\n",
     "td.better{color:var(--good);font-weight:600}td.worse{color:var(--bad);font-weight:600}\n",
     "td.better small,td.worse small{font-weight:400}\n",
@@ -108,7 +109,8 @@ const char *const cgs_page_style[] = {
     "h1{font-size:1.4rem;margin-top:18px}th[scope=row]{white-space:normal;max-width:118px}"
     "tr>:first-child{position:sticky;left:0;background:var(--card);z-index:1}}\n",
     "@media print{body{max-width:none;padding:0;background:#fff;font-size:11pt}nav{display:none}"
-    "section,.verdict{border:0;padding:0;margin:0 0 18pt}.tall,.scroll{max-height:none;"
+    "section,.verdict{border:0;padding:0;margin:0 0 18pt}.verdict "
+    "figure{max-width:360px}.tall,.scroll{max-height:none;"
     "overflow:visible}th,td{white-space:normal;padding-right:8px}table{font-size:.8rem}"
     "h2,h3{break-after:avoid}tr{break-inside:avoid}}\n",
     NULL};

@@ -49,7 +49,7 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
     if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
     return cgs_published_rate(q->model[model].method, q->env, s->planner,
-                              isfinite(s->K) && s->K < 1e9 ? (int)s->K : 0, out);
+                              s->K > 0 && s->K < 1e9 ? (int)s->K : 0, out);
 }
 
 /* settings of the planner that share I and tau: the sweep it is part of */
@@ -96,7 +96,7 @@ static bool find_rivals(const cgs_protocol *q, int *plain, int *cgs) {
     for (int i = 0; i < q->models; i++) {
         char family[64];
         if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        *cgs = i;
+        *cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
         *plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
         if (*plain >= 0) return true;
     }
@@ -138,12 +138,12 @@ static void write_sentence(const cgs_protocol *q, int s, int plain, int cgs, con
     double points = 100 * d->difference;
     cgs_rate_of(q, s, cgs, &r);
     const cgs_rate_setting *x = &q->setting[s];
-    if (isfinite(x->K)) snprintf(label, sizeof label, " at K = %g", x->K);
+    if (isfinite(x->K)) snprintf(label, sizeof label, " at K=%g", x->K);
     size_t used = strlen(label);
     if (isfinite(x->iters) && several(q, s, CGS_OVER_ITERS))
-        used += (size_t)snprintf(label + used, sizeof label - used, ", I = %g", x->iters);
+        used += (size_t)snprintf(label + used, sizeof label - used, ", I=%g", x->iters);
     if (isfinite(x->tau) && several(q, s, CGS_OVER_TAU))
-        snprintf(label + used, sizeof label - used, ", \xCF\x84 = %g", x->tau);
+        snprintf(label + used, sizeof label - used, ", \xCF\x84=%g", x->tau);
     format_signed(low, sizeof low, 100 * d->newcombe.low);
     format_signed(high, sizeof high, 100 * d->newcombe.high);
     bool clear = d->newcombe.low > 0 || d->newcombe.high < 0;
@@ -341,8 +341,33 @@ static void rate_table(cgs_page *p, const cgs_protocol *q, const int *index, int
     cgs_page_table_end(p);
 }
 
+/* adds a word to a list unless it is there */
+static void add_word(char *list, size_t size, const char *word) {
+    size_t n = strlen(word), used = strlen(list);
+    if (n == 0) return;
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == '\0' || at[n] == ',')) return;
+    if (used + n + 3 < size) snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
+/* what of a planner no label says: "MPPI (I=30, horizon=5 sigma=1)" */
+static void describe_planners(const cgs_protocol *q, char *out, size_t size) {
+    out[0] = '\0';
+    for (int i = 0; i < q->settings_count; i++) {
+        const cgs_rate_setting *s = &q->setting[i];
+        char word[400], iters[32] = "", tau[32] = "";
+        if (isfinite(s->iters) && !several(q, i, CGS_OVER_ITERS))
+            snprintf(iters, sizeof iters, "I=%g ", s->iters);
+        if (isfinite(s->tau) && !several(q, i, CGS_OVER_TAU))
+            snprintf(tau, sizeof tau, "\xCF\x84=%g ", s->tau);
+        snprintf(word, sizeof word, "%s (%s%s%s)", cgs_planner_name(s->planner), iters, tau,
+                 s->rest);
+        add_word(out, size, word);
+    }
+}
+
 void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
-    char text[2048];
+    char text[2048], planners[1024], seeds[256] = "", commits[256] = "";
     size_t used = 0;
     for (const cJSON *v = q->settings->child; v && used < sizeof text - 200; v = v->next) {
         char *value = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
@@ -353,7 +378,13 @@ void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
                                                    : "?");
         cJSON_free(value);
     }
-    cgs_page_note(p, "Settings shared by all: %s.", used ? text : "none");
+    for (int i = 0; i < q->runs; i++) {
+        add_word(seeds, sizeof seeds, q->run[i].seed);
+        add_word(commits, sizeof commits, q->run[i].commit);
+    }
+    describe_planners(q, planners, sizeof planners);
+    cgs_page_note(p, "Settings: %s. Planners: %s. Seeds %s; code %s.", used ? text : "none",
+                  planners, seeds, commits);
     cgs_folder_commands(f, p, "eval");
 }
 

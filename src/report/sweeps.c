@@ -168,7 +168,7 @@ static void area_table(cgs_page *p, const cgs_protocol *q, cgs_rate_over over, i
     for (int i = 0; i < q->models && plain < 0; i++) {
         char family[64];
         if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        cgs = i;
+        cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
         plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
     }
     cgs_page_table(p, false);

@@ -130,6 +130,9 @@ static int read_models(trained *t, const cgs_folder *f, cgs_page *p) {
 }
 
 static void name_apart(trained *t, int n) {
+    int taken[CGS_STYLES];
+    for (int i = 0; i < n && i < CGS_STYLES; i++)
+        taken[i] = t[i].style = cgs_style_apart(t[i].style, taken, i);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
             if (k != i && !strcmp(t[k].method, t[i].method)) {

@@ -147,13 +147,13 @@ const cgs_recipe cgs_recipes[] = {
      "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
      COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
-     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe theory plan "
+     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe plan "
      "report",
      three, COUNT(three), "env=tworooms", NULL,
-     /* patches of 16 pixels: a third of the work of 8, for as good a model of a dot in two rooms */
-     "preset=small|side=64|episodes=1500|updates=1000|validate=100|checkpoint=250|held=200|"
-     "train=model.patch=16|held_K=1,2,8,32|held_pg_K=1,8|gd_steps=50|"
-     "systems=500|geometry=--anchors 64|theory=--anchors 16|"
+     /* 1,000 updates of patches of 8 pixels: fewer updates, or larger patches with as much
+      * work, give models too weak to compare */
+     "preset=small|side=64|episodes=4000|updates=1000|validate=250|checkpoint=250|held=150|"
+     "held_K=1,2,8,32|held_pg_K=1,8|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
      "prior=prior.updates=400 prior.every=50 prior.patience=3 prior.hidden=256 prior.batch=256"},
 };
 const int cgs_recipe_count = COUNT(cgs_recipes);

@@ -2,8 +2,8 @@
  *
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4").  Each copy ends in one table of functions, and open()
- * picks the best table that the processor can run.  Where there is AMX, attention of the
- * AVX-512 copy multiplies with its tiles.  gemm.c gives matrix products to
+ * picks the best table that the processor can run.  Where there is AMX, the AVX-512 copy
+ * multiplies bf16 with its tiles.  gemm.c gives matrix products to
  * oneDNN where it has a fast one and otherwise to the table's own.
  *
  * Threads: loops are cut into pieces that depend on the shapes alone, and partial sums
@@ -33,7 +33,15 @@ typedef struct cgs_cpu_table {
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
-    size_t (*product_scratch)(void);                             /* bytes a thread */
+    size_t (*product_scratch)(void); /* bytes a thread */
+    /* products of bf16 by tiles (simd/product_tiles.c); words: what one needs beside its
+     * factors, the packed right factor first */
+    size_t (*tiles_words)(const cgs_product *p);
+    void (*tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
+    void (*tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
+                          const uint32_t *packed, const float *bias, uint32_t *spare);
+    void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
+                      uint32_t *woven);
     size_t (*attention_scratch)(const cgs_record *r);            /* bytes a thread */
     void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
 } cgs_cpu_table;

@@ -1,4 +1,5 @@
-/* gemm.c - matrix products through oneDNN, with the table's own product as the other way.
+/* gemm.c - matrix products: own ones by tiles for bf16 where there is AMX, else through
+ * oneDNN, else the table's own.
  *
  * What measurements on the shapes of the models decided (docs/performance.md):
  * - oneDNN's matmul is as fast as its square products when the right factor comes in the
@@ -22,6 +23,7 @@
 struct cgs_gemm {
     cgs_product p;
     struct cgs_gemm *next;
+    uint32_t *tiles; /* what a product by tiles needs, or NULL when it is not one */
 #ifdef CGS_WITH_ONEDNN
     dnnl_primitive_t multiply, reorder; /* reorder: NULL when B is read as it is */
     dnnl_memory_t C, A, B, bias, packed, scratch;
@@ -35,10 +37,11 @@ struct cgs_kept {
     int users;
     bool fresh, transposed; /* a square matrix and its transpose have the same layout */
     struct cgs_kept *next;
+    void *data;
+    bool tiles; /* else in oneDNN's layout */
 #ifdef CGS_WITH_ONEDNN
     dnnl_memory_desc_t layout;
     dnnl_memory_t packed;
-    void *data;
 #endif
 };
 
@@ -54,6 +57,34 @@ struct cgs_gemm_cache {
 #endif
 };
 
+static void *aligned(size_t bytes) {
+    return aligned_alloc(CGS_ALIGN, cgs_align_up(bytes ? bytes : 1));
+}
+
+/* ---- by tiles ------------------------------------------------------------------------ */
+
+static bool by_tiles(const cgs_cpu *c, const cgs_product *p) {
+    if (!c->tiles || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
+    if (!p->a_transposed) return p->K % 32 == 0;
+    return p->M % 32 == 0 && !p->b_transposed && p->out == CGS_F32 && !p->bias;
+}
+
+static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
+                      const float *bias, cgs_kept *kept) {
+    const cgs_cpu_table *table = cgs_cpu_of(d)->table;
+    if (g->p.a_transposed) {
+        table->tiles_sum(d, &g->p, C, A, B, g->tiles);
+        return;
+    }
+    bool keeps = kept && kept->from == B;
+    uint32_t *packed = keeps ? kept->data : g->tiles;
+    if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
+    if (keeps) kept->fresh = true;
+    table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
+}
+
+/* ---- through oneDNN -------------------------------------------------------------------- */
+
 #ifdef CGS_WITH_ONEDNN
 
 /* bf16 without instructions for it is slower than f32, so only the real thing counts */
@@ -64,10 +95,6 @@ static bool describe(dnnl_memory_desc_t *md, size_t rows, size_t cols, cgs_dtype
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
     dnnl_data_type_t t = type == CGS_F32 ? dnnl_f32 : dnnl_bf16;
     return dnnl_memory_desc_init_by_tag(md, 2, dims, t, tag) == dnnl_success;
-}
-
-static void *aligned(size_t bytes) {
-    return aligned_alloc(CGS_ALIGN, cgs_align_up(bytes ? bytes : 1));
 }
 
 static bool grow_scratch(cgs_gemm_cache *c, size_t bytes) {
@@ -187,6 +214,8 @@ static void run_onednn(cgs_gemm_cache *c, cgs_gemm *g, void *C, const void *A, c
 
 #endif /* CGS_WITH_ONEDNN */
 
+/* ---- all of them ------------------------------------------------------------------------- */
+
 cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn) {
     cgs_gemm_cache *c = *out = calloc(1, sizeof *c);
     if (!c) return cgs_fail(CGS_ENOMEM, "no memory for matrix products");
@@ -212,6 +241,7 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
 #ifdef CGS_WITH_ONEDNN
         destroy_onednn(g);
 #endif
+        free(g->tiles);
         free(g);
     }
 #ifdef CGS_WITH_ONEDNN
@@ -241,28 +271,52 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
     g->p = *p;
     g->next = c->first;
     c->first = g;
+    const cgs_cpu *cpu = cgs_cpu_of(d);
+    if (by_tiles(cpu, p)) {
+        g->tiles = aligned(cpu->table->tiles_words(p) * sizeof *g->tiles);
+        return g->tiles ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a product by tiles");
+    }
 #ifdef CGS_WITH_ONEDNN
     if (!create_onednn(c, g)) destroy_onednn(g);
 #endif
     return CGS_OK;
 }
 
-cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
-    *out = NULL;
+/* bytes of B as this product wants it, 0 when it reads B as it is */
+static size_t packed_bytes(const cgs_gemm *g) {
+    if (g->tiles) return g->p.a_transposed ? 0 : g->p.K * g->p.N * cgs_dtype_size(g->p.in);
 #ifdef CGS_WITH_ONEDNN
-    cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
     const dnnl_memory_desc_t *layout;
-    if (!g->reorder || dnnl_memory_get_memory_desc(g->packed, &layout) != dnnl_success)
-        return CGS_OK;
+    if (g->reorder && dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success)
+        return dnnl_memory_desc_get_size(layout);
+#endif
+    return 0;
+}
+
+static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
+    if (k->transposed != g->p.b_transposed || k->tiles != (g->tiles != NULL)) return false;
+#ifdef CGS_WITH_ONEDNN
+    const dnnl_memory_desc_t *layout;
+    if (!g->tiles)
+        return dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success &&
+               dnnl_memory_desc_equal(&k->layout, layout);
+#endif
+    return true;
+}
+
+cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
+    cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
+    size_t bytes = packed_bytes(g);
+    *out = NULL;
+    if (bytes == 0) return CGS_OK;
     for (cgs_kept *k = c->kept; k; k = k->next)
-        if (k->from == B && k->transposed == g->p.b_transposed &&
-            dnnl_memory_desc_equal(&k->layout, layout)) {
+        if (k->from == B && same_layout(k, g)) {
             k->users++;
             *out = k;
             return CGS_OK;
         }
     cgs_kept *k = calloc(1, sizeof *k);
-    void *data = aligned(dnnl_memory_desc_get_size(layout));
+    void *data = aligned(bytes);
     if (!k || !data) {
         free(k);
         free(data);
@@ -273,18 +327,24 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
                     .users = 1,
                     .transposed = g->p.b_transposed,
                     .next = c->kept,
-                    .layout = *layout,
-                    .data = data};
+                    .data = data,
+                    .tiles = g->tiles != NULL};
     c->kept = k;
     *out = k;
-    if (dnnl_memory_create(&k->packed, layout, c->engine, data) == dnnl_success) return CGS_OK;
-    cgs_gemm_drop(d, k);
-    *out = NULL;
-    return cgs_fail(CGS_EDEVICE, "oneDNN refused memory for reordered weights");
-#else
-    (void)d, (void)g, (void)B;
-    return CGS_OK;
+#ifdef CGS_WITH_ONEDNN
+    const dnnl_memory_desc_t *layout;
+    if (!g->tiles) {
+        if (dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success &&
+            dnnl_memory_create(&k->packed, layout, c->engine, data) == dnnl_success) {
+            k->layout = *layout;
+            return CGS_OK;
+        }
+        cgs_gemm_drop(d, k);
+        *out = NULL;
+        return cgs_fail(CGS_EDEVICE, "oneDNN refused memory for reordered weights");
+    }
 #endif
+    return CGS_OK;
 }
 
 void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
@@ -294,8 +354,8 @@ void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
     *at = k->next;
 #ifdef CGS_WITH_ONEDNN
     if (k->packed) dnnl_memory_destroy(k->packed);
-    free(k->data);
 #endif
+    free(k->data);
     free(k);
 }
 
@@ -311,13 +371,15 @@ void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void
                   const float *bias, cgs_kept *kept) {
     cgs_cpu *cpu = cgs_cpu_of(d);
     if (g->p.M * g->p.N == 0) return;
+    if (g->tiles) {
+        run_tiles(d, g, C, A, B, bias, kept);
+        return;
+    }
 #ifdef CGS_WITH_ONEDNN
     if (g->multiply) {
         run_onednn(cpu->gemms, g, C, A, B, bias, kept);
         return;
     }
-#else
-    (void)kept;
 #endif
     cpu->table->product(d, &g->p, C, A, B, bias);
 }

@@ -34,6 +34,12 @@ void CGS_FN(round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n
 void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                      const float *bias);
 size_t CGS_FN(product_scratch)(void);
+size_t CGS_FN(tiles_words)(const cgs_product *p);
+void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
+void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
+                           const uint32_t *packed, const float *bias, uint32_t *spare);
+void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
+                       uint32_t *woven);
 size_t CGS_FN(attention_scratch)(const cgs_record *r);
 void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 

@@ -1,0 +1,170 @@
+/* product_tiles.c - matrix products of bf16 by tiles (pairs.h), for processors with AMX.
+ *
+ * With a short summed axis, as the models have it, what surrounds the tiles decides: here
+ * rows of the left factor are read where they are, blocks of sums stay in the first-level
+ * cache until they are written as what the result is made of, and weights are packed into
+ * panels of 32 columns, which can be kept.  Sizes are multiples of 32 but for rows.
+ *
+ * Products that sum over rows (dW) weave both factors, a few hundred rows at a time, and
+ * add to the result in place.  No result depends on the number of threads. */
+#include "ops/cpu/simd/pairs.h"
+
+#if defined __AVX512F__
+
+#include <immintrin.h>
+
+enum { ROWS = 64, COLS = 32 }; /* of a block of sums */
+
+/* ---- y = x W: the right factor is packed ------------------------------------------------- */
+
+/* to: panels (N/COLS) of (K/2, COLS) words */
+void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B) {
+    size_t K = p->K, N = p->N;
+    PARALLEL(d, K * N)
+    for (size_t j = 0; j < N; j += COLS) {
+        uint32_t *panel = to + j * K / 2;
+        if (p->b_transposed) {
+            CGS_FN(turn)(panel, COLS, (const uint32_t *)B + j * K / 2, K / 2, COLS, K / 2);
+            continue;
+        }
+        for (size_t k = 0; k < K; k += 2, panel += COLS) {
+            const uint16_t *low = (const uint16_t *)B + k * N + j, *high = low + N;
+#pragma omp simd
+            for (size_t i = 0; i < COLS; i++) panel[i] = low[i] | (uint32_t)high[i] << 16;
+        }
+    }
+}
+
+static inline __m512 widen_half(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* a block of sums to its place in C */
+__attribute__((target("avx512bf16"))) static void finish(const cgs_product *p, void *C,
+                                                         const float *bias, const float *sums,
+                                                         size_t i0, size_t rows, size_t j0) {
+    __m512 b0 = _mm512_setzero_ps(), b1 = b0;
+    if (bias) b0 = _mm512_loadu_ps(bias + j0), b1 = _mm512_loadu_ps(bias + j0 + 16);
+    for (size_t i = 0; i < rows; i++, sums += COLS) {
+        size_t at = (i0 + i) * p->N + j0;
+        __m512 x0 = _mm512_add_ps(_mm512_loadu_ps(sums), b0);
+        __m512 x1 = _mm512_add_ps(_mm512_loadu_ps(sums + 16), b1);
+        if (p->out == CGS_F32) {
+            float *to = (float *)C + at;
+            if (p->accumulate) {
+                x0 = _mm512_add_ps(x0, _mm512_loadu_ps(to));
+                x1 = _mm512_add_ps(x1, _mm512_loadu_ps(to + 16));
+            }
+            _mm512_storeu_ps(to, x0);
+            _mm512_storeu_ps(to + 16, x1);
+        } else {
+            uint16_t *to = (uint16_t *)C + at;
+            if (p->accumulate) {
+                __m512i old = _mm512_loadu_si512(to);
+                x0 = _mm512_add_ps(x0, widen_half(_mm512_castsi512_si256(old)));
+                x1 = _mm512_add_ps(x1, widen_half(_mm512_extracti64x4_epi64(old, 1)));
+            }
+            _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(x1, x0));
+        }
+    }
+}
+
+void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
+                           const uint32_t *packed, const float *bias, uint32_t *spare) {
+    const pairs_way *way = CGS_FN(pairs_way)(d);
+    const uint32_t *a = A;
+    size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS;
+    size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
+           tasks = row_tasks * col_tasks;
+    if (M > last) { /* tiles read whole rows of tiles */
+        memcpy(spare, a + last * words, (M - last) * words * 4);
+        memset(spare + (M - last) * words, 0, (ROWS - (M - last)) * words * 4);
+    }
+    /* a thread keeps to its rows of x or to its columns of W, whichever is longer */
+    bool by_rows = M > p->N;
+#pragma omp parallel num_threads(d->threads) if (M * p->N * p->K > SMALL)
+    {
+        _Alignas(64) float sums[ROWS * COLS];
+        way->begin();
+#pragma omp for schedule(static)
+        for (size_t task = 0; task < tasks; task++) {
+            size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
+            size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
+            size_t rows = min_size(ROWS, M - i);
+            const uint32_t *from = i < last ? a + i * words : spare;
+            way->multiply(sums, COLS, from, words, packed + j * words, COLS,
+                          round_up(rows, way->rows), COLS, words, false);
+            finish(p, C, bias, sums, i, rows, j);
+        }
+        way->end();
+    }
+}
+
+/* ---- dW = dy^T x: sums over rows --------------------------------------------------------- */
+
+/* rows summed at a time: what they are of the right factor stays in the second-level cache */
+static size_t run_of(const cgs_product *p) {
+    size_t rows = ((size_t)1 << 18) / p->N / 32 * 32;
+    return rows < 64 ? 64 : min_size(rows, 1024);
+}
+
+size_t CGS_FN(tiles_words)(const cgs_product *p) {
+    return p->a_transposed ? run_of(p) / 2 * p->N : p->K / 2 * p->N + ROWS * p->K / 2;
+}
+
+/* to (pairs, n): rows of from woven by twos, zeros after the last */
+static void weave(uint32_t *to, const uint16_t *from, size_t ld, size_t rows, size_t pairs,
+                  size_t n) {
+    for (size_t t = 0; t < pairs; t++, to += n, from += 2 * ld) {
+        if (2 * t + 1 < rows) {
+#pragma omp simd
+            for (size_t i = 0; i < n; i++) to[i] = from[i] | (uint32_t)from[ld + i] << 16;
+        } else if (2 * t < rows) {
+            for (size_t i = 0; i < n; i++) to[i] = from[i];
+        } else {
+            memset(to, 0, n * 4);
+        }
+    }
+}
+
+void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
+                       uint32_t *woven) {
+    const pairs_way *way = CGS_FN(pairs_way)(d);
+    size_t M = p->M, N = p->N, run = run_of(p);
+#pragma omp parallel num_threads(d->threads) if (M * N * p->K > SMALL)
+    for (size_t k = 0; k < p->K; k += run) {
+        size_t rows = min_size(run, p->K - k), pairs = round_up((rows + 1) / 2, 16);
+        const uint16_t *a = (const uint16_t *)A + k * M, *b = (const uint16_t *)B + k * N;
+        uint32_t *left = (uint32_t *)thread_scratch(d), *turned = left + pairs * 32;
+#pragma omp for schedule(static)
+        for (size_t t = 0; t < pairs; t += 16)
+            weave(woven + t * N, b + 2 * t * N, N, 2 * t < rows ? rows - 2 * t : 0, 16, N);
+#pragma omp for schedule(static)
+        for (size_t i = 0; i < M; i += 32) {
+            weave(left, a + i, M, rows, pairs, 32);
+            CGS_FN(turn)(turned, pairs, left, 32, pairs, 32);
+            way->begin();
+            way->multiply(C + i * N, N, turned, pairs, woven, N, 32, N, pairs,
+                          k > 0 || p->accumulate);
+            way->end();
+        }
+    }
+}
+
+#else
+
+/* never called */
+void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B) {
+    (void)d, (void)p, (void)to, (void)B;
+}
+void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
+                           const uint32_t *packed, const float *bias, uint32_t *spare) {
+    (void)d, (void)p, (void)C, (void)A, (void)packed, (void)bias, (void)spare;
+}
+size_t CGS_FN(tiles_words)(const cgs_product *p) { return (void)p, 0; }
+void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
+                       uint32_t *woven) {
+    (void)d, (void)p, (void)C, (void)A, (void)B, (void)woven;
+}
+
+#endif

@@ -1,0 +1,267 @@
+#!/bin/sh
+# cli_report.sh - cgs report on a synthetic study: every figure, valid drawings, honest verdicts,
+# nothing injected, and broken files that are only warnings.
+#   tests/cli_report.sh BUILD
+set -eu
+build=$1
+cgs=$build/cgs
+here=$(dirname "$0")
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+python=
+for p in python3 /usr/bin/python3; do
+    if "$p" -c 'import json' 2>/dev/null; then python=$p && break; fi
+done
+[ -n "$python" ] || { echo "no python3"; exit 77; }
+
+# ---- a whole study
+"$python" "$here/report_study.py" "$tmp/study"
+"$cgs" report "$tmp/study" --out "$tmp/a.html" --json >"$tmp/summary" 2>"$tmp/err"
+[ ! -s "$tmp/err" ] || fail "warnings about a good study: $(cat "$tmp/err")"
+cat >"$tmp/check.py" <<'PY'
+"""Reads a page: checks that it is well-formed, complete in itself and harmless."""
+import base64, html.parser, re, sys, xml.dom.minidom
+
+
+class Page(html.parser.HTMLParser):
+    VOID = {"meta", "link", "img", "br"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.ids, self.links, self.text = [], [], [], [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        assert tag != "script", attrs
+        assert not [k for k in attrs if k.startswith("on")], attrs
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+        for key in ("href", "src"):
+            if key in attrs:
+                assert attrs[key].startswith(("data:", "#")), attrs
+                self.links.append(attrs[key])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open[-5:])
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(path):
+    text = open(path, encoding="utf-8").read()
+    page = Page(text)
+    drawings = re.findall(r"<svg.*?</svg>", text, re.S)
+    assert len(drawings) == text.count("<svg")
+    for d in drawings:
+        svg = xml.dom.minidom.parseString(d)
+        assert svg.documentElement.getAttribute("aria-label")
+        assert "nan" not in re.sub(r">[^<]*<|aria-label=\"[^\"]*\"", "", d).lower()
+    assert len(page.ids) == len(set(page.ids)), page.ids
+    for link in page.links:
+        if link.startswith("#"):
+            assert link[1:] in page.ids, link
+        elif link != "data:,":
+            data = base64.b64decode(link.split(",", 1)[1], validate=True)
+            assert data.startswith(b"\x89PNG") or data.startswith(b"GIF89a")
+    urls = set(re.findall(r"https?://[^\"' <]+", text))
+    assert urls <= {"http://www.w3.org/2000/svg"}, urls
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+    return text, page, drawings
+PY
+"$python" - "$tmp" <<'PY'
+import json, re, sys
+sys.path.insert(0, sys.argv[1])
+from check import read
+tmp = sys.argv[1]
+text, page, drawings = read(tmp + "/a.html")
+summary = json.load(open(tmp + "/summary"))
+sections = ["success", "budget", "refinement", "temperature", "geometry", "mechanism", "plans", "training",
+            "probe", "theory", "decode", "surprise", "timing", "stages"]
+assert page.ids == [s + "-0" for s in sections], page.ids
+assert summary["sections"] == len(sections) and summary["warnings"] == 0, summary
+pictures = [a for t, a in page.tags if t == "img"]
+assert len(pictures) == 4 and summary["figures"] == len(drawings) + len(pictures) == text.count("<figure>"), summary
+titles = " ".join(re.findall(r'aria-label="([^"]*)"', text))
+for want in ["LeWM+CGS minus LeWM", "MPPI on TwoRooms", "CEM on TwoRooms", "PG-MPPI on TwoRooms", "Ideal",
+             "Episode 13 from step 4", "Gram error", "isotropy", "direction cosine", "Contraction", "progress",
+             "Prediction loss", "SIGReg", "Temporal straightening", "CGS loss", "Consecutive cosine",
+             "Learning rate", "Throughput", "agent moved elsewhere"]:
+    assert want in titles, want
+for want in ["cgs eval --model", "cgs train --data", "cgs geometry", "cgs mechanism", "cgs probe", "cgs theory",
+             "cgs decode", "cgs surprise", "cgs plan"]:
+    assert "<code>" + want in text, want
+# published: MPPI at K = 128 on TwoRooms, and the area under the paper's curve
+for want in ["paper 92.0 ± 3.5", "paper 97.3 ± 1.1", "paper 67.7", "paper 76.9", "paper −0.341", "paper 0.841"]:
+    assert want in text, want
+
+# the numbers of the verdict, computed again from the results
+z = 1.959963984540054
+ok = {}
+for l in map(json.loads, open(tmp + "/study/results.jsonl")):
+    s = l["settings"]
+    if s["planner"] == "mppi" and s["samples"] == 128 and s["iters"] == 30 and s["tau"] == 128:
+        ok.setdefault(s["method"], []).extend(o["success"] for o in l["outcomes"])
+a, b = ok["lewm-cgs"], ok["lewm"]
+n = len(a)
+assert n == len(b) == 150
+def wilson(k):
+    p = k / n
+    mid, half = (p + z*z/2/n) / (1 + z*z/n), z / (1 + z*z/n) * (p*(1-p)/n + z*z/4/n/n) ** 0.5
+    return mid - half, mid + half
+both = sum(x and y for x, y in zip(a, b)); na, nb = sum(a), sum(b)
+cross = both * (n - na - nb + both) - (na - both) * (nb - both)
+cross = max(0, cross - n / 2) if cross > 0 else cross
+phi = cross / (na * (n - na) * nb * (n - nb)) ** 0.5
+(la, ua), (lb, ub) = wilson(na), wilson(nb)
+pa, pb = na / n, nb / n
+low = pa - pb - ((pa-la)**2 - 2*phi*(pa-la)*(ub-pb) + (ub-pb)**2) ** 0.5
+high = pa - pb + ((ua-pa)**2 - 2*phi*(ua-pa)*(pb-lb) + (pb-lb)**2) ** 0.5
+sentence = (f"LeWM+CGS reaches {100*pa:.1f} % on TwoRooms with MPPI at K=128, I=30, τ=128, "
+            f"{100*(pa-pb):.1f} points above LeWM (95 % interval +{100*low:.1f} to +{100*high:.1f}, {n} paired episodes).")
+assert sentence in text, sentence
+assert "CGS helped" in text and 'class="verdict good"' in text
+PY
+# the same folder gives the same bytes
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --quiet
+cmp "$tmp/a.html" "$tmp/b.html" || fail "two pages of one study differ"
+
+# ---- a file of results alone, two runs on a page, a model folder
+"$cgs" report "$tmp/study/results.jsonl" --out "$tmp/b.html" | grep -q "points above LeWM" || fail "single file"
+"$cgs" report "$tmp/study" "$tmp/study/results.jsonl" --out "$tmp/b.html" --quiet
+"$cgs" report "$tmp/study/models/lewm" --out "$tmp/c.html" | grep -q "no verdict" || fail "a verdict from nothing"
+(cd "$tmp" && "$python" -c "
+from check import read
+assert len(read('b.html')[1].ids) == 14 + 5
+assert read('c.html')[1].ids == ['training-0']")
+
+# ---- honest: worse is called worse, the same is called the same
+flip() {
+    mkdir -p "$tmp/$1"
+    "$python" - "$tmp/study/results.jsonl" "$2" >"$tmp/$1/results.jsonl" <<'PY'
+import json, sys
+how = {"worse": {"lewm": "lewm-cgs", "lewm-cgs": "lewm"}, "same": {}}[sys.argv[2]]
+for l in map(json.loads, open(sys.argv[1])):
+    s = l["settings"]
+    s["method"] = how.get(s["method"], s["method"])
+    s["model"] = "models/" + s["method"]
+    if sys.argv[2] == "same":
+        if s["method"] != "lewm":
+            continue
+        print(json.dumps(l))
+        s["method"] = s["model"] = "lewm-cgs"
+    print(json.dumps(l))
+PY
+    "$cgs" report "$tmp/$1" --out "$tmp/$1.html"
+}
+flip worse worse | grep -q "12.7 points below LeWM (95 % interval −18.6 to −7.3" || fail "worse is not called worse"
+grep -q 'class="verdict bad"' "$tmp/worse.html" || fail "worse does not look worse"
+flip same same | grep -q "level with LeWM" || fail "the same is not called the same"
+grep -q "No clear difference" "$tmp/same.html" || fail "the same is not called no difference"
+
+# ---- names that want to be markup
+"$python" "$here/report_study.py" "$tmp/hostile" --hostile
+"$cgs" report "$tmp/hostile" --out "$tmp/h.html" --title '</title><script>alert(1)</script>' >"$tmp/out" 2>"$tmp/err"
+(cd "$tmp" && "$python" -c "
+from check import read
+text, page, drawings = read('h.html')
+assert '<script' not in text and '&lt;script&gt;' in text
+assert len(page.ids) == 14, page.ids")
+
+# ---- broken and foreign files: one warning each, on the page and on standard error;
+# ---- files changed at random: never a crash, always a good page
+"$python" - "$tmp" "$cgs" <<'PY'
+import glob, os, random, re, shutil, subprocess, sys
+tmp, cgs = sys.argv[1:]
+sys.path.insert(0, tmp)
+from check import read
+run = os.path.join(tmp, "small")
+shutil.copytree(os.path.join(tmp, "study"), run)
+rng = random.Random(1)
+lines = open(run + "/results.jsonl").read().splitlines()
+lines = rng.sample(lines, 12)
+files = glob.glob(run + "/**/*.*", recursive=True)
+open(run + "/results.jsonl", "w").write("\n".join(lines) + "\n")
+for f in glob.glob(run + "/models/*/metrics.jsonl"):
+    open(f, "w").write("".join(open(f).readlines()[:40]))
+kept = {f: open(f, "rb").read() for f in files}
+
+
+def report():
+    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True,
+                       timeout=60)
+    assert p.returncode == 0, (p.returncode, p.stderr[-3000:])
+    text = read(tmp + "/f.html")[0]
+    for f, data in kept.items():
+        open(f, "wb").write(data)
+    return text, p.stderr
+
+
+def broken(name, change, word):
+    path = os.path.join(run, name)
+    data = change(kept[path].decode("latin-1"))
+    open(path, "wb").write(data.encode("latin-1"))
+    text, err = report()
+    warnings = [l for l in err.splitlines() if l]
+    assert len(warnings) == 1 and word in warnings[0], (name, word, err)
+    assert word != "outside" and os.path.basename(name) in warnings[0] or "outside" in warnings[0], err
+    assert text.count("<li>") == 1 and "Left out of this page" in text, name
+
+
+for kind in "geometry", "mechanism", "probe", "theory", "decode", "surprise":
+    broken(kind + ".json", lambda t: t[:100], "not a JSON object")
+    broken(kind + ".json", lambda t: t.replace("cgs-" + kind, "other"), '"other", not "cgs-%s"' % kind)
+    broken(kind + ".json", lambda t: t.replace('"version": 1', '"version": 9'), "version 9")
+broken("study.json", lambda t: "[1, 2]", "not a JSON object")
+broken("stages.jsonl", lambda t: t + "garbage\n{}\n", "1 of 5 lines")
+broken("results.jsonl", lambda t: t + '{"format":"cgs-eval"}\n', "without settings")
+broken("plans/lewm.gif", lambda t: "GIF?", "not a GIF")
+broken("decode/one.png", lambda t: "x", "not a PNG")
+broken("decode.json", lambda t: t.replace("decode/one.png", "decode/../../study/decode/one.png"), "outside")
+broken("decode.json", lambda t: t.replace("decode/one.png", "/etc/passwd"), "outside")
+# a line that is still being written
+open(run + "/results.jsonl", "a").write('{"format":"cgs-ev')
+assert report()[1] == ""
+
+swaps = ["[]", "{}", "null", "-1", "1e308", "-1e308", '"x"', "true", "0", "[[]]", "[null]", "1e-320", '"\\u0000"']
+texts = [f for f in files if ".json" in f]
+for trial in range(15):
+    for f in rng.sample(texts, 8):
+        text = kept[f].decode()
+        for _ in range(5):
+            values = list(re.finditer(r'(?<=[:,\[ ])(-?\d[\d.e-]*|"[^"]*"|\[[^\[\]]*\])(?=[,\]}])', text))
+            if values:
+                m = rng.choice(values)
+                text = text[:m.start()] + rng.choice(swaps) + text[m.end():]
+        open(f, "w").write(text)
+    report()
+PY
+
+# ---- what is refused
+refused() {
+    want=$1 word=$2
+    shift 2
+    code=0
+    "$cgs" report "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
+    [ "$code" = "$want" ] || fail "cgs report $*: status $code, not $want: $(cat "$tmp/err")"
+    grep -q -- "$word" "$tmp/err" || fail "cgs report $*: \"$(cat "$tmp/err")\" does not mention \"$word\""
+}
+mkdir "$tmp/empty"
+refused 2 "at least one run"
+refused 2 "nonsense" "$tmp/study" --nonsense
+refused 1 "no such run" "$tmp/nowhere"
+refused 1 "nothing to report" "$tmp/empty"
+refused 1 "no-such-folder" "$tmp/study" --out "$tmp/no-such-folder/x.html"
