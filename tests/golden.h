@@ -10,9 +10,14 @@ double golden_unit(const char *name, uint32_t n); /* in [-1, 1) */
 
 /* Fills every stored tensor by the rules of its name and rank. */
 cgs_status golden_fill_params(cgs_params *p);
+/* The same with `other` for a `prefix` of names. */
+cgs_status golden_fill_renamed(cgs_params *p, const char *prefix, const char *other);
 
 /* Holds the paper-size model on a backend against the golden numbers; fails the running test.
  * tolerance: of losses, costs and norms; slice_tolerance: of a few entries of a vector. */
 void golden_check(const char *backend, cgs_dtype act, double tolerance, double slice_tolerance);
+
+/* The same for the frozen backbone, its heads and the predictor on its features. */
+void golden_dino_check(const char *backend, cgs_dtype act, double tolerance);
 
 #endif /* CGS_TESTS_GOLDEN_H */

@@ -70,7 +70,7 @@ static void test_moments(void **state) {
 
 static void test_settings(void **state) {
     (void)state;
-    cgs_run_config c;
+    cgs_run_config c = {0};
     cgs_section s[2];
     cgs_run_sections(&c, s);
     cgs_config_defaults(s, 2);
@@ -97,7 +97,7 @@ static void test_settings(void **state) {
     FILE *f = fdopen(fd, "w");
     cgs_config_dump(s, 2, f, true);
     fclose(f);
-    cgs_run_config d;
+    cgs_run_config d = {0};
     cgs_section t[2];
     cgs_run_sections(&d, t);
     memset(&d, 0, sizeof d);
@@ -124,7 +124,7 @@ static void test_settings(void **state) {
 
 static void test_methods(void **state) {
     (void)state;
-    cgs_run_config c;
+    cgs_run_config c = {0};
     assert_int_equal(cgs_run_preset(&c, "paper"), CGS_OK);
     assert_int_equal(cgs_run_method(&c, "lewm-cgs", "pusht"), CGS_OK);
     assert_true(c.train.cgs_weight == 0.01f && c.train.ts_weight == 0);

@@ -298,8 +298,8 @@ static void bed_open(bed *b, int threads, int count, int context) {
     cgs_episodes ep = {src->episodes, length, src->ep_offset, NULL};
     cgs_start_rule rule = {.count = count, .goal_offset = 25};
     OK(cgs_starts_choose(&b->starts, &ep, &rule, NULL, NULL));
-    OK(cgs_cases_build(&b->cases, b->data, b->env, &b->starts, b->s.encoder, b->s.model,
-                       &b->s.scale, context));
+    OK(cgs_cases_build(&b->cases, b->data, b->env, &b->starts, b->s.encoder, b->s.world,
+                       &b->s.scale, NULL, context));
 }
 
 static void bed_close(bed *b) {
@@ -311,7 +311,7 @@ static void bed_close(bed *b) {
 }
 
 static cgs_loop_config loop_config(bed *b, const char *planner, cgs_history history, int batch) {
-    cgs_loop_config c = {.model = b->s.model,
+    cgs_loop_config c = {.model = b->s.world,
                          .encoder = b->s.encoder,
                          .env = b->env,
                          .scale = b->s.scale,

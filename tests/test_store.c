@@ -34,7 +34,7 @@ static cgs_lewm *golden_model(const char *preset, int action_dim) {
     c.action_dim = action_dim;
     OK(cgs_lewm_create(&m, &c, &device, false));
     OK(golden_fill_params(&m->params));
-    m->batches_tracked = 7;
+    m->base.batches_tracked = 7;
     return m;
 }
 
@@ -60,7 +60,7 @@ static cgs_model_card some_card(void) {
 
 static void check_same(const cgs_lewm *a, const cgs_lewm *b) {
     assert_memory_equal(&a->config, &b->config, sizeof a->config);
-    assert_int_equal(a->batches_tracked, b->batches_tracked);
+    assert_int_equal(a->base.batches_tracked, b->base.batches_tracked);
     assert_int_equal(a->params.trainable, b->params.trainable);
     assert_memory_equal(a->params.values, b->params.values, a->params.trainable * sizeof(float));
     assert_memory_equal(a->params.bf16, b->params.bf16, a->params.trainable * sizeof(uint16_t));
@@ -738,7 +738,7 @@ static void test_refused_writes(void **state) {
     OK(cgs_model_save(in_scratch("dir"), m, &card));
     bytes weights = read_bytes(in_scratch("dir/model.safetensors"));
     bytes config = read_bytes(in_scratch("dir/config.json"));
-    m->batches_tracked = 8;
+    m->base.batches_tracked = 8;
     for (long limit = 0; limit < (long)weights.n; limit += (long)weights.n / 5) {
         limit_files(limit);
         cgs_status rc = cgs_model_save(in_scratch("dir"), m, &card);
@@ -753,7 +753,7 @@ static void test_refused_writes(void **state) {
     REFUSED(cgs_model_save(in_scratch("dir"), m, &card), CGS_ENUMERIC, "projector.net.3.bias[7]");
     check_old_file(in_scratch("dir/model.safetensors"), &weights);
     OK(cgs_model_load(&out, NULL, in_scratch("dir"), &device, false));
-    assert_int_equal(out->batches_tracked, 7);
+    assert_int_equal(out->base.batches_tracked, 7);
     cgs_lewm_destroy(out);
     drop(&weights);
     drop(&config);
@@ -792,7 +792,7 @@ static cgs_status write_golden(const char *dir) {
     CGS_TRY(cgs_make_dirs(dir));
     CGS_TRY(cgs_lewm_preset(&c, "paper"));
     CGS_TRY(cgs_lewm_create(&m, &c, &device, false));
-    m->batches_tracked = 7;
+    m->base.batches_tracked = 7;
     cgs_status rc = golden_fill_params(&m->params);
     if (rc == CGS_OK) rc = cgs_path_join(path, sizeof path, dir, "golden.safetensors");
     if (rc == CGS_OK) rc = cgs_lewm_save_weights(m, path, NULL);

@@ -240,7 +240,7 @@ static void test_not_finite(void **state) {
     cgs_step_info info;
     OK(cgs_trainer_step(t, &info));
     OK(cgs_trainer_save(t));
-    cgs_params *p = &cgs_trainer_model(t)->params;
+    cgs_params *p = cgs_trainer_model(t)->params;
     const cgs_param *e = cgs_params_find(p, "projector.net.3.bias");
     float *v = malloc(e->count * sizeof *v);
     OK(cgs_param_read(p, e, v));
@@ -279,7 +279,7 @@ static void test_damaged_checkpoint(void **state) {
         OK(cgs_write_file(path, bytes, n));
         bytes[at] ^= 0x10;
         cgs_checkpoint k;
-        cgs_status rc = cgs_checkpoint_load(path, m, &k);
+        cgs_status rc = cgs_checkpoint_load(path, &m->base, &k);
         if (rc == CGS_OK) cgs_checkpoint_free(&k); /* a flip inside the settings text is legal */
         else assert_int_equal(rc, CGS_EFORMAT);
         if (at > n / 2) assert_int_equal(rc, CGS_EFORMAT);
@@ -287,7 +287,7 @@ static void test_damaged_checkpoint(void **state) {
     for (size_t cut = 0; cut < n; cut += n / 17) {
         OK(cgs_write_file(path, bytes, cut));
         cgs_checkpoint k;
-        assert_int_equal(cgs_checkpoint_load(path, m, &k), CGS_EFORMAT);
+        assert_int_equal(cgs_checkpoint_load(path, &m->base, &k), CGS_EFORMAT);
     }
     cgs_lewm_destroy(m);
     cgs_device_close(&d);

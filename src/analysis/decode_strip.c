@@ -233,7 +233,7 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, c
         return cgs_fail(CGS_EARG, "%d episodes of %d actions show nothing", o->episodes, o->budget);
     CGS_TRY(cgs_dataset_env(data, NULL, &env));
     CGS_TRY(cgs_subject_fits(s, env, src));
-    cgs_loop_config c = {.model = s->model,
+    cgs_loop_config c = {.model = s->world,
                          .encoder = s->encoder,
                          .env = env,
                          .scale = s->scale,
@@ -248,7 +248,7 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, c
     if (rc == CGS_OK) rc = choose(&starts, s, src, o);
     if (rc == CGS_OK) rc = film_make(&f, s, o);
     if (rc == CGS_OK)
-        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale, 1);
+        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale, NULL, 1);
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, outcome);
     if (rc == CGS_OK) rc = pick(strip, &f, s, p, data, &starts, outcome);

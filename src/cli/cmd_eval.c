@@ -40,16 +40,18 @@ static const char *short_name(const char *dir) {
 
 static const char *const sweeps[] = {"K", "I", "tau"};
 
-static void print_tables(const cgs_summary *s, const cgs_texts *models) {
+static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cgs_texts *models) {
     char text[96];
     printf("%-20s %-32s %8s  %-17s %-15s %10s\n", "model", "planner", "success",
            "mean +- sd (seeds)", "95% interval", "s/episode");
     for (int i = 0; i < s->rows; i++) {
         const cgs_summary_row *r = &s->row[i];
         plan_text(r->plan, text, sizeof text);
-        printf("%-20.20s %-32s %4d/%-4d %6.1f +- %4.1f (%d)  [%5.1f, %5.1f] %10.3f\n",
+        printf("%-20.20s %-32s %4d/%-4d %6.1f +- %4.1f (%d)  [%5.1f, %5.1f] %10.3f%s%s%s\n",
                short_name(models->item[r->model]), text, r->successes, r->episodes, r->mean, r->sd,
-               r->seeds, r->wilson.low, r->wilson.high, r->seconds);
+               r->seeds, r->wilson.low, r->wilson.high, r->seconds,
+               *e->backbone[r->model] ? "  (" : "", e->backbone[r->model],
+               *e->backbone[r->model] ? " backbone)" : "");
     }
     if (s->areas) printf("\narea under a sweep, in percent\n");
     for (int i = 0; i < s->areas; i++) {
@@ -88,11 +90,12 @@ static void json_text(const char *s) {
     putchar('"');
 }
 
-static void print_json(const cgs_summary *s, const cgs_texts *models) {
+static void print_json(const cgs_evaluation *e, const cgs_summary *s, const cgs_texts *models) {
     for (int i = 0; i < s->rows; i++) {
         const cgs_summary_row *r = &s->row[i];
         printf("{\"kind\":\"rate\",\"model\":");
         json_text(models->item[r->model]);
+        if (*e->backbone[r->model]) printf(",\"backbone\":\"%s\"", e->backbone[r->model]);
         printf(",");
         json_plan(r->plan);
         printf(",\"seeds\":%d,\"episodes\":%d,\"successes\":%d,\"mean\":%.6g,\"sd\":%.6g,"
@@ -141,9 +144,9 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
     if (rc == CGS_OK) rc = cgs_summarise(&s, &e);
     int reused = 0;
     for (int i = 0; rc == CGS_OK && i < e.count; i++) reused += e.run[i].reused;
-    if (rc == CGS_OK && json) print_json(&s, models);
+    if (rc == CGS_OK && json) print_json(&e, &s, models);
     if (rc == CGS_OK && !json) {
-        print_tables(&s, models);
+        print_tables(&e, &s, models);
         if (reused) printf("\n%d of %d results were already in %s\n", reused, e.count, o->out);
     }
     cgs_summary_free(&s);

@@ -3,8 +3,9 @@
 
 #include "cli/plain.h"
 #include "cli/verbs.h"
+#include "core/file.h"
 #include "env/env.h"
-#include "model/store.h"
+#include "model/dinowm_store.h"
 
 typedef struct request {
     const char *file, *out, *config, *env, *mean, *std;
@@ -94,6 +95,35 @@ static cgs_status import_file(const request *q, bool json) {
     return rc;
 }
 
+/* a frozen backbone: checked, and written in one spelling whichever it had */
+static cgs_status import_backbone(const request *q, const cgs_backbone_config *c, bool json) {
+    cgs_backbone_view view = {.image_size = c->patch * c->grid, .size = c->patch * c->grid};
+    cgs_device d;
+    cgs_backbone *b = NULL;
+    char path[4096];
+    if (q->config || q->env || q->mean || q->std)
+        return cgs_fail(CGS_EARG, "%s is a backbone: it has no config.json, environment or actions",
+                        q->file);
+    CGS_TRY(cgs_device_open(&d, "cpu", 1));
+    cgs_status rc = cgs_backbone_load(&b, q->file, &view, &d);
+    if (rc == CGS_OK) rc = cgs_make_dirs(q->out);
+    if (rc == CGS_OK) rc = cgs_path_join(path, sizeof path, q->out, CGS_BACKBONE_FILE);
+    if (rc == CGS_OK) rc = cgs_backbone_save(b, path);
+    if (rc == CGS_OK && json)
+        printf("{\"backbone\":\"%s\",\"parameters\":%zu,\"width\":%d,\"layers\":%d,\"heads\":%d,"
+               "\"patch\":%d,\"grid\":%d}\n",
+               b->origin, cgs_params_learnable(&b->params), c->width, c->layers, c->heads, c->patch,
+               c->grid);
+    else if (rc == CGS_OK)
+        printf("%s: a backbone (%s) of %d layers, width %d, %d heads, patch %d, positions %d x %d; "
+               "%zu parameters\nuse it with cgs train --method dinowm-... --backbone %s\n",
+               path, b->origin, c->layers, c->width, c->heads, c->patch, c->grid, c->grid,
+               cgs_params_learnable(&b->params), path);
+    cgs_backbone_destroy(b);
+    cgs_device_close(&d);
+    return rc;
+}
+
 static int run(int argc, char **argv, const cgs_verb *self) {
     request q = {0};
     bool json = false;
@@ -111,8 +141,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && words.count != 1)
         rc = cgs_fail(CGS_EARG, "needs one weight file, got %d", words.count);
     if (rc == CGS_OK) {
+        cgs_backbone_config c;
+        char origin[64];
         q.file = words.word[0];
-        rc = import_file(&q, json);
+        rc = cgs_backbone_look(q.file, &c, origin, NULL) == CGS_OK ? import_backbone(&q, &c, json)
+                                                                   : import_file(&q, json);
     }
     return cgs_exit_code(self, rc);
 }
@@ -124,5 +157,6 @@ const cgs_verb cmd_import = {
     "FILE is safetensors or a torch zip file (.pt, .ckpt), with tensor names of Transformers 4.x\n"
     "or 5.x, and \"model.\" before them or not.  Nothing in it is executed.  Sizes come from "
     "shapes\n"
-    "and from the config.json; heads and frameskip are in no shape and are guessed without one.",
+    "and from the config.json; heads and frameskip are in no shape and are guessed without one.\n"
+    "A file of DINOv2 (torch-hub's or HuggingFace's names) becomes DIR/backbone.weights.",
     run};

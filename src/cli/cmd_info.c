@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "model/config_json.h"
+#include "model/dinowm_store.h"
 #include "model/spelling.h"
 
 static bool is_lewm(const cgs_weights *w) {
@@ -76,7 +77,7 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
                   cJSON_AddNumberToObject(to, "ignored", how.ignored) &&
                   cJSON_AddNumberToObject(to, "history", m->config.history) &&
                   cJSON_AddNumberToObject(to, "action_block", cgs_lewm_block(&m->config)) &&
-                  cJSON_AddNumberToObject(to, "batches_tracked", (double)m->batches_tracked) &&
+                  cJSON_AddNumberToObject(to, "batches_tracked", (double)m->base.batches_tracked) &&
                   cJSON_AddStringToObject(to, "guessed", how.guessed) &&
                   cJSON_AddItemToObject(to, "sizes", sizes) &&
                   cJSON_AddItemToObject(to, "card", about);
@@ -86,6 +87,42 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
     cgs_lewm_destroy(m);
     cgs_device_close(&d);
     return rc;
+}
+
+/* The same for a directory of DINO-WM. */
+static cgs_status describe_dinowm(cJSON *to, const char *dir) {
+    cgs_model_card card;
+    cgs_dinowm_card more;
+    cgs_dinowm *m = NULL;
+    cgs_device d;
+    CGS_TRY(cgs_device_open(&d, "cpu", 1));
+    cgs_status rc = cgs_dinowm_load(&m, &card, &more, dir, &d, false);
+    cJSON *about;
+    if (rc == CGS_OK &&
+        !(cJSON_AddNumberToObject(to, "parameters", (double)cgs_params_learnable(&m->params)) &&
+          cJSON_AddStringToObject(to, "tokens", m->config.tokens.s) &&
+          cJSON_AddNumberToObject(to, "history", m->base.history) &&
+          cJSON_AddNumberToObject(to, "latent", m->base.width) &&
+          cJSON_AddStringToObject(to, "backbone", more.origin) &&
+          cJSON_AddNumberToObject(to, "backbone_parameters",
+                                  (double)cgs_params_learnable(&m->backbone->params)) &&
+          (about = cJSON_AddObjectToObject(to, "card")) &&
+          cgs_card_json_write(about, &card, m->config.action_dim)))
+        rc = cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", dir);
+    if (m) cgs_model_destroy(&m->base);
+    cgs_device_close(&d);
+    return rc;
+}
+
+/* ... and for a backbone alone. */
+static cgs_status describe_backbone(cJSON *to, const cgs_backbone_config *c, const char *origin) {
+    bool ok = cJSON_AddStringToObject(to, "backbone", origin) &&
+              cJSON_AddNumberToObject(to, "width", c->width) &&
+              cJSON_AddNumberToObject(to, "layers", c->layers) &&
+              cJSON_AddNumberToObject(to, "heads", c->heads) &&
+              cJSON_AddNumberToObject(to, "patch", c->patch) &&
+              cJSON_AddNumberToObject(to, "grid", c->grid);
+    return ok ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory to describe a backbone");
 }
 
 static void print_text(const cJSON *object, int indent) {
@@ -117,11 +154,17 @@ static cgs_status describe(cJSON *to, const char *path) {
     }
     cgs_weights *w;
     CGS_TRY(cgs_weights_open(&w, dir ? weights : path));
-    bool lewm = is_lewm(w);
-    cgs_status rc = cJSON_AddStringToObject(to, "model", lewm ? "LeWM" : "none that cgs knows")
+    cgs_backbone_config backbone;
+    char origin[64];
+    bool dino = dir && cgs_dinowm_is_dir(path), lewm = !dino && is_lewm(w);
+    bool frozen = !dino && !lewm && cgs_backbone_look(w->path, &backbone, origin, NULL) == CGS_OK;
+    const char *kind = dino ? "DINO-WM" : lewm ? "LeWM" : frozen ? "backbone" : "none that cgs knows";
+    cgs_status rc = cJSON_AddStringToObject(to, "model", kind)
                         ? describe_file(to, w)
                         : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", path);
     cgs_weights_close(w);
+    if (rc == CGS_OK && dino) return describe_dinowm(to, path);
+    if (rc == CGS_OK && frozen) return describe_backbone(to, &backbone, origin);
     if (rc != CGS_OK || !lewm) return rc;
     return describe_model(to, dir ? weights : path, dir ? config : NULL);
 }

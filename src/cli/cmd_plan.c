@@ -113,7 +113,8 @@ static cgs_status choose(const job *j, const cgs_subject *s, const cgs_source *s
 
 /* ---- the episode ------------------------------------------------------------------- */
 
-static cgs_status settings(const job *j, const cgs_env_class *env, cgs_plan_config *p) {
+static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class *env,
+                           cgs_plan_config *p) {
     cgs_plan_kind kind;
     *p = cgs_plan_defaults();
     CGS_TRY(cgs_plan_kind_parse(&kind, j->planner));
@@ -122,7 +123,7 @@ static cgs_status settings(const job *j, const cgs_env_class *env, cgs_plan_conf
     p->iters = j->iters;
     p->H = j->horizon;
     p->seed = j->seed;
-    p->tau = j->tau != 0 ? (float)j->tau : cgs_default_tau(env->id);
+    p->tau = j->tau != 0 ? (float)j->tau : cgs_model_tau(m, env->id);
     bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
     if (j->tau == 0 && !(p->tau > 0)) {
         if (mppi) return cgs_fail(CGS_EARG, "no temperature is known for %s; give --tau", env->id);
@@ -180,13 +181,15 @@ static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *
     return rc;
 }
 
+/* backbone: origin of the model's frozen features, or "" */
 static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s,
-                          const cgs_env_class *env) {
+                          const cgs_env_class *env, const char *backbone) {
     if (j->json) {
         printf("{\"episode\":%lld,\"start\":%lld,\"success\":%s,\"actions\":%d,\"solves\":%d,"
-               "\"reached\":%.9g,\"seconds\":%.6g}\n",
+               "\"reached\":%.9g,\"seconds\":%.6g%s%s%s}\n",
                (long long)s->episode, (long long)s->step, o->success ? "true" : "false", o->actions,
-               o->solves, (double)o->reached, o->seconds);
+               o->solves, (double)o->reached, o->seconds, backbone[0] ? ",\"backbone\":\"" : "",
+               backbone, backbone[0] ? "\"" : "");
         return;
     }
     printf("episode %lld from step %lld: ", (long long)s->episode, (long long)s->step);
@@ -195,6 +198,7 @@ static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s
     else
         printf("did not reach the goal in %d actions", o->actions);
     printf(" (%s); latent distance^2 at the end %.4f\n", env->success, (double)o->reached);
+    if (backbone[0]) printf("frozen backbone: %s\n", backbone);
     if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
 }
 
@@ -206,28 +210,29 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
     cgs_prior *prior = NULL;
     cgs_loop *loop = NULL;
     cgs_outcome outcome;
-    watcher w = {.j = j, .side = s->model->config.image_size};
+    watcher w = {.j = j, .side = s->world->image_size};
     CGS_TRY(cgs_dataset_env(data, j->env, &env));
     CGS_TRY(cgs_subject_fits(s, env, cgs_dataset_source(data)));
     CGS_TRY(cgs_history_parse(&history, j->history));
-    cgs_loop_config c = {.model = s->model,
+    cgs_loop_config c = {.model = s->world,
                          .encoder = s->encoder,
                          .env = env,
                          .scale = s->scale,
+                         .proprio = s->proprio,
                          .history = history,
                          .act = s->act,
                          .budget = j->budget,
                          .execute = j->execute,
                          .batch = 1,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &w}};
-    CGS_TRY(settings(j, env, &c.plan));
+    CGS_TRY(settings(j, s->world, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
     if (rc == CGS_OK && !strncmp(j->planner, "pg-", 3))
         rc = cgs_prior_load(&prior, s->dir, s->weights, d);
     c.prior = prior;
     if (rc == CGS_OK)
-        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
-                             cgs_history_context(history, s->model));
+        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale,
+                             &s->proprio, cgs_history_context(history, s->world));
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
@@ -237,7 +242,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
         w.gif = NULL;
         if (rc == CGS_OK) rc = describe(j, &outcome, &starts.start[0], s, env);
     }
-    if (rc == CGS_OK) print_outcome(j, &outcome, &starts.start[0], env);
+    if (rc == CGS_OK) print_outcome(j, &outcome, &starts.start[0], env, s->dino.origin);
     cgs_gif_abandon(w.gif);
     free(w.now);
     free(w.canvas);
@@ -254,7 +259,7 @@ static cgs_status plan(const job *j) {
     cgs_subject s;
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
-    if (rc == CGS_OK) rc = cgs_subject_open(&s, j->model, &d, j->precision, 1, data);
+    if (rc == CGS_OK) rc = cgs_subject_open_any(&s, j->model, &d, j->precision, 1, data);
     if (rc == CGS_OK) {
         rc = play(j, &d, data, &s);
         cgs_subject_close(&s);

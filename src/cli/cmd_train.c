@@ -44,12 +44,15 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     return !cgs_interrupted();
 }
 
-/* what the data decides: the size of actions, and which of the paper's weights apply */
+/* what the data decides: sizes of actions and proprioception, which of the paper's weights apply */
 static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *method) {
     cgs_dataset *d;
     CGS_TRY(cgs_dataset_open(&d, data));
     const char *env = cgs_dataset_attribute(d, "env");
-    c->model.action_dim = cgs_dataset_source(d)->action_dim;
+    const cgs_source *s = cgs_dataset_source(d);
+    int proprio = cgs_source_find(s, "proprio");
+    c->model.action_dim = c->dino.action_dim = s->action_dim;
+    if (proprio >= 0) c->dino.proprio_dim = (int)s->columns[proprio].values;
     cgs_status rc = cgs_run_method(c, method, env ? env : "");
     cgs_dataset_close(d);
     return rc;
@@ -60,7 +63,7 @@ static void print_settings(cgs_run_config *c, cgs_trainer *t) {
     cgs_run_sections(c, sections);
     cgs_config_dump(sections, 2, stderr, false);
     fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu\n",
-            cgs_params_learnable(&cgs_trainer_model(t)->params),
+            cgs_params_learnable(cgs_trainer_model(t)->params),
             (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t));
 }
 
@@ -86,7 +89,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
-               *device = "auto", *precision = NULL;
+               *device = "auto", *precision = NULL, *backbone = NULL;
     bool resume = false, quiet = false, json = false, view = false;
     int threads = 0;
     const cgs_opt opts[] = {
@@ -94,8 +97,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "DIR", "run directory, becomes a model directory", OPT_STR, &out, true},
         {"config", "FILE", "settings, `key = value` lines", OPT_STR, &config, false},
         {"size", "NAME", "size preset: paper or small", OPT_STR, &size, false},
-        {"method", "NAME", "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full", OPT_STR,
-         &method, false},
+        {"method", "NAME",
+         "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full, dinowm-cls, dinowm-patch "
+         "(-ts, -cgs)",
+         OPT_STR, &method, false},
+        {"backbone", "FILE", "frozen backbone of dinowm: DINOv2 weights, or from cgs pretrain",
+         OPT_STR, &backbone, false},
         {"resume", NULL, "continue from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
@@ -106,11 +113,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},
     };
     cgs_words words;
-    cgs_run_config c;
+    cgs_run_config c = {0};
     cgs_section sections[2];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK) rc = cgs_run_preset(&c, size);
     if (rc == CGS_OK) rc = fit_to_data(&c, data, method);
+    if (rc == CGS_OK && backbone) rc = cgs_run_backbone(&c, backbone);
     cgs_run_sections(&c, sections);
     if (rc == CGS_OK && config) rc = cgs_config_read(sections, 2, config);
     for (int i = 0; rc == CGS_OK && i < words.count; i++)

@@ -9,6 +9,7 @@
     X(replay) \
     X(collect) \
     X(data) \
+    X(pretrain) \
     X(train) \
     X(watch) \
     X(prior) \

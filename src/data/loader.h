@@ -22,13 +22,13 @@ typedef struct cgs_loader_config {
     int64_t id_count;
     int batch;      /* windows a batch over all ranks */
     int image_size; /* the model's S; frames of another size are an error */
+    bool no_pixels; /* batches come without pictures: somebody else has them */
     /* per primitive channel; a standardised value is (a - mean) / std */
     const double *action_mean, *action_std; /* (action_dim) */
     /* columns delivered at the rows of the frames, e.g. "qpos" */
     const char *extras[CGS_LOADER_EXTRAS];
     int extra_count;
     uint64_t seed;
-    bool no_pixels;       /* batches come without pictures: somebody else has them */
     bool shuffle;         /* false: the order of ids, every epoch */
     bool keep_last;       /* deliver the incomplete last batch instead of dropping it */
     uint64_t start_epoch; /* where to begin or resume */

@@ -19,6 +19,13 @@ typedef struct cgs_action_scale {
     const double *mean, *std; /* (dim) */
 } cgs_action_scale;
 
+/* The same for proprioception, and the column it is read from. */
+typedef struct cgs_proprio_scale {
+    int dim; /* 0: none */
+    const char *column;
+    const double *mean, *std; /* (dim) */
+} cgs_proprio_scale;
+
 typedef struct cgs_cases {
     int count, context; /* C */
     int state_dim, D, A;
@@ -32,11 +39,12 @@ typedef struct cgs_cases {
 cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const char **name);
 
 /* context: 1, or the frames of the dataset-initialised protocol: frameskip rows apart, copies
- * of the episode's first frame before it, actions before it zero as recorded.  Free with
- * cgs_cases_free, also after a failure. */
+ * of the episode's first frame before it, actions before it zero as recorded.  proprio may be
+ * NULL where the model wants none.  Free with cgs_cases_free, also after a failure. */
 cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class *env,
-                           const cgs_starts *starts, cgs_encoder *encoder, const cgs_lewm *m,
-                           const cgs_action_scale *scale, int context);
+                           const cgs_starts *starts, cgs_encoder *encoder, const cgs_model *m,
+                           const cgs_action_scale *scale, const cgs_proprio_scale *proprio,
+                           int context);
 void cgs_cases_free(cgs_cases *c);
 
 #endif /* CGS_EVAL_CASES_H */

@@ -23,8 +23,8 @@ cgs_status cgs_history_parse(cgs_history *h, const char *name) {
 
 const char *cgs_history_name(cgs_history h) { return (unsigned)h < 3 ? histories[h] : "?"; }
 
-int cgs_history_context(cgs_history h, const cgs_lewm *m) {
-    return h == CGS_HISTORY_DATASET ? m->config.history : 1;
+int cgs_history_context(cgs_history h, const cgs_model *m) {
+    return h == CGS_HISTORY_DATASET ? m->history : 1;
 }
 
 struct cgs_loop {
@@ -50,6 +50,8 @@ struct cgs_loop {
     uint64_t *id, *solve;                               /* (E) */
     float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
     uint8_t *frames_sub;                                /* (E, S, S, 3) */
+    float *sensed;                                      /* (E, proprio) standardised */
+    int column; /* of the environment, that proprioception is read from */
 };
 
 static void layout(cgs_loop *l) {
@@ -74,13 +76,14 @@ static void layout(cgs_loop *l) {
     l->goal_sub = CGS_TAKE(a, float, E *D);
     l->start = CGS_TAKE(a, float, E *n);
     l->frames_sub = CGS_TAKE(a, uint8_t, E * frame);
+    l->sensed = CGS_TAKE(a, float, E *(size_t)l->config.proprio.dim + 1);
 }
 
 /* ---- create ------------------------------------------------------------------------ */
 
 static cgs_status check(const cgs_loop *l) {
     const cgs_loop_config *c = &l->config;
-    const cgs_lewm_config *m = &c->model->config;
+    const cgs_model *m = c->model;
     if (m->action_dim != c->env->action_dim)
         return cgs_fail(CGS_EARG, "the model was trained for actions of %d numbers, %s has %d",
                         m->action_dim, c->env->id, c->env->action_dim);
@@ -91,6 +94,12 @@ static cgs_status check(const cgs_loop *l) {
         if (!(c->scale.std[i] > 0) || !isfinite(c->scale.std[i]) || !isfinite(c->scale.mean[i]))
             return cgs_fail(CGS_ENUMERIC, "action channel %d: mean %g, standard deviation %g", i,
                             c->scale.mean[i], c->scale.std[i]);
+    if (m->proprio_dim != c->proprio.dim)
+        return cgs_fail(CGS_EARG, "statistics of %d numbers of proprioception, the model has %d",
+                        c->proprio.dim, m->proprio_dim);
+    if (c->proprio.dim && l->column < 0)
+        return cgs_fail(CGS_EARG, "%s has no reading \"%s\" of %d numbers", c->env->id,
+                        c->proprio.column, c->proprio.dim);
     if (c->batch < 1 || c->budget < 1)
         return cgs_fail(CGS_EARG, "%d episodes side by side, %d actions: at least 1 of each",
                         c->batch, c->budget);
@@ -126,7 +135,7 @@ static cgs_status make_rollouts(cgs_loop *l) {
                                 .samples = gradient ? 1 : c->plan.K,
                                 .gradient = gradient,
                                 .act = c->act};
-        if (!l->rollout[seen]) CGS_TRY(cgs_rollout_create(&l->rollout[seen], c->model, &r));
+        if (!l->rollout[seen]) CGS_TRY(cgs_rollout_create_any(&l->rollout[seen], c->model, &r));
         seen = seen_after(l, seen);
     }
     return CGS_OK;
@@ -149,10 +158,15 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
     cgs_loop *l = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "closed loop: no memory");
     l->config = *c;
-    l->D = c->model->config.width;
-    l->A = cgs_lewm_block(&c->model->config);
-    l->N = c->model->config.history;
-    l->S = c->model->config.image_size;
+    l->D = c->model->width;
+    l->A = cgs_model_block(c->model);
+    l->N = c->model->history;
+    l->S = c->model->image_size;
+    l->column = -1;
+    for (int i = 0; c->proprio.dim && i < c->env->column_count; i++)
+        if (!strcmp(c->env->columns[i].name, c->proprio.column) &&
+            c->env->columns[i].dim == c->proprio.dim)
+            l->column = i;
     l->H = c->plan.H;
     l->execute = c->execute ? c->execute : c->plan.H;
     l->config.plan.A = l->A;
@@ -301,11 +315,19 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
  * planner's time */
 static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     size_t frame = (size_t)l->S * (size_t)l->S * 3;
+    const cgs_proprio_scale *p = &l->config.proprio;
+    for (int i = 0; i < n && p->dim; i++) {
+        double raw[CGS_ENV_MAX_DIM];
+        l->config.env->column(l->envs.env[l->active[i]], l->column, raw);
+        for (int k = 0; k < p->dim; k++)
+            l->sensed[i * p->dim + k] = (float)((raw[k] - p->mean[k]) / p->std[k]);
+    }
     CGS_TRY(cgs_env_batch_render(&l->envs, l->S, l->frames));
     for (int i = 0; i < n; i++)
         memcpy(l->frames_sub + (size_t)i * frame, l->frames + (size_t)l->active[i] * frame, frame);
     double before = cgs_now();
-    CGS_TRY(cgs_encoder_run(l->config.encoder, l->frames_sub, n, l->z_now));
+    CGS_TRY(cgs_encoder_sense(l->config.encoder, l->frames_sub, p->dim ? l->sensed : NULL, n,
+                              l->z_now));
     double spent = cgs_now() - before;
     for (int i = 0; out && i < n; i++) out[l->active[i]].seconds += spent / n;
     return CGS_OK;

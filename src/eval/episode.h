@@ -36,7 +36,7 @@ typedef struct cgs_outcome {
     int actions;  /* carried out */
     int solves;
     float planned;  /* lowest cost in the last iteration of the last solve; NaN: none was asked */
-    float reached;  /* |z - goal|^2 of the last frame */
+    float reached;  /* |z - goal|^2 of the last frame's whole latent */
     double seconds; /* encoding and planning, its share of the batch */
 } cgs_outcome;
 
@@ -53,11 +53,12 @@ typedef struct cgs_loop_watch {
 } cgs_loop_watch;
 
 typedef struct cgs_loop_config {
-    cgs_lewm *model;
+    cgs_model *model;
     cgs_encoder *encoder;
     cgs_prior *prior; /* for the planners that want one */
     const cgs_env_class *env;
     cgs_action_scale scale;
+    cgs_proprio_scale proprio; /* where the model wants it */
     cgs_plan_config plan; /* A is set from the model */
     cgs_history history;
     cgs_dtype act;
@@ -74,7 +75,7 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c);
 void cgs_loop_destroy(cgs_loop *l);
 
 /* Context frames a case needs: the model's history for `dataset`, otherwise 1. */
-int cgs_history_context(cgs_history h, const cgs_lewm *m);
+int cgs_history_context(cgs_history h, const cgs_model *m);
 
 /* Case i has id i: the name of its noise.  outcome: (count). */
 cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome);

@@ -20,6 +20,20 @@ float cgs_default_tau(const char *env) {
     return 0;
 }
 
+float cgs_model_tau(const cgs_model *m, const char *env) {
+    static const struct {
+        const char *env;
+        float tau;
+    } known[] = {{"pusht", 0.015f},
+                 {"wall", 5e-6f},
+                 {"pointmaze-umaze", 1e-3f},
+                 {"pointmaze-medium", 3e-3f}};
+    if (strcmp(m->cls->family, "dinowm") != 0) return cgs_default_tau(env);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(known[i].env, env)) return known[i].tau;
+    return 0;
+}
+
 cgs_eval_options cgs_eval_defaults(void) {
     return (cgs_eval_options){.horizon = 5,
                               .budget = 50,
@@ -68,18 +82,20 @@ static cgs_status open_all(bench *b) {
     if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", o->data);
     b->e->models = o->model_count;
     b->e->card = calloc((size_t)o->model_count, sizeof *b->e->card);
+    b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
     b->subject = calloc((size_t)o->model_count, sizeof *b->subject);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->subject || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->subject || !b->starts || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
     for (int i = 0; i < o->model_count; i++) {
-        CGS_TRY(cgs_subject_open(&b->subject[i], o->models[i], &b->device, o->precision,
-                                 ENCODER_BATCH, b->data));
+        CGS_TRY(cgs_subject_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
+                                     ENCODER_BATCH, b->data));
         CGS_TRY(cgs_subject_fits(&b->subject[i], b->e->env, b->source));
         b->e->card[i] = b->subject[i].card;
+        memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);
     }
     return CGS_OK;
 }
@@ -155,7 +171,7 @@ static cgs_status choose_starts(bench *b, int seed, const cgs_episodes *ep) {
 
 static cgs_status choose_all(bench *b) {
     const cgs_eval_options *o = b->o;
-    int frameskip = b->subject[0].model->config.frameskip, longest = 0;
+    int frameskip = b->subject[0].world->frameskip, longest = 0;
     for (int i = 0; i < b->source->episodes; i++)
         if (b->source->ep_len[i] > longest) longest = b->source->ep_len[i];
     if (o->horizon > 0 && (int64_t)o->horizon * frameskip >= longest)
@@ -174,7 +190,8 @@ static cgs_status choose_all(bench *b) {
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-static cgs_status add_runs(bench *b, const cgs_plan_config *p) {
+/* own_tau: each model at the temperature that is known for its cost */
+static cgs_status add_runs(bench *b, const cgs_plan_config *p, bool own_tau) {
     CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
     int more = b->o->model_count * b->o->seed_count;
@@ -186,7 +203,8 @@ static cgs_status add_runs(bench *b, const cgs_plan_config *p) {
             cgs_eval_run *r = &list[e->count++];
             *r = (cgs_eval_run){.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r->plan.seed = r->seed;
-            r->plan.A = cgs_lewm_block(&b->subject[m].model->config);
+            r->plan.A = cgs_model_block(b->subject[m].world);
+            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].world, b->e->env->id);
         }
     return CGS_OK;
 }
@@ -203,10 +221,11 @@ static cgs_status add_planner(bench *b, const char *name) {
     p.gd_steps = o->gd_steps;
     bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
     bool samples = mppi || kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
-    float tau = cgs_default_tau(b->e->env->id);
-    if (mppi && !o->tau_count && !(tau > 0))
-        return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
-                        b->e->env->id);
+    bool own_tau = mppi && !o->tau_count;
+    for (int i = 0; own_tau && i < o->model_count; i++)
+        if (!(cgs_model_tau(b->subject[i].world, b->e->env->id) > 0))
+            return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
+                            b->e->env->id);
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
         for (int i = 0; i < (samples ? o->iter_count : 1); i++)
             for (int t = 0; t < (mppi && o->tau_count ? o->tau_count : 1); t++) {
@@ -214,8 +233,8 @@ static cgs_status add_planner(bench *b, const char *name) {
                     p.K = o->samples[k];
                     p.iters = o->iters[i];
                 }
-                if (mppi) p.tau = o->tau_count ? (float)o->taus[t] : tau;
-                CGS_TRY(add_runs(b, &p));
+                if (mppi && o->tau_count) p.tau = (float)o->taus[t];
+                CGS_TRY(add_runs(b, &p, own_tau));
             }
     return CGS_OK;
 }
@@ -244,6 +263,7 @@ static cgs_eval_settings settings_of(bench *b, const cgs_eval_run *r) {
                              .device = b->device.ops->name,
                              .precision = cgs_subject_precision(s)};
     memcpy(out.method, s->card.method, sizeof out.method);
+    memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
     uint64_t h = 0;
     for (int i = 0; i < starts->count; i++) h = cgs_mix64(h ^ (uint64_t)starts->start[i].row);
@@ -315,11 +335,12 @@ static cgs_status run_one(bench *b, cgs_eval_run *r, cgs_prior *prior, const cgs
     const cgs_eval_options *o = b->o;
     cgs_subject *s = &b->subject[r->model];
     const cgs_starts *starts = &b->starts[seed_index(o, r->seed)];
-    cgs_loop_config c = {.model = s->model,
+    cgs_loop_config c = {.model = s->world,
                          .encoder = s->encoder,
                          .prior = prior,
                          .env = b->e->env,
                          .scale = s->scale,
+                         .proprio = s->proprio,
                          .plan = r->plan,
                          .history = o->history,
                          .act = s->act,
@@ -353,8 +374,9 @@ static cgs_status run_group(bench *b, int model, int seed) {
         if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
             rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
         if (rc == CGS_OK && !cases.count)
-            rc = cgs_cases_build(&cases, b->data, b->e->env, &b->starts[seed], s->encoder, s->model,
-                                 &s->scale, cgs_history_context(b->o->history, s->model));
+            rc = cgs_cases_build(&cases, b->data, b->e->env, &b->starts[seed], s->encoder, s->world,
+                                 &s->scale, &s->proprio,
+                                 cgs_history_context(b->o->history, s->world));
         if (rc == CGS_OK) rc = run_one(b, r, prior, &cases);
     }
     cgs_cases_free(&cases);
@@ -395,5 +417,6 @@ void cgs_evaluation_free(cgs_evaluation *e) {
     for (int i = 0; i < e->count; i++) free(e->run[i].result.success);
     free(e->run);
     free(e->card);
+    free(e->backbone);
     memset(e, 0, sizeof *e);
 }

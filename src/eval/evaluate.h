@@ -14,6 +14,8 @@
 
 /* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
 float cgs_default_tau(const char *env);
+/* The same on the scale of a model's own cost. */
+float cgs_model_tau(const cgs_model *m, const char *env);
 
 typedef struct cgs_eval_options {
     const char *const *models; /* (model_count) directories */
@@ -55,6 +57,7 @@ typedef struct cgs_eval_run {
 typedef struct cgs_evaluation {
     const cgs_env_class *env;
     cgs_model_card *card; /* (models) */
+    char (*backbone)[64]; /* (models) origin of a frozen backbone, or "" */
     int models, count;
     cgs_eval_run *run; /* (count) ordered by setting, then model, then seed */
 } cgs_evaluation;

@@ -71,6 +71,7 @@ static cJSON *describe(const cgs_eval_settings *s) {
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "model", s->model);
     cJSON_AddStringToObject(j, "method", s->method);
+    if (s->backbone[0]) cJSON_AddStringToObject(j, "backbone", s->backbone);
     put_u64(j, "weights", s->weights, "%016llx");
     cJSON_AddStringToObject(j, "env", s->env);
     cJSON_AddNumberToObject(j, "env_version", s->env_version);

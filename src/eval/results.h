@@ -18,6 +18,7 @@
 typedef struct cgs_eval_settings {
     const char *model; /* directory, as given */
     char method[64];   /* of its card */
+    char backbone[64]; /* origin of a frozen backbone ("stand-in", "dinov2"), or "" */
     uint64_t weights;  /* checksum */
     const char *env;
     int env_version;

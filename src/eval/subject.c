@@ -24,7 +24,7 @@ const char *cgs_subject_precision(const cgs_subject *s) {
 
 /* a model without statistics (an imported one) takes those of the data */
 static cgs_status action_scale(cgs_subject *s, cgs_dataset *data) {
-    int dim = s->model->config.action_dim;
+    int dim = s->world->action_dim;
     cgs_stats st;
     if (cgs_card_has_statistics(&s->card)) {
         memcpy(s->mean, s->card.action_mean, sizeof s->mean);
@@ -40,26 +40,53 @@ static cgs_status action_scale(cgs_subject *s, cgs_dataset *data) {
                         "%s: the model says nothing about mean and deviation of its actions",
                         s->dir);
     }
-    s->scale = (cgs_action_scale){dim, s->model->config.frameskip, s->mean, s->std};
+    s->scale = (cgs_action_scale){dim, s->world->frameskip, s->mean, s->std};
+    return CGS_OK;
+}
+
+static cgs_status load(cgs_subject *s, cgs_device *d) {
+    if (!cgs_dinowm_is_dir(s->dir)) {
+        CGS_TRY(cgs_model_load(&s->model, &s->card, s->dir, d, false));
+        s->world = &s->model->base;
+        return CGS_OK;
+    }
+    cgs_dinowm *m;
+    CGS_TRY(cgs_dinowm_load(&m, &s->card, &s->dino, s->dir, d, false));
+    s->world = &m->base;
+    s->proprio = (cgs_proprio_scale){s->dino.proprio_dim, s->dino.column, s->dino.proprio_mean,
+                                     s->dino.proprio_std};
     return CGS_OK;
 }
 
 static cgs_status open(cgs_subject *s, cgs_device *d, const char *precision, int frames,
                        cgs_dataset *data) {
-    CGS_TRY(cgs_model_load(&s->model, &s->card, s->dir, d, false));
+    CGS_TRY(load(s, d));
     if (!precision) precision = s->card.precision[0] ? s->card.precision : "f32";
     CGS_TRY(precision_of(precision, &s->act));
-    CGS_TRY(cgs_params_checksum(&s->model->params, &s->weights));
-    if (data && cgs_dataset_source(data)->action_dim != s->model->config.action_dim)
+    CGS_TRY(cgs_params_checksum(s->world->params, &s->weights));
+    if (!s->model) { /* what is frozen belongs to a model too */
+        uint64_t frozen;
+        CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(s->world)->backbone, &frozen));
+        s->weights = cgs_mix64(s->weights ^ frozen);
+    }
+    if (data && cgs_dataset_source(data)->action_dim != s->world->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
-                        s->dir, s->model->config.action_dim, cgs_dataset_source(data)->path,
+                        s->dir, s->world->action_dim, cgs_dataset_source(data)->path,
                         cgs_dataset_source(data)->action_dim);
     CGS_TRY(action_scale(s, data));
-    return cgs_encoder_create(&s->encoder, s->model, s->act, frames);
+    return cgs_encoder_create_any(&s->encoder, s->world, s->act, frames);
 }
 
 cgs_status cgs_subject_open(cgs_subject *s, const char *dir, cgs_device *d, const char *precision,
                             int frames, cgs_dataset *data) {
+    memset(s, 0, sizeof *s);
+    if (cgs_dinowm_is_dir(dir))
+        return cgs_fail(CGS_EARG, "%s: a DINO-WM model; this works on LeWM alone", dir);
+    return cgs_subject_open_any(s, dir, d, precision, frames, data);
+}
+
+cgs_status cgs_subject_open_any(cgs_subject *s, const char *dir, cgs_device *d,
+                                const char *precision, int frames, cgs_dataset *data) {
     memset(s, 0, sizeof *s);
     s->dir = dir;
     cgs_status rc = open(s, d, precision, frames, data);
@@ -69,7 +96,7 @@ cgs_status cgs_subject_open(cgs_subject *s, const char *dir, cgs_device *d, cons
 
 void cgs_subject_close(cgs_subject *s) {
     cgs_encoder_destroy(s->encoder);
-    cgs_lewm_destroy(s->model);
+    cgs_model_destroy(s->world);
     memset(s, 0, sizeof *s);
 }
 
@@ -91,7 +118,7 @@ cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class *
 
 cgs_status cgs_subject_fits(const cgs_subject *s, const cgs_env_class *env,
                             const cgs_source *data) {
-    const cgs_lewm_config *m = &s->model->config;
+    const cgs_model *m = s->world;
     if (m->action_dim != env->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
                         s->dir, m->action_dim, env->id, env->action_dim);

@@ -4,16 +4,19 @@
 #define CGS_EVAL_SUBJECT_H
 
 #include "eval/cases.h"
-#include "model/store.h"
+#include "model/dinowm_store.h"
 
 typedef struct cgs_subject {
     const char *dir; /* borrowed */
-    cgs_lewm *model;
+    cgs_model *world;
+    cgs_lewm *model; /* the same, or NULL when it is of another kind */
     cgs_model_card card;
+    cgs_dinowm_card dino; /* of a DINO-WM model */
     uint64_t weights; /* checksum */
     cgs_dtype act;
     double mean[CGS_CARD_ACTIONS], std[CGS_CARD_ACTIONS]; /* of primitive actions */
     cgs_action_scale scale;                               /* points at them */
+    cgs_proprio_scale proprio;                            /* dim 0: pictures alone */
     cgs_encoder *encoder;
 } cgs_subject;
 
@@ -21,6 +24,9 @@ typedef struct cgs_subject {
  * encoder.  data (may be NULL) lends its action statistics to a model without any. */
 cgs_status cgs_subject_open(cgs_subject *s, const char *dir, cgs_device *d, const char *precision,
                             int frames, cgs_dataset *data);
+/* The same for models of every kind; the former refuses all but LeWM. */
+cgs_status cgs_subject_open_any(cgs_subject *s, const char *dir, cgs_device *d,
+                                const char *precision, int frames, cgs_dataset *data);
 void cgs_subject_close(cgs_subject *s);
 const char *cgs_subject_precision(const cgs_subject *s);
 

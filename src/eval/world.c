@@ -19,10 +19,12 @@ enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 16 };
 
 struct cgs_encoder {
     cgs_tape *tape;
-    cgs_tensor *frames; /* (batch, S, S, 3) */
-    cgs_tensor *z;      /* (batch, D)       */
-    float *out;         /* (batch, D)       */
-    int batch, D;
+    cgs_tensor *frames;  /* (batch, S, S, 3) */
+    cgs_tensor *proprio; /* (batch, dim), or NULL */
+    cgs_tensor *z;       /* (batch, D)       */
+    float *out;          /* (batch, D)       */
+    float *sensed;       /* (batch, dim)     */
+    int batch, D, dim;
     size_t frame; /* bytes */
 };
 
@@ -30,28 +32,37 @@ void cgs_encoder_destroy(cgs_encoder *e) {
     if (!e) return;
     cgs_tape_destroy(e->tape);
     free(e->out);
+    free(e->sensed);
     free(e);
 }
 
-static cgs_status build_encoder(cgs_encoder *e, cgs_lewm *m, cgs_dtype act) {
-    int S = m->config.image_size;
-    CGS_TRY(cgs_tape_create(&e->tape, m->params.device, act));
+static cgs_status build_encoder(cgs_encoder *e, cgs_model *m, cgs_dtype act) {
+    int S = m->image_size;
+    CGS_TRY(cgs_tape_create(&e->tape, m->params->device, act));
     cgs_tape_freeze_parameters(e->tape);
     e->frames = cgs_input(e->tape, "frames", CGS_U8, 4, DIM(e->batch, S, S, 3));
-    e->z = cgs_keep(cgs_lewm_encode(e->tape, m, e->frames, false));
+    if (e->dim) e->proprio = cgs_input(e->tape, "proprio", CGS_F32, 2, DIM(e->batch, e->dim));
+    e->z = cgs_keep(m->cls->encode(e->tape, m, e->frames, e->proprio));
     return cgs_tape_finish(e->tape, NULL);
 }
 
 cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int batch) {
+    return cgs_encoder_create_any(out, &m->base, act, batch);
+}
+
+cgs_status cgs_encoder_create_any(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch) {
     *out = NULL;
     if (batch < 1) return cgs_fail(CGS_EARG, "encoder: a batch of %d frames is empty", batch);
     cgs_encoder *e = calloc(1, sizeof *e);
     if (!e) return cgs_fail(CGS_ENOMEM, "encoder: no memory");
     e->batch = batch;
-    e->D = m->config.width;
-    e->frame = (size_t)m->config.image_size * (size_t)m->config.image_size * 3;
+    e->D = m->width;
+    e->dim = m->proprio_dim;
+    e->frame = (size_t)m->image_size * (size_t)m->image_size * 3;
     e->out = malloc((size_t)batch * (size_t)e->D * sizeof *e->out);
-    cgs_status rc = e->out ? build_encoder(e, m, act) : cgs_fail(CGS_ENOMEM, "encoder: no memory");
+    e->sensed = calloc((size_t)batch * (size_t)e->dim + 1, sizeof *e->sensed);
+    cgs_status rc = e->out && e->sensed ? build_encoder(e, m, act)
+                                        : cgs_fail(CGS_ENOMEM, "encoder: no memory");
     if (rc != CGS_OK) {
         cgs_encoder_destroy(e);
         return rc;
@@ -61,11 +72,23 @@ cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int
 }
 
 cgs_status cgs_encoder_run(cgs_encoder *e, const uint8_t *frames, int n, float *z) {
+    return cgs_encoder_sense(e, frames, NULL, n, z);
+}
+
+cgs_status cgs_encoder_sense(cgs_encoder *e, const uint8_t *frames, const float *proprio, int n,
+                             float *z) {
     cgs_device *d = cgs_tape_device(e->tape);
+    size_t dim = (size_t)e->dim;
+    if (dim && !proprio)
+        return cgs_fail(CGS_EARG, "encoder: the model wants %d numbers of proprioception", e->dim);
     for (int at = 0; at < n; at += e->batch) {
         int count = n - at < e->batch ? n - at : e->batch;
         CGS_TRY(d->ops->upload(d, e->frames->data, frames + (size_t)at * e->frame,
                                (size_t)count * e->frame));
+        if (dim) {
+            memcpy(e->sensed, proprio + (size_t)at * dim, (size_t)count * dim * sizeof *proprio);
+            CGS_TRY(cgs_tensor_write(e->tape, e->proprio, e->sensed));
+        }
         cgs_tape_forward(e->tape);
         CGS_TRY(cgs_tensor_read(e->tape, e->z, e->out));
         size_t values = (size_t)count * (size_t)e->D;
@@ -94,32 +117,61 @@ static void layout(cgs_rollout *r) {
     r->goal_run = CGS_TAKE(a, float, G *D);
     r->list = CGS_TAKE(a, float, rows *(size_t)r->T *A);
     r->read = CGS_TAKE(a, float, rows *D);
+    r->term = CGS_TAKE(a, float, rows);
     r->imagined = CGS_TAKE(a, float, (size_t)r->part *H *D);
 }
 
-static cgs_status build_rollout(cgs_rollout *r, cgs_lewm *m) {
+/* The cost as squared distances of parts, and their weighted means as a loss: a mean is over rows
+ * and the width of a part, so each row's own gradient comes out divided by that. */
+static cgs_status finish_cost(cgs_rollout *r, cgs_model *m, cgs_tensor *last) {
+    cgs_tape *t = r->tape;
+    int rows = r->G * r->part;
+    cgs_compared now = m->cls->compare(t, m, last), goal = m->cls->compare(t, m, r->goal_in);
+    cgs_tensor *mean[CGS_MODEL_PARTS], *loss = NULL, *weights = NULL;
+    float scale[CGS_MODEL_PARTS];
+    r->parts = now.count;
+    for (int i = 0; i < now.count; i++) {
+        r->cost[i] = cgs_keep(cgs_sqdist(t, now.part[i], goal.part[i]));
+        r->weight[i] = now.weight[i];
+        scale[i] = now.weight[i] * (float)cgs_cols(now.part[i]);
+        if (r->config.gradient) mean[i] = cgs_mse(t, now.part[i], goal.part[i]);
+    }
+    if (r->config.gradient && r->parts == 1) {
+        loss = mean[0];
+        r->slope = (float)rows * scale[0];
+    } else if (r->config.gradient) {
+        weights = cgs_input(t, "weights", CGS_F32, 1, DIM(r->parts));
+        loss = cgs_weighted_sum(t, weights, mean, r->parts);
+        r->slope = (float)rows;
+    }
+    CGS_TRY(cgs_tape_finish(t, loss));
+    return weights ? cgs_tensor_write(t, weights, scale) : CGS_OK;
+}
+
+static cgs_status build_rollout(cgs_rollout *r, cgs_model *m) {
     const cgs_rollout_config *c = &r->config;
     int rows = r->G * r->part, D = r->D;
-    CGS_TRY(cgs_tape_create(&r->tape, m->params.device, c->act));
+    CGS_TRY(cgs_tape_create(&r->tape, m->params->device, c->act));
     cgs_tape *t = r->tape;
     cgs_tape_freeze_parameters(t);
     r->z_in = cgs_input(t, "context", CGS_F32, 3, DIM(r->G, c->context, D));
     r->goal_in = cgs_input(t, "goal", CGS_F32, 2, DIM(r->G, D));
     r->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(rows, r->T, r->A));
     if (c->gradient) cgs_require_grad(t, r->actions);
-    cgs_lewm_rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->frame, c->horizon);
+    m->cls->rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->frame, c->horizon);
     for (int s = 0; s < c->horizon; s++) cgs_keep(r->frame[s]);
-    cgs_tensor *last = cgs_reshape(t, r->frame[c->horizon - 1], 2, DIM(rows, D));
-    r->cost = cgs_keep(cgs_sqdist(t, last, r->goal_in));
-    /* the mean over rows and width: each row's own gradient comes out divided by rows * D */
-    return cgs_tape_finish(t, c->gradient ? cgs_mse(t, last, r->goal_in) : NULL);
+    return finish_cost(r, m, cgs_reshape(t, r->frame[c->horizon - 1], 2, DIM(rows, D)));
 }
 
 cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c) {
+    return cgs_rollout_create_any(out, &m->base, c);
+}
+
+cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rollout_config *c) {
     *out = NULL;
-    if (c->context < 1 || c->context > m->config.history)
+    if (c->context < 1 || c->context > m->history)
         return cgs_fail(CGS_EARG, "rollout: %d context frames, the model sees 1 ... %d", c->context,
-                        m->config.history);
+                        m->history);
     if (c->episodes < 1 || c->horizon < 1 || c->samples < 1 || c->group < 0 ||
         (c->gradient && c->samples != 1))
         return cgs_fail(CGS_EARG, "rollout: %d episodes, horizon %d, %d samples%s are impossible",
@@ -127,10 +179,13 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
     cgs_rollout *r = calloc(1, sizeof *r);
     if (!r) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
     r->config = *c;
-    r->A = cgs_lewm_block(&m->config);
-    r->D = m->config.width;
+    r->A = cgs_model_block(m);
+    r->D = m->width;
     r->T = c->context - 1 + c->horizon;
-    int runs = (c->samples + MAX_ROWS - 1) / MAX_ROWS, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
+    /* models of many tokens a frame have products of many rows with few candidates */
+    int wide = r->D > 1024, most = wide ? MIN_ROWS : MAX_ROWS;
+    int runs = (c->samples + most - 1) / most, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
+    if (wide) few = c->gradient ? 4 : 16;
     r->part = (c->samples + runs - 1) / runs;
     r->G = c->group ? c->group : r->part < few ? few / r->part : 1;
     layout(r);
@@ -139,7 +194,7 @@ cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_
         layout(r);
         rc = build_rollout(r, m);
     }
-    if (rc == CGS_OK) rc = rollout_reside(r, m);
+    if (rc == CGS_OK && m->cls == &cgs_lewm_class) rc = rollout_reside(r, (cgs_lewm *)m);
     if (rc != CGS_OK) {
         cgs_rollout_destroy(r);
         return rc;
@@ -226,6 +281,18 @@ static cgs_status read_frames(cgs_rollout *r, const batch *b, int g, float *out)
     return CGS_OK;
 }
 
+/* costs of the run that was just made, in r->read */
+static cgs_status read_costs(cgs_rollout *r) {
+    CGS_TRY(cgs_tensor_read(r->tape, r->cost[0], r->read));
+    if (r->parts == 1 && r->weight[0] == 1) return CGS_OK;
+    for (int row = 0; row < r->G * r->part; row++) r->read[row] *= r->weight[0];
+    for (int i = 1; i < r->parts; i++) {
+        CGS_TRY(cgs_tensor_read(r->tape, r->cost[i], r->term));
+        for (int row = 0; row < r->G * r->part; row++) r->read[row] += r->weight[i] * r->term[row];
+    }
+    return CGS_OK;
+}
+
 /* what a run hands out: costs, or the frames themselves */
 typedef struct sink {
     float *cost, *frames;
@@ -234,7 +301,7 @@ typedef struct sink {
 static cgs_status drain(cgs_rollout *r, const batch *b, const float *plans, int K, sink to) {
     size_t n = (size_t)r->config.horizon * (size_t)r->A;
     size_t frames = (size_t)r->config.horizon * (size_t)r->D;
-    if (to.cost && !r->fn) CGS_TRY(cgs_tensor_read(r->tape, r->cost, r->read));
+    if (to.cost && !r->fn) CGS_TRY(read_costs(r));
     for (int g = 0; g < b->n; g++) {
         size_t at = (size_t)(b->e0 + g) * (size_t)K + (size_t)b->k0;
         if (to.frames) {
@@ -281,17 +348,16 @@ cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cos
                         c->gradient ? "yes" : "no", r->fn ? "yes" : "no",
                         r->has_goal ? "yes" : "no", E, r->E);
     size_t n = (size_t)c->horizon * (size_t)r->A, T = (size_t)r->T * (size_t)r->A;
-    float scale = (float)r->G * (float)r->D;
     for (int e0 = 0; e0 < E; e0 += r->G) {
         batch b = {e0, E - e0 < r->G ? E - e0 : r->G, 0, 1};
         CGS_TRY(forward(r, &b, plans, 1));
         cgs_tape_backward(r->tape);
-        CGS_TRY(cgs_tensor_read(r->tape, r->cost, r->read));
+        CGS_TRY(read_costs(r));
         memcpy(cost + e0, r->read, (size_t)b.n * sizeof *cost);
         CGS_TRY(cgs_tensor_read_grad(r->tape, r->actions, r->list));
         for (int g = 0; g < b.n; g++)
             for (size_t i = 0; i < n; i++)
-                grad[(size_t)(e0 + g) * n + i] = scale * r->list[(size_t)g * T + T - n + i];
+                grad[(size_t)(e0 + g) * n + i] = r->slope * r->list[(size_t)g * T + T - n + i];
     }
     return CGS_OK;
 }

@@ -19,9 +19,13 @@ typedef struct cgs_encoder cgs_encoder;
 
 /* batch: frames of one run of the tape. */
 cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int batch);
+cgs_status cgs_encoder_create_any(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch);
 void cgs_encoder_destroy(cgs_encoder *e);
 /* frames (n, S, S, 3) -> z (n, D).  A latent that is not finite is CGS_ENUMERIC. */
 cgs_status cgs_encoder_run(cgs_encoder *e, const uint8_t *frames, int n, float *z);
+/* The same for a model that wants proprioception: (n, proprio_dim), standardised. */
+cgs_status cgs_encoder_sense(cgs_encoder *e, const uint8_t *frames, const float *proprio, int n,
+                             float *z);
 
 typedef struct cgs_rollout_config {
     int episodes;  /* E, at most, whose contexts are held */
@@ -37,6 +41,7 @@ typedef struct cgs_rollout_config {
 typedef struct cgs_rollout cgs_rollout;
 
 cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c);
+cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rollout_config *c);
 void cgs_rollout_destroy(cgs_rollout *r);
 
 /* What the next calls plan for, copied.
@@ -52,7 +57,8 @@ typedef cgs_status (*cgs_rollout_cost_fn)(void *user, int episode, const float *
                                           const float *z, int n, float *cost);
 void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user);
 
-/* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last frame - goal|^2. */
+/* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last frame - goal|^2, or the weighted sum
+ * over the parts that the model compares. */
 cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost);
 /* A cgs_plan_gradient_fn of the same cost. */
 cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);

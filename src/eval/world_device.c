@@ -74,7 +74,7 @@ static void forward(const cgs_rollout *r, cgs_plan_run *run) {
 
 static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
     const rollout_device *o = r->on;
-    const float *from = r->cost->data;
+    const float *from = r->cost[0]->data;
     cgs_plan_run run = run_of(r, plans, K);
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G)
         for (run.k0 = 0; run.k0 < K; run.k0 += r->part) {
@@ -147,7 +147,7 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
         run.n = least(r->G, E - run.e0);
         forward(r, &run);
         cgs_tape_backward(r->tape);
-        o->ops->copy(o->device, cost + run.e0, r->cost->data, (size_t)run.n * sizeof *cost);
+        o->ops->copy(o->device, cost + run.e0, r->cost[0]->data, (size_t)run.n * sizeof *cost);
         o->ops->tails(o->device, grad + (size_t)run.e0 * (size_t)n, r->actions->grad, run.n, T, n,
                       scale);
     }

@@ -16,23 +16,27 @@ struct cgs_rollout {
     void *user;
 
     cgs_tape *tape;
-    cgs_tensor *z_in;    /* (G, C, D)       */
-    cgs_tensor *goal_in; /* (G, D)          */
-    cgs_tensor *actions; /* (G*part, T, A)  */
-    cgs_tensor *cost;    /* (G*part)        */
-    cgs_tensor **frame;  /* (H) each (G*part, 1, D) */
+    cgs_tensor *z_in;                  /* (G, C, D)       */
+    cgs_tensor *goal_in;               /* (G, D)          */
+    cgs_tensor *actions;               /* (G*part, T, A)  */
+    int parts;                         /* that are compared with the goal */
+    cgs_tensor *cost[CGS_MODEL_PARTS]; /* (G*part) squared distances */
+    float weight[CGS_MODEL_PARTS];     /* of them in the cost */
+    float slope; /* what the gradient of the tape's loss is multiplied by to be a row's own */
+    cgs_tensor **frame; /* (H) each (G*part, 1, D) */
 
     cgs_arena arena;
     float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
     float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
     float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
     float *read;             /* (G*part, D) one frame of every row, or costs */
+    float *term;             /* (G*part) one part of the costs */
     float *imagined;         /* (part, H, D) of one episode */
 
     struct rollout_device *on; /* for planners that run on the device; NULL: it has none */
 };
 
-/* Prepares r->on where the device can plan by itself; leave undoes it. */
+/* Prepares r->on where the device can plan through a LeWM by itself; leave undoes it. */
 cgs_status rollout_reside(cgs_rollout *r, cgs_lewm *m);
 void rollout_leave(cgs_rollout *r);
 

@@ -176,7 +176,7 @@ static bool write_text(cJSON *to, const char *key, const char *text) {
     return cJSON_AddStringToObject(to, key, plain);
 }
 
-static bool write_card(cJSON *to, const cgs_model_card *card, int action_dim) {
+bool cgs_card_json_write(cJSON *to, const cgs_model_card *card, int action_dim) {
     bool ok = true;
     for (int i = 0; ok && i < CARD_COUNT; i++) {
         const char *key = CARD_FIELDS[i].key;
@@ -211,7 +211,7 @@ cgs_status cgs_config_json_write(char **text, const cgs_lewm_config *c,
     for (int i = 0; ok && i < cgs_lewm_field_count; i++)
         ok = cJSON_AddNumberToObject(sizes, cgs_lewm_fields[i].key,
                                      size_of(c, cgs_lewm_fields[i].key));
-    char *json = ok && write_card(to, card, c->action_dim) ? cJSON_Print(root) : NULL;
+    char *json = ok && cgs_card_json_write(to, card, c->action_dim) ? cJSON_Print(root) : NULL;
     cJSON_Delete(root);
     if (json) *text = strdup(json);
     cJSON_free(json);
@@ -323,7 +323,8 @@ static cgs_status read_card_field(cgs_model_card *card, int i, const cJSON *v, c
     return CGS_OK;
 }
 
-static cgs_status read_card(cgs_model_card *card, const cJSON *from, const char *file) {
+cgs_status cgs_card_json_read(cgs_model_card *card, const cJSON *from, const char *file) {
+    if (!cJSON_IsObject(from)) return cgs_fail(CGS_EFORMAT, "%s: cgs.card is missing", file);
     int means = 0, stds = 0;
     const cJSON *v;
     cJSON_ArrayForEach(v, from) {
@@ -355,9 +356,7 @@ static cgs_status read_ours(cgs_sizes *s, cgs_model_card *card, const cJSON *our
         snprintf(what, sizeof what, "%s: %.60s", file, v->string);
         CGS_TRY(claim(s, v->string, v, 1, what));
     }
-    const cJSON *from = cJSON_GetObjectItemCaseSensitive(ours, "card");
-    if (!cJSON_IsObject(from)) return cgs_fail(CGS_EFORMAT, "%s: cgs.card is missing", file);
-    return read_card(card, from, file);
+    return cgs_card_json_read(card, cJSON_GetObjectItemCaseSensitive(ours, "card"), file);
 }
 
 cgs_status cgs_config_json_read(cgs_sizes *s, cgs_model_card *card, const char *text, size_t bytes,

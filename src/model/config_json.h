@@ -14,4 +14,9 @@ cgs_status cgs_config_json_write(char **text, const cgs_lewm_config *c, const cg
 cgs_status cgs_config_json_read(cgs_sizes *s, cgs_model_card *card, const char *text, size_t bytes,
                                 const char *what);
 
+/* The card alone, to and from its JSON object. */
+struct cJSON;
+bool cgs_card_json_write(struct cJSON *to, const cgs_model_card *card, int action_dim);
+cgs_status cgs_card_json_read(cgs_model_card *card, const struct cJSON *from, const char *file);
+
 #endif /* CGS_MODEL_CONFIG_JSON_H */

@@ -35,27 +35,13 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
 
 /* ---- encoder ----------------------------------------------------------------------- */
 
-/* cls_only: the last layer, of whose result only the CLS token is read; the others are
- * needed as keys and values, not beyond */
-static cgs_tensor *vit_layer(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
-                             bool cls_only) {
-    cgs_tensor *qkv = affine(t, norm(t, x, &l->norm1, VIT_EPS), &l->qkv);
-    cgs_tensor *a = cgs_attention(t, qkv, heads, false, 1, 0, 0);
-    if (cls_only) {
-        a = cgs_take(t, a, 0, 1);
-        x = cgs_take(t, x, 0, 1);
-    }
-    x = cgs_add(t, x, affine(t, a, &l->out));
-    cgs_tensor *h = affine(t, norm(t, x, &l->norm2, VIT_EPS), &l->fc1);
-    return cgs_add(t, x, affine(t, cgs_activate(t, h, CGS_GELU), &l->fc2));
-}
-
 cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training) {
     const cgs_lewm_config *c = &m->config;
     cgs_tensor *x = cgs_patchify(t, frames, c->patch, cgs_image_mean, cgs_image_std);
     x = cgs_tokens(t, affine(t, x, &m->patch), &m->cls, &m->pos);
     for (int i = 0; i < c->encoder_layers; i++)
-        x = vit_layer(t, &m->encoder[i], x, c->encoder_heads, i + 1 == c->encoder_layers);
+        x = cgs_vit_block(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS,
+                          i + 1 == c->encoder_layers);
     cgs_tensor *cls = norm(t, x, &m->final_norm, VIT_EPS);
     int dim[2] = {cls->dim[0], c->width};
     return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
@@ -150,3 +136,25 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
         if (s + 1 < H) window = cgs_join(t, window, frames[s]);
     }
 }
+
+/* ---- as a model -------------------------------------------------------------------- */
+
+static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
+
+static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
+    (void)proprio; /* it sees pictures alone */
+    return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
+}
+
+static void rollout(cgs_tape *t, cgs_model *m, cgs_tensor *z, cgs_tensor *actions,
+                    cgs_tensor **frames, int H) {
+    cgs_lewm_rollout(t, (cgs_lewm *)m, z, actions, frames, H);
+}
+
+static cgs_compared compare(cgs_tape *t, cgs_model *m, cgs_tensor *z) {
+    (void)t;
+    (void)m;
+    return (cgs_compared){.count = 1, .part = {z}, .weight = {1}};
+}
+
+const cgs_model_class cgs_lewm_class = {"lewm", destroy, encode, rollout, compare};

@@ -10,8 +10,8 @@
 #define CGS_MODEL_LEWM_H
 
 #include "core/config.h"
-#include "model/params.h"
-#include "ops/tape.h"
+#include "model/model.h"
+#include "model/vit.h"
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
 #define CGS_LEWM_CONFIG(X)                                                                          \
@@ -48,14 +48,6 @@ cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name);
 cgs_status cgs_lewm_check(const cgs_lewm_config *c);
 static inline int cgs_lewm_block(const cgs_lewm_config *c) { return c->action_dim * c->frameskip; }
 
-typedef struct cgs_affine {
-    cgs_tensor w, b;
-} cgs_affine;
-
-typedef struct cgs_vit_layer {
-    cgs_affine norm1, qkv, out, norm2, fc1, fc2;
-} cgs_vit_layer;
-
 typedef struct cgs_mlp_bn { /* linear, batch norm, GELU, linear */
     cgs_affine in, norm, out;
     cgs_tensor running_mean, running_var;
@@ -67,10 +59,10 @@ typedef struct cgs_predictor_layer {
 } cgs_predictor_layer;
 
 typedef struct cgs_lewm {
+    cgs_model base;
     cgs_lewm_config config;
     cgs_params params;
     uint64_t dropout_seed;
-    uint64_t batches_tracked; /* batch norm's counter, stored with both projectors */
 
     /* encoder */
     cgs_tensor cls, pos;
@@ -90,6 +82,8 @@ typedef struct cgs_lewm {
 #define CGS_LEWM_NORM_EPS 1e-5f
 
 extern const float cgs_image_mean[3], cgs_image_std[3];
+
+extern const cgs_model_class cgs_lewm_class;
 
 /* training: with gradients, moments and dropout.  Weights are zero until initialised
  * or loaded.  The device must outlive the model. */

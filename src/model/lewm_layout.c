@@ -166,6 +166,13 @@ cgs_status cgs_lewm_create(cgs_lewm **out, const cgs_lewm_config *c, cgs_device 
     cgs_lewm *m = calloc(1, sizeof *m);
     if (!m) return cgs_fail(CGS_ENOMEM, "model: no memory");
     m->config = *c;
+    m->base = (cgs_model){.cls = &cgs_lewm_class,
+                          .params = &m->params,
+                          .image_size = c->image_size,
+                          .width = c->width,
+                          .history = c->history,
+                          .action_dim = c->action_dim,
+                          .frameskip = c->frameskip};
     m->encoder = calloc((size_t)c->encoder_layers, sizeof *m->encoder);
     m->predictor = calloc((size_t)c->predictor_layers, sizeof *m->predictor);
     cgs_status rc = m->encoder && m->predictor ? CGS_OK : cgs_fail(CGS_ENOMEM, "model: no memory");

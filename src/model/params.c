@@ -124,12 +124,14 @@ void cgs_params_free(cgs_params *p) {
     *p = (cgs_params){0};
 }
 
-static float draw(const cgs_param *e, cgs_rng *r) {
+/* element k */
+static float draw(const cgs_param *e, cgs_rng *r, size_t k) {
     switch (e->init) {
     case CGS_INIT_ZERO: return 0;
     case CGS_INIT_ONE: return 1;
     case CGS_INIT_NORMAL: return (float)(e->scale * cgs_rng_normal(r));
     case CGS_INIT_UNIFORM: return (float)(e->scale * (2 * cgs_rng_f64(r) - 1));
+    case CGS_INIT_IDENTITY: return k / (size_t)e->dim[1] == k % (size_t)e->dim[1];
     }
     return 0;
 }
@@ -140,7 +142,7 @@ cgs_status cgs_params_init(cgs_params *p, uint64_t seed) {
         float *v = malloc(e->count * sizeof *v);
         if (!v) return cgs_fail(CGS_ENOMEM, "%s: no memory to initialise it", e->name);
         cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_INIT, (uint64_t)i);
-        for (size_t k = 0; k < e->count; k++) v[k] = draw(e, &r);
+        for (size_t k = 0; k < e->count; k++) v[k] = draw(e, &r, k);
         cgs_status rc = cgs_param_write(p, e, v);
         free(v);
         CGS_TRY(rc);

@@ -19,7 +19,8 @@ typedef enum cgs_init {
     CGS_INIT_ZERO,
     CGS_INIT_ONE,
     CGS_INIT_NORMAL, /* standard deviation `scale`  */
-    CGS_INIT_UNIFORM /* in +- `scale`               */
+    CGS_INIT_UNIFORM, /* in +- `scale`              */
+    CGS_INIT_IDENTITY
 } cgs_init;
 
 typedef struct cgs_param {

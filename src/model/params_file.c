@@ -2,54 +2,92 @@
 #include "model/params_file.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "model/store.h"
 
 cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta,
                            size_t metas) {
-    size_t n = (size_t)p->count;
-    cgs_save *tensor = calloc(n + 1, sizeof *tensor);
-    float *values = malloc((p->trainable + 1) * sizeof *values);
-    cgs_status rc =
-        tensor && values ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory for %zu tensors", path, n);
-    for (size_t i = 0; i < n && rc == CGS_OK; i++) {
+    size_t total = 0, tensors = (size_t)p->count;
+    for (size_t i = 0; i < tensors; i++) total += p->list[i].count;
+    cgs_save *list = calloc(tensors + 1, sizeof *list);
+    float *values = malloc(total * sizeof *values + 1), *at = values;
+    cgs_meta *all = calloc(metas + 2, sizeof *all);
+    cgs_status rc = list && values && all
+                        ? CGS_OK
+                        : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
+    for (size_t i = 0; rc == CGS_OK && i < tensors; i++) {
         const cgs_param *e = &p->list[i];
-        tensor[i] = (cgs_save){
-            .name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = values + e->offset};
-        for (int k = 0; k < e->rank; k++) tensor[i].dim[k] = e->dim[k];
-        rc = cgs_param_read(p, e, values + e->offset);
+        rc = cgs_param_read(p, e, at);
+        for (size_t k = 0; rc == CGS_OK && k < e->count; k++)
+            if (!isfinite(at[k]))
+                rc = cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g", path, e->name, k, (double)at[k]);
+        list[i] = (cgs_save){.name = e->name, .type = CGS_W_F32, .rank = e->rank, .data = at};
+        for (int k = 0; k < e->rank; k++) list[i].dim[k] = e->dim[k];
+        at += e->count;
     }
-    if (rc == CGS_OK) rc = cgs_safetensors_write(path, tensor, n, meta, metas);
+    if (rc == CGS_OK) {
+        char digits[16];
+        uLong crc =
+            crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
+        snprintf(digits, sizeof digits, "%08lx", crc);
+        size_t n = 0;
+        bool own = false; /* a format other than what upstream's loaders ask for */
+        for (size_t i = 0; i < metas; i++) own = own || !strcmp(meta[i].key, "format");
+        if (!own) all[n++] = (cgs_meta){"format", "pt"};
+        all[n++] = (cgs_meta){"cgs.crc32", digits};
+        for (size_t i = 0; i < metas; i++) all[n++] = meta[i];
+        rc = cgs_safetensors_write(path, list, tensors, all, n);
+    }
+    free(all);
     free(values);
-    free(tensor);
+    free(list);
     return rc;
 }
 
-static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w,
-                           const char *path) {
-    const cgs_weight *t = cgs_weights_find(w, e->name);
-    bool fits = t && t->rank == e->rank;
-    for (int k = 0; fits && k < e->rank; k++) fits = t->dim[k] == e->dim[k];
-    if (!fits) {
-        char text[CGS_SHAPE_TEXT];
-        return cgs_fail(CGS_EFORMAT, "%s: tensor %s is %s, expected %d rows", path, e->name,
-                        t ? cgs_weights_shape(t, text) : "missing", e->dim[0]);
+static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w) {
+    const cgs_weight *s = cgs_weights_find(w, e->name);
+    if (!s) return cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, e->name);
+    cgs_weight want = {.rank = e->rank};
+    bool same = s->rank == e->rank;
+    for (int i = 0; i < e->rank; i++) {
+        want.dim[i] = e->dim[i];
+        same = same && s->dim[i] == e->dim[i];
     }
-    float *v = malloc(e->count * sizeof *v);
-    cgs_status rc = v ? cgs_weights_to_f32(t, v) : cgs_fail(CGS_ENOMEM, "%s: no memory", path);
-    for (size_t k = 0; k < e->count && rc == CGS_OK; k++)
-        if (!isfinite(v[k]))
-            rc = cgs_fail(CGS_EFORMAT, "%s: value %zu of %s is %g", path, k, e->name, (double)v[k]);
-    if (rc == CGS_OK) rc = cgs_param_write(p, e, v);
-    free(v);
+    char seen[CGS_SHAPE_TEXT], expected[CGS_SHAPE_TEXT];
+    if (!same)
+        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected %s", w->path, e->name,
+                        cgs_weights_shape(s, seen), cgs_weights_shape(&want, expected));
+    float *values = malloc(e->count * sizeof *values);
+    cgs_status rc = values ? cgs_weights_to_f32(s, values)
+                           : cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
+    for (size_t i = 0; rc == CGS_OK && i < e->count; i++)
+        if (!isfinite(values[i]))
+            rc = cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g, not a finite number", w->path, e->name,
+                          i, (double)values[i]);
+    if (rc == CGS_OK) rc = cgs_param_write(p, e, values);
+    free(values);
     return rc;
 }
 
 cgs_status cgs_params_load(cgs_params *p, const char *path) {
     cgs_weights *w;
+    cgs_checksum_state state = CGS_CHECKSUM_NONE;
     CGS_TRY(cgs_weights_open(&w, path));
-    cgs_status rc = CGS_OK;
-    for (int i = 0; i < p->count && rc == CGS_OK; i++) rc = load_one(p, &p->list[i], w, path);
-    cgs_weights_close(w);
+    cgs_status rc = cgs_weights_checksum(&state, w);
+    if (rc == CGS_OK && state == CGS_CHECKSUM_WRONG)
+        rc = cgs_fail(CGS_EFORMAT, "%s: damaged, its checksum is wrong", path);
+    for (size_t i = 0; rc == CGS_OK && i < w->count; i++) {
+        char text[CGS_SHAPE_TEXT];
+        if (!cgs_params_find(p, w->entry[i].name))
+            rc = cgs_fail(CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of this model", path,
+                          w->entry[i].name, cgs_weights_shape(&w->entry[i], text));
+    }
+    for (int i = 0; rc == CGS_OK && i < p->count; i++) rc = load_one(p, &p->list[i], w);
     if (rc == CGS_OK) cgs_params_round(p);
+    cgs_weights_close(w);
     return rc;
 }

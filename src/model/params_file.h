@@ -1,14 +1,15 @@
-/* params_file.h - the learned numbers of a small head, to and from one safetensors file. */
+/* params_file.h - a set of parameters as a safetensors file, by the names they were declared with. */
 #ifndef CGS_MODEL_PARAMS_FILE_H
 #define CGS_MODEL_PARAMS_FILE_H
 
 #include "io/safetensors.h"
 #include "model/params.h"
 
-/* Writes all stored tensors, atomically.  meta: (metas), may be NULL. */
+/* Writes all stored tensors with a checksum, atomically.  meta: (metas), may be NULL. */
 cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta,
                            size_t metas);
-/* Fills all of them.  One that is missing, has another shape or is not finite is named. */
+/* Fills all of them from a file that holds exactly these.  One that is missing, superfluous, of
+ * another shape or not finite is named, and damage is noticed. */
 cgs_status cgs_params_load(cgs_params *p, const char *path);
 
 #endif /* CGS_MODEL_PARAMS_FILE_H */

@@ -81,7 +81,7 @@ cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_
     for (int i = 0; i < m->params.count; i++) total += m->params.list[i].count;
     cgs_save *list = calloc(count, sizeof *list);
     float *values = malloc(total * sizeof *values);
-    const int64_t counter = (int64_t)m->batches_tracked;
+    const int64_t counter = (int64_t)m->base.batches_tracked;
     char *config = NULL;
     cgs_status rc =
         list && values ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory for the weights", path);
@@ -199,7 +199,7 @@ static cgs_status read_counter(cgs_lewm *m, const cgs_weight *w) {
     CGS_TRY(cgs_weights_read(w, &n));
     if (n < 0) return cgs_fail(CGS_EFORMAT, "%s: %s is %" PRId64, w->owner->path, w->name, n);
     /* one counter stands for both: they count the same updates */
-    if ((uint64_t)n > m->batches_tracked) m->batches_tracked = (uint64_t)n;
+    if ((uint64_t)n > m->base.batches_tracked) m->base.batches_tracked = (uint64_t)n;
     return CGS_OK;
 }
 
@@ -221,7 +221,7 @@ static cgs_status load(cgs_lewm *m, const cgs_weights *w, const cgs_catalogue *c
         rc = read_values(m, e, cgs_catalogue_find(c, "%s", e->name), values);
     }
     free(values);
-    m->batches_tracked = 0;
+    m->base.batches_tracked = 0;
     for (int i = 0; rc == CGS_OK && i < 2; i++)
         rc = read_counter(m, cgs_catalogue_find(c, "%s", COUNTERS[i]));
     if (rc == CGS_OK) cgs_params_round(&m->params);

@@ -20,6 +20,18 @@ static cgs_tensor *build_patchify(cgs_trial *t, const int *n) { /* frames, size,
     return cgs_patchify(t->tape, x, n[2], mean, std);
 }
 
+static cgs_tensor *build_resized(cgs_trial *t, const int *n) { /* frames, S, R, patch */
+    const float half[3] = {0.5f, 0.5f, 0.5f};
+    cgs_tensor *x =
+        cgs_trial_constant(t, "frames", CGS_U8, 0, 0, CGS_FILL_BYTES, DIM(n[0], n[1], n[1], 3));
+    return cgs_patchify_resized(t->tape, x, n[2], n[3], half, half);
+}
+
+static cgs_tensor *build_unfold(cgs_trial *t, const int *n) { /* frames, side, C, f32 */
+    cgs_tensor *x = input(t, "x", n[3] ? CGS_F32 : t->act, 1, DIM(n[0], n[1] * n[1], n[2]));
+    return cgs_unfold(t->tape, x);
+}
+
 static cgs_tensor *build_linear(cgs_trial *t, const int *n) { /* rows, k, m, bias, f32 result */
     cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1]));
     cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
@@ -207,7 +219,15 @@ const cgs_case cgs_cases[] = {
     CASE(patchify, "typical",       {1, 112, 14},                      1e-6,  1e-2,  0,    0),
     CASE(patchify, "odd",           {3, 15, 5},                        1e-6,  1e-2,  0,    0),
     CASE(patchify, "single",        {1, 1, 1},                         1e-6,  1e-2,  0,    0),
+    CASE_BY(patchify, "smaller", build_resized, {2, 64, 56, 14},       1e-6,  1e-2,  0,    0),
+    CASE_BY(patchify, "much smaller", build_resized, {2, 37, 10, 5},   1e-6,  1e-2,  0,    0),
+    CASE_BY(patchify, "larger", build_resized, {1, 9, 14, 7},          1e-6,  1e-2,  0,    0),
     HEAVY(patchify, "paper",      {16, 224, 14}),
+
+    CASE(unfold, "typical",         {2, 7, 24},                        1e-5,  1e-2,  1e-4, H),
+    CASE(unfold, "odd, f32",        {3, 5, 7, 1},                      1e-5,  1e-2,  1e-4, H),
+    CASE(unfold, "single",          {1, 1, 1},                         1e-5,  1e-2,  1e-4, H),
+    HEAVY(unfold, "paper",        {16, 14, 384}),
 
     CASE(linear, "typical",         {130, 192, 768, 1},                1e-5,  1e-2,  1e-4, H),
     CASE(linear, "qkv",             {33, 192, 3072},                   1e-5,  1e-2,  1e-4, H),
@@ -269,6 +289,7 @@ const cgs_case cgs_cases[] = {
     CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "predictor",    {16, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
     CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "long frames",  {1, 403, 1, 64, 1, 135, 0},        1e-5,  2e-2,  1e-4, H),
     CASE(attention, "odd, causal",  {3, 7, 2, 5, 1, 1, 0},             1e-5,  4e-2,  1e-4, H),
     CASE(attention, "odd, frames",  {2, 8, 3, 7, 1, 3, 20},            1e-5,  2e-2,  1e-4, H),
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),

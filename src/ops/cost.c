@@ -25,6 +25,7 @@ static double per_element(cgs_opcode op) {
     case CGS_OP_activation: return 4;
     case CGS_OP_dropout: return 2;
     case CGS_OP_directions: return 3;
+    case CGS_OP_unfold:
     case CGS_OP_take:
     case CGS_OP_join:
     case CGS_OP_repeat: return 0;

@@ -26,6 +26,7 @@
  *  operation      in[]                                     out                       */
 #define CGS_OPS(X)                                                                         \
     X(patchify,     0x0, 0) /* frames u8 (F,S,S,3)          (F*P, 3*p*p), no gradient    */ \
+    X(unfold,       0x0, 0) /* x (F,n*n,C)                   (F,n*n,C*9), 3x3 surroundings */ \
     X(linear,       0x3, 0) /* x (n,k), W (m,k), b (m)|NULL  x W^T + b (n,m)             */ \
     X(tokens,       0x0, 0) /* x (F*P,D), cls (D), pos (P+1,D)  (F,P+1,D)                */ \
     X(add_pos,      0x0, 0) /* x (B,T,D), pos (>=T,D)        x + pos[t]                  */ \
@@ -67,6 +68,19 @@ static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
     return row / (size_t)m.T * (size_t)m.Tm + (size_t)m.t0 + row % (size_t)m.T;
 }
 
+/* Resizing S pixels to R by a triangle filter, as wide as it must be not to skip pixels: output
+ * i is the mean of the inputs j with these weights.  They are whole numbers, 0 outside a run of
+ * j that starts at cgs_resize_first.  With R = S nothing changes. */
+static inline int cgs_resize_weight(int S, int R, int i, int j) {
+    int width = 2 * (S > R ? S : R), apart = (2 * j + 1) * R - (2 * i + 1) * S;
+    if (apart < 0) apart = -apart;
+    return apart < width ? width - apart : 0;
+}
+static inline int cgs_resize_first(int S, int R, int i) {
+    int before = (2 * i + 1) * S - 2 * (S > R ? S : R) - R;
+    return before < 0 ? 0 : before / (2 * R) + 1;
+}
+
 #define CGS_SIGREG_KNOTS 17
 #define CGS_BATCHNORM_EPS 1e-5f
 
@@ -81,7 +95,9 @@ typedef struct cgs_record {
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
     union {
-        struct { int size, patch; float mean[3], std[3]; } patchify; /* pixel = (v/255 - mean)/std */
+        /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
+        struct { int size, patch; float mean[3], std[3]; } patchify;
+        struct { int side; } unfold; /* n */
         struct { float eps; } layernorm;
         struct { cgs_rowmap rows; int shift, scale; } modulate; /* first columns of the slices */
         struct { cgs_rowmap rows; int gate; } gate_add;

@@ -111,20 +111,42 @@ cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim) {
     return y;
 }
 
+cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x) {
+    cgs_tensor *y = cgs_reshape(t, x, x->rank, x->dim);
+    if (t->status == CGS_OK) y->wants_grad = false;
+    return y;
+}
+
 cgs_tensor *cgs_patchify(cgs_tape *t, cgs_tensor *frames, int patch, const float mean[3],
                          const float std[3]) {
+    return cgs_patchify_resized(t, frames, frames->dim[1], patch, mean, std);
+}
+
+cgs_tensor *cgs_patchify_resized(cgs_tape *t, cgs_tensor *frames, int size, int patch,
+                                 const float mean[3], const float std[3]) {
     CHECK(frames->rank == 4 && frames->dtype == CGS_U8 && frames->dim[3] == 3 &&
-              frames->dim[1] == frames->dim[2] && patch > 0 && frames->dim[1] % patch == 0,
+              frames->dim[1] == frames->dim[2] && frames->dim[1] <= 8192 && patch > 0 && size > 0 &&
+              size <= 8192 && size % patch == 0,
           "patchify", frames, NULL);
-    int side = frames->dim[1] / patch;
+    int side = size / patch;
     int dim[2] = {frames->dim[0] * side * side, 3 * patch * patch};
     APPEND(r, t, CGS_OP_patchify, t->act, 2, dim, frames, NULL, NULL);
-    r->arg.patchify.size = frames->dim[1];
+    r->arg.patchify.size = size;
     r->arg.patchify.patch = patch;
     for (int c = 0; c < 3; c++) {
         r->arg.patchify.mean[c] = mean[c];
         r->arg.patchify.std[c] = std[c];
     }
+    return r->out;
+}
+
+cgs_tensor *cgs_unfold(cgs_tape *t, cgs_tensor *x) {
+    int side = 1;
+    while (x->rank == 3 && side * side < x->dim[1]) side++;
+    CHECK(x->rank == 3 && side * side == x->dim[1], "unfold", x, NULL);
+    int dim[3] = {x->dim[0], x->dim[1], 9 * x->dim[2]};
+    APPEND(r, t, CGS_OP_unfold, t->act, 3, dim, x, NULL, NULL);
+    r->arg.unfold.side = side;
     return r->out;
 }
 
@@ -168,16 +190,24 @@ cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y) {
     return r->out;
 }
 
-cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+static cgs_tensor *layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps,
+                             cgs_dtype dtype) {
     CHECK(!w == !b && (!w || ((int)cgs_numel(w) == cgs_cols(x) && cgs_numel(b) == cgs_numel(w))),
           "layernorm", x, w);
-    /* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
-    APPEND(r, t, CGS_OP_layernorm, w ? t->act : x->dtype, x->rank, x->dim, x, w, b);
+    APPEND(r, t, CGS_OP_layernorm, dtype, x->rank, x->dim, x, w, b);
     r->arg.layernorm.eps = eps;
     int n[1] = {(int)cgs_rows(x)};
     save(t, r, 0, 1, n);
     save(t, r, 1, 1, n);
     return r->out;
+}
+
+/* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
+cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+    return layernorm(t, x, w, b, eps, w ? t->act : x->dtype);
+}
+cgs_tensor *cgs_layernorm_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
+    return layernorm(t, x, w, b, eps, CGS_F32);
 }
 
 /* m (B, Tm, C) conditions x (B, T, D): token (b, i) uses row (b, t0 + i) */

@@ -155,6 +155,7 @@ size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
 int cgs_tape_records(const cgs_tape *t) { return t->records; }
 const cgs_record *cgs_tape_record(const cgs_tape *t, int i) { return tape_record(t, i); }
 cgs_device *cgs_tape_device(const cgs_tape *t) { return t->device; }
+cgs_dtype cgs_tape_act(const cgs_tape *t) { return t->act; }
 
 static cgs_status read_any(cgs_tape *t, const cgs_tensor *x, const void *from, float *out) {
     if (!from) return cgs_fail(CGS_EARG, "tensor %s: nothing to read", x->name ? x->name : "?");

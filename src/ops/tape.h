@@ -41,6 +41,7 @@ size_t cgs_tape_memory(const cgs_tape *t); /* planned bytes */
 int cgs_tape_records(const cgs_tape *t);
 const cgs_record *cgs_tape_record(const cgs_tape *t, int i);
 cgs_device *cgs_tape_device(const cgs_tape *t);
+cgs_dtype cgs_tape_act(const cgs_tape *t);
 
 /* An input: memory that lives as long as the tape and that the caller fills. */
 cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);
@@ -63,12 +64,18 @@ cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values);
 
 cgs_tensor *cgs_patchify(cgs_tape *t, cgs_tensor *frames, int patch, const float mean[3],
                          const float std[3]);
+cgs_tensor *cgs_patchify_resized(cgs_tape *t, cgs_tensor *frames, int size, int patch,
+                                 const float mean[3], const float std[3]);
+/* Columns (channel, row, column), the order of a convolution's weights: a 3x3 convolution with
+ * zeros around the grid is a product of this. */
+cgs_tensor *cgs_unfold(cgs_tape *t, cgs_tensor *x);
 cgs_tensor *cgs_linear(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
 cgs_tensor *cgs_linear_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *W, cgs_tensor *b);
 cgs_tensor *cgs_tokens(cgs_tape *t, cgs_tensor *x, cgs_tensor *cls, cgs_tensor *pos);
 cgs_tensor *cgs_add_pos(cgs_tape *t, cgs_tensor *x, cgs_tensor *pos);
 cgs_tensor *cgs_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y);
 cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps);
+cgs_tensor *cgs_layernorm_f32(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps);
 cgs_tensor *cgs_modulate(cgs_tape *t, cgs_tensor *x, cgs_tensor *m, int shift, int scale, int t0);
 cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *m, int gate,
                          int t0);
@@ -93,5 +100,7 @@ cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **term
 
 /* A view with another shape and the same elements; costs nothing. */
 cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim);
+/* A view that no gradient passes. */
+cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x);
 
 #endif /* CGS_OPS_TAPE_H */

@@ -59,8 +59,8 @@ static uint32_t checksum(const host_copy *h) {
     return (uint32_t)crc;
 }
 
-cgs_status cgs_checkpoint_save(const char *path, const cgs_lewm *m, const cgs_checkpoint *c) {
-    const cgs_params *p = &m->params;
+cgs_status cgs_checkpoint_save(const char *path, const cgs_model *m, const cgs_checkpoint *c) {
+    const cgs_params *p = m->params;
     host_copy h;
     CGS_TRY(host_alloc(&h, p));
     float *at[BUFFERS];
@@ -143,9 +143,9 @@ static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {
     return CGS_OK;
 }
 
-cgs_status cgs_checkpoint_load(const char *path, cgs_lewm *m, cgs_checkpoint *c) {
+cgs_status cgs_checkpoint_load(const char *path, cgs_model *m, cgs_checkpoint *c) {
     *c = (cgs_checkpoint){0};
-    cgs_params *p = &m->params;
+    cgs_params *p = m->params;
     cgs_weights *w;
     host_copy h;
     CGS_TRY(cgs_weights_open(&w, path));

@@ -6,7 +6,7 @@
 #ifndef CGS_TRAIN_CHECKPOINT_H
 #define CGS_TRAIN_CHECKPOINT_H
 
-#include "model/lewm.h"
+#include "model/model.h"
 
 typedef struct cgs_checkpoint {
     uint64_t step;   /* updates done */
@@ -14,12 +14,12 @@ typedef struct cgs_checkpoint {
     char *identity;  /* of the dataset; owned likewise */
 } cgs_checkpoint;
 
-cgs_status cgs_checkpoint_save(const char *path, const cgs_lewm *m, const cgs_checkpoint *c);
+cgs_status cgs_checkpoint_save(const char *path, const cgs_model *m, const cgs_checkpoint *c);
 
 /* Reads only the metadata. */
 cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c);
 /* Fills the model's buffers after checking sizes and checksum. */
-cgs_status cgs_checkpoint_load(const char *path, cgs_lewm *m, cgs_checkpoint *c);
+cgs_status cgs_checkpoint_load(const char *path, cgs_model *m, cgs_checkpoint *c);
 void cgs_checkpoint_free(cgs_checkpoint *c);
 
 #endif /* CGS_TRAIN_CHECKPOINT_H */

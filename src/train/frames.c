@@ -7,6 +7,24 @@
 
 static size_t frame_bytes(const cgs_frames *f) { return (size_t)f->size * (size_t)f->size * 3; }
 
+/* frames of an episode that were drawn */
+static int64_t drawn(const cgs_source *s, int e) {
+    return (s->ep_len[e] + s->pixels_every - 1) / s->pixels_every;
+}
+
+/* where each episode begins among all drawn frames; their number */
+static cgs_status count_drawn(cgs_frames *f, int64_t *frames) {
+    const cgs_source *s = f->source;
+    *frames = 0;
+    f->first = malloc((size_t)s->episodes * sizeof *f->first);
+    if (!f->first) return cgs_fail(CGS_ENOMEM, "no memory for %d episodes", s->episodes);
+    for (int e = 0; e < s->episodes; e++) {
+        f->first[e] = *frames;
+        *frames += drawn(s, e);
+    }
+    return CGS_OK;
+}
+
 /* the dataset, a few frames at a time */
 static cgs_status copy_all(cgs_frames *f) {
     enum { RUN = 256 };
@@ -15,11 +33,16 @@ static cgs_status copy_all(cgs_frames *f) {
     size_t bytes = frame_bytes(f);
     uint8_t *run = malloc(RUN * bytes);
     cgs_status rc = run ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d frames", RUN);
-    for (int64_t at = 0; rc == CGS_OK && at < s->rows; at += RUN) {
-        int n = s->rows - at < RUN ? (int)(s->rows - at) : RUN;
-        rc = s->read_pixels(s->self, at, n, 1, run);
-        if (rc == CGS_OK)
-            rc = ops->upload(f->device, f->all + (size_t)at * bytes, run, (size_t)n * bytes);
+    for (int e = 0; rc == CGS_OK && e < s->episodes; e++) {
+        int64_t all = drawn(s, e);
+        for (int64_t at = 0; rc == CGS_OK && at < all; at += RUN) {
+            int n = all - at < RUN ? (int)(all - at) : RUN;
+            rc = s->read_pixels(s->self, s->ep_offset[e] + at * s->pixels_every, n, s->pixels_every,
+                                run);
+            if (rc == CGS_OK)
+                rc = ops->upload(f->device, f->all + (size_t)(f->first[e] + at) * bytes, run,
+                                 (size_t)n * bytes);
+        }
     }
     if (rc == CGS_OK) rc = ops->sync(f->device);
     free(run);
@@ -28,16 +51,20 @@ static cgs_status copy_all(cgs_frames *f) {
 
 static cgs_status open_frames(cgs_frames *f) {
     const cgs_backend *ops = f->device->ops;
-    size_t unused, all, bytes = frame_bytes(f), need = (size_t)f->source->rows * bytes;
+    size_t unused, all, bytes = frame_bytes(f);
+    int64_t frames;
     void *p;
     if (!ops->memory) return CGS_OK;
+    CGS_TRY(count_drawn(f, &frames));
+    size_t need = (size_t)frames * bytes;
     f->which = malloc(f->most * sizeof *f->which);
     if (!f->which) return cgs_fail(CGS_ENOMEM, "no memory for the rows of a batch");
     CGS_TRY(ops->memory(f->device, &unused, &all));
     if (unused > all / 10 && need <= unused - all / 10) {
         CGS_TRY(ops->alloc(f->device, &p, need));
         f->all = p;
-        cgs_log(CGS_INFO, "%lld frames go to the GPU, %.1f GiB", (long long)f->source->rows,
+        f->bytes = need;
+        cgs_log(CGS_INFO, "%lld frames go to the GPU, %.1f GiB", (long long)frames,
                 (double)need / (1 << 30));
         return copy_all(f);
     }
@@ -64,6 +91,7 @@ void cgs_frames_close(cgs_frames *f) {
     if (f->all) f->device->ops->release(f->device, f->all);
     if (f->sent) f->device->ops->release(f->device, f->sent);
     free(f->which);
+    free(f->first);
     *f = (cgs_frames){0};
 }
 
@@ -94,8 +122,8 @@ cgs_status cgs_frames_put(cgs_frames *f, cgs_tensor *to, const cgs_batch *b) {
     if (f->all) {
         for (size_t i = 0; i < n; i++) {
             int64_t window = b->windows[i / T];
-            f->which[i] = f->source->ep_offset[w->episode[window]] + w->start[window] +
-                          (int64_t)(i % T) * w->frameskip;
+            int64_t step = w->start[window] + (int64_t)(i % T) * w->frameskip;
+            f->which[i] = f->first[w->episode[window]] + step / f->source->pixels_every;
         }
         return ops->gather(f->device, to->data, f->all, f->which, n, bytes);
     }

@@ -8,17 +8,25 @@
 static const cgs_field train_fields[] = {CGS_TRAIN_CONFIG(ROW)};
 #undef ROW
 
+bool cgs_run_is_dinowm(const cgs_run_config *c) {
+    return !strncmp(c->train.method.s, "dinowm-", 7);
+}
+
 void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]) {
-    sections[0] = (cgs_section){cgs_lewm_fields, cgs_lewm_field_count, &c->model};
+    sections[0] = cgs_run_is_dinowm(c)
+                      ? (cgs_section){cgs_dinowm_fields, cgs_dinowm_field_count, &c->dino}
+                      : (cgs_section){cgs_lewm_fields, cgs_lewm_field_count, &c->model};
     sections[1] = (cgs_section){train_fields, sizeof train_fields / sizeof train_fields[0],
                                 &c->train};
 }
 
 cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
     cgs_section sections[2];
+    memset(c, 0, sizeof *c);
     cgs_run_sections(c, sections);
     cgs_config_defaults(sections, 2);
     CGS_TRY(cgs_lewm_preset(&c->model, size));
+    CGS_TRY(cgs_dinowm_preset(&c->dino, size));
     if (!strcmp(size, "small")) { /* short runs on two cores: fewer directions, higher rate */
         c->train.projections = 256;
         c->train.batch = 64;
@@ -34,7 +42,36 @@ static const struct {
 } weights[] = {{"pusht", 0.01f, 0.01f}, {"cube", 0.1f, 0.5f}, {"tworooms", 0.5f, 0.5f},
                {"reacher", 0.1f, 0.5f}, {"", 0.1f, 0.5f}};
 
+/* DINO-WM: the paper's optimiser; lambdas are published for CGS on PushT alone */
+static cgs_status dinowm_method(cgs_run_config *c, const char *method, const char *env) {
+    const char *tokens = method + strlen("dinowm-"), *end = strchr(tokens, '-');
+    size_t n = end ? (size_t)(end - tokens) : strlen(tokens);
+    bool patch = n == 5 && !strncmp(tokens, "patch", n), cls = n == 3 && !strncmp(tokens, "cls", n);
+    bool ts = end && !strcmp(end, "-ts"), cgs = end && !strcmp(end, "-cgs");
+    if ((!patch && !cls) || (end && !ts && !cgs))
+        return cgs_fail(CGS_EARG, "no method is called \"%.40s\"; there are dinowm-patch and "
+                                  "dinowm-cls, each alone or with -ts or -cgs", method);
+    bool small = c->train.batch == 64; /* of the small preset: short runs, higher rates */
+    strcpy(c->dino.tokens.s, patch ? "patch" : "cls");
+    /* other tasks have proprioception in the model, not in the cost */
+    c->dino.proprio_cost = !strcmp(env, "pusht") || !*env ? 1 : 0;
+    c->train.ts_weight = ts ? 0.1f : 0;
+    c->train.cgs_weight = cgs ? 0.1f : 0;
+    c->train.sigreg_weight = 0;
+    c->train.batch = 32;
+    c->train.epochs = 2;
+    c->train.lr = 5e-4f;
+    c->train.weight_decay = 1e-2f;
+    c->train.head_lr = ts || cgs ? 1e-5f : 1e-6f;
+    if (small) c->train.head_lr *= 10;
+    strcpy(c->train.schedule.s, "constant");
+    strcpy(c->train.reference.s, "action");
+    strcpy(c->train.method.s, method);
+    return CGS_OK;
+}
+
 cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env) {
+    if (!strncmp(method, "dinowm-", 7)) return dinowm_method(c, method, env);
     static const struct {
         const char *name, *reference;
         bool ts, cgs;
@@ -49,12 +86,30 @@ cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env
     while (m < sizeof methods / sizeof methods[0] && strcmp(methods[m].name, method) != 0) m++;
     if (m == sizeof methods / sizeof methods[0])
         return cgs_fail(CGS_EARG, "no method is called \"%.40s\"; there are lewm, lewm-ts, lewm-cgs, "
-                                  "lewm-cgs-transition, lewm-cgs-xyz-all and lewm-cgs-full", method);
+                                  "lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full, and "
+                                  "dinowm-patch and dinowm-cls, each alone or with -ts or -cgs",
+                        method);
     const char *reference = methods[m].reference;
     if (!reference) reference = !strcmp(env, "cube") ? "xyz-grasp" : "action";
     c->train.ts_weight = methods[m].ts ? weights[w].ts : 0;
     c->train.cgs_weight = methods[m].cgs ? weights[w].cgs : 0;
     strcpy(c->train.reference.s, reference);
     strcpy(c->train.method.s, method);
+    return CGS_OK;
+}
+
+cgs_status cgs_run_backbone(cgs_run_config *c, const char *file) {
+    cgs_backbone_config b;
+    cgs_backbone_view view;
+    char origin[64];
+    if (strlen(file) >= sizeof c->train.backbone.s)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", file);
+    CGS_TRY(cgs_dinowm_view(&c->dino, &view));
+    CGS_TRY(cgs_backbone_look(file, &b, origin, &view));
+    strcpy(c->train.backbone.s, file);
+    c->dino.features = b.width;
+    c->dino.patch = b.patch;
+    c->dino.size = view.size;
+    strcpy(c->dino.pixels.s, view.imagenet ? "imagenet" : "half");
     return CGS_OK;
 }

@@ -16,6 +16,7 @@
 
 #include "core/config.h"
 #include "loss/objective.h"
+#include "model/dinowm.h"
 #include "model/lewm.h"
 
 #define CGS_TRAIN_CONFIG(X)                                                                        \
@@ -36,7 +37,13 @@
     X(text, split, "episode", 0, 0, "data.split",                                                  \
       "hold out whole episodes, or windows as upstream does: episode or window")                   \
     X(float, train_fraction, 0.9, 0.01, 1, "data.train_fraction", "share of data trained on")      \
+    X(flag, features, true, 0, 1, "data.features",                                                 \
+      "DINO-WM: compute the backbone's features once and keep them beside the dataset")            \
+    X(text, backbone, "", 0, 0, "model.backbone.file", "DINO-WM: weights of the frozen backbone")  \
     X(float, lr, 5e-5, 0, 10, "optim.lr", "peak learning rate")                                    \
+    X(float, head_lr, 1e-5, 0, 10, "optim.head_lr",                                                \
+      "DINO-WM: rate of projector, adapter and aggregation head")                                  \
+    X(text, schedule, "cosine", 0, 0, "optim.schedule", "of the rates: cosine or constant")        \
     X(float, warmup, 0.01, 0, 1, "optim.warmup", "share of updates with a rising rate")            \
     X(float, weight_decay, 1e-3, 0, 10, "optim.weight_decay", "decoupled, on every parameter")     \
     X(float, beta1, 0.9, 0, 1, "optim.beta1", "Adam's first decay")                                \
@@ -61,20 +68,26 @@ typedef struct cgs_train_config {
     CGS_CONFIG_STRUCT(CGS_TRAIN_CONFIG)
 } cgs_train_config;
 
-/* All settings of a run. */
+/* All settings of a run; the method says which of the models it trains. */
 typedef struct cgs_run_config {
     cgs_lewm_config model;
+    cgs_dinowm_config dino;
     cgs_train_config train;
 } cgs_run_config;
+bool cgs_run_is_dinowm(const cgs_run_config *c);
 
-/* The two tables over one run; sections must have room for 2. */
+/* The two tables over one run, its model's and that of training; sections must have room for 2. */
 void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]);
 
 /* size: "paper" or "small", with the number of projections that belongs to it. */
 cgs_status cgs_run_preset(cgs_run_config *c, const char *size);
-/* method: lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full; with
- * the paper's weights for the environment (its id, or "" for the defaults). */
+/* method: lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full,
+ * dinowm-patch and dinowm-cls (each alone, -ts, -cgs); with the paper's weights for the environment
+ * (its id, or "" for the defaults).  After cgs_run_preset. */
 cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env);
+
+/* DINO-WM: what a backbone's file decides, for settings that come later to override. */
+cgs_status cgs_run_backbone(cgs_run_config *c, const char *file);
 
 typedef struct cgs_step_info {
     uint64_t step, total; /* updates done, and of the whole run */
@@ -103,7 +116,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info);
 cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v);
 cgs_status cgs_trainer_save(cgs_trainer *t);
 
-cgs_lewm *cgs_trainer_model(cgs_trainer *t);
+cgs_model *cgs_trainer_model(cgs_trainer *t);
 size_t cgs_trainer_memory(const cgs_trainer *t); /* bytes planned for tapes and parameters */
 uint64_t cgs_trainer_updates(const cgs_trainer *t); /* of the whole run */
 

@@ -24,6 +24,7 @@
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/frames.h"
+#include "train/learner.h"
 #include "train/metrics.h"
 #include "train/train.h"
 
@@ -44,8 +45,12 @@ struct cgs_trainer {
     cgs_reference reference;
     float *reference_values; /* (B, N, R) */
     float *mask;             /* (B, N)    */
+    int64_t *row;            /* (B, T) of each frame of a batch */
 
-    cgs_lewm *model;
+    int image_size, history, action_dim, frameskip; /* of the model */
+    bool constant;                                  /* learning rate */
+    cgs_learner learner;
+    cgs_model *model;
     cgs_tape *train_tape, *valid_tape;
     cgs_objective train, valid;
     cgs_frames frames;
@@ -65,17 +70,29 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static cgs_status open_data(cgs_trainer *t, const char *path) {
+/* what the settings say of the model, whichever it is */
+static cgs_status read_sizes(cgs_trainer *t) {
     const cgs_lewm_config *m = &t->config.model;
+    const cgs_dinowm_config *d = &t->config.dino;
+    bool dino = cgs_run_is_dinowm(&t->config);
+    t->image_size = dino ? d->image_size : m->image_size;
+    t->history = dino ? d->history : m->history;
+    t->action_dim = dino ? d->action_dim : m->action_dim;
+    t->frameskip = dino ? d->frameskip : m->frameskip;
+    CGS_TRY(cgs_schedule_parse(t->config.train.schedule.s, &t->constant));
+    return dino ? cgs_dinowm_check(d) : cgs_lewm_check(m);
+}
+
+static cgs_status open_data(cgs_trainer *t, const char *path) {
     CGS_TRY(cgs_dataset_open(&t->dataset, path));
     t->source = cgs_dataset_source(t->dataset);
-    if (t->source->action_dim != m->action_dim)
+    if (t->source->action_dim != t->action_dim)
         return cgs_fail(CGS_EARG, "%s: actions have %d numbers, model.action_dim is %d", path,
-                        t->source->action_dim, m->action_dim);
-    if (t->source->height != m->image_size || t->source->width != m->image_size)
+                        t->source->action_dim, t->action_dim);
+    if (t->source->height != t->image_size || t->source->width != t->image_size)
         return cgs_fail(CGS_EARG, "%s: frames are %dx%d, model.image_size is %d", path,
-                        t->source->width, t->source->height, m->image_size);
-    if (m->action_dim > CGS_CARD_ACTIONS)
+                        t->source->width, t->source->height, t->image_size);
+    if (t->action_dim > CGS_CARD_ACTIONS)
         return cgs_fail(CGS_EARG, "%s: more than %d action channels", path, CGS_CARD_ACTIONS);
 
     struct stat st;
@@ -86,7 +103,7 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
     cgs_stats stats;
     CGS_TRY(cgs_stats_compute(&stats, t->source, "action"));
     t->stats_rows = stats.rows;
-    for (int i = 0; i < m->action_dim; i++) {
+    for (int i = 0; i < t->action_dim; i++) {
         t->action_mean[i] = stats.mean[i];
         t->action_std[i] = stats.std_population[i];
     }
@@ -94,11 +111,11 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
         char cache[4096];
         if (snprintf(cache, sizeof cache, "%s.frames", path) >= (int)sizeof cache)
             return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
-        CGS_TRY(cgs_packed_ensure(&t->packed, cache, path, m->image_size, NULL, NULL));
+        CGS_TRY(cgs_packed_ensure(&t->packed, cache, path, t->image_size, NULL, NULL));
         t->source = cgs_packed_source(t->packed);
     }
 
-    CGS_TRY(cgs_windows_build(&t->windows, t->source, m->history + 1, m->frameskip));
+    CGS_TRY(cgs_windows_build(&t->windows, t->source, t->history + 1, t->frameskip));
     if (t->windows.skipped)
         cgs_log(CGS_INFO, "%s: %d episodes are shorter than a window of %d rows and left out", path,
                 t->windows.skipped, t->windows.span);
@@ -116,7 +133,7 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
 static cgs_status measure_joints(cgs_trainer *t) {
     const char *column = cgs_reference_column(&t->reference);
     if (!column) return CGS_OK;
-    int at = cgs_source_find(t->source, column), skip = t->config.model.frameskip;
+    int at = cgs_source_find(t->source, column), skip = t->frameskip;
     if (at < 0 || t->source->columns[at].values != 2)
         return cgs_fail(CGS_EARG, "%s: the transition reference needs a column \"%s\" of 2 numbers",
                         t->source->path, column);
@@ -141,23 +158,26 @@ static cgs_status measure_joints(cgs_trainer *t) {
 }
 
 static cgs_status make_reference(cgs_trainer *t) {
-    const cgs_lewm_config *m = &t->config.model;
-    t->reference = (cgs_reference){.frameskip = m->frameskip, .action_dim = m->action_dim};
+    t->reference = (cgs_reference){.frameskip = t->frameskip, .action_dim = t->action_dim};
     CGS_TRY(cgs_reference_kind_of(t->config.train.reference.s, &t->reference.kind));
     CGS_TRY(cgs_grasp_rule_of(t->config.train.grasp.s, &t->reference.grasp));
     bool cube = t->reference.kind == CGS_REF_XYZ || t->reference.kind == CGS_REF_XYZ_GRASP;
-    if (cube && m->action_dim != 5)
-        return cgs_fail(CGS_EARG, "loss.cgs.reference: %s needs actions (dx, dy, dz, dyaw, gripper), "
-                                  "these have %d numbers", t->config.train.reference.s,
-                        m->action_dim);
+    if (cube && t->action_dim != 5)
+        return cgs_fail(CGS_EARG,
+                        "loss.cgs.reference: %s needs actions (dx, dy, dz, dyaw, gripper), "
+                        "these have %d numbers",
+                        t->config.train.reference.s, t->action_dim);
     CGS_TRY(measure_joints(t));
-    size_t rows = (size_t)t->config.train.batch * (size_t)m->history;
+    size_t rows = (size_t)t->config.train.batch * (size_t)t->history;
     t->reference_values = malloc(rows * (size_t)cgs_reference_width(&t->reference) * sizeof(float));
     t->mask = malloc(rows * sizeof(float));
-    return t->reference_values && t->mask ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for references");
+    t->row = malloc((rows + (size_t)t->config.train.batch) * sizeof *t->row);
+    return t->reference_values && t->mask && t->row
+               ? CGS_OK
+               : cgs_fail(CGS_ENOMEM, "no memory for references");
 }
 
-static cgs_status make_loader(const cgs_trainer *t, cgs_loader **out, bool training, uint64_t epoch,
+static cgs_status make_loader(cgs_trainer *t, cgs_loader **out, bool training, uint64_t epoch,
                               int64_t batch) {
     const cgs_train_config *c = &t->config.train;
     cgs_loader_config l = {
@@ -166,7 +186,7 @@ static cgs_status make_loader(const cgs_trainer *t, cgs_loader **out, bool train
         .ids = training ? t->split.train : t->split.held,
         .id_count = training ? t->split.train_count : t->split.held_count,
         .batch = c->batch,
-        .image_size = t->config.model.image_size,
+        .image_size = t->image_size,
         .action_mean = t->action_mean,
         .action_std = t->action_std,
         .seed = c->seed,
@@ -174,16 +194,18 @@ static cgs_status make_loader(const cgs_trainer *t, cgs_loader **out, bool train
         .start_epoch = epoch,
         .start_batch = batch,
         .threads = c->workers,
-        .no_pixels = t->frames.all != NULL,
+        .no_pixels = !t->learner.wants_pixels || t->frames.all,
     };
     const char *column = cgs_reference_column(&t->reference);
     if (column) l.extras[l.extra_count++] = column;
+    t->learner.extra = l.extra_count;
+    if (t->learner.column) l.extras[l.extra_count++] = t->learner.column;
     return cgs_loader_create(out, &l);
 }
 
 /* ---- creation ------------------------------------------------------------------------ */
 
-static cgs_status make_model(cgs_trainer *t) {
+static cgs_status make_model(cgs_trainer *t, const char *data) {
     const cgs_train_config *c = &t->config.train;
     bool bf16 = !strcmp(c->precision.s, "bf16");
     if (!bf16 && strcmp(c->precision.s, "f32") != 0)
@@ -193,16 +215,17 @@ static cgs_status make_model(cgs_trainer *t) {
         return cgs_fail(CGS_EARG, "loss.cgs.average: \"%.20s\" is not pooled or window",
                         c->average.s);
 
-    CGS_TRY(cgs_lewm_create(&t->model, &t->config.model, t->device, true));
-    t->model->dropout_seed = c->seed;
-    CGS_TRY(cgs_params_init(&t->model->params, c->seed));
-
     cgs_dtype act = bf16 ? CGS_BF16 : CGS_F32;
+    cgs_learner *l = &t->learner;
+    l->cls = cgs_learner_class_of(&t->config);
+    CGS_TRY(l->cls->open(l, &t->config, t->source, data, t->device, act));
+    t->model = l->model;
+
     int width = cgs_reference_width(&t->reference);
     uint64_t key = cgs_rng_stream(c->seed, CGS_STREAM_SIGREG, 0).key;
     CGS_TRY(cgs_tape_create(&t->train_tape, t->device, act));
-    CGS_TRY(cgs_objective_build(&t->train, t->train_tape, t->model, c->batch, width, c->projections,
-                                per_window, key, true));
+    CGS_TRY(l->cls->objective(&t->train, t->train_tape, t->model, c->batch, width, c->projections,
+                              per_window, key, true));
     if (t->split.held_count < c->batch) {
         cgs_log(CGS_WARN, "only %lld held-out windows: no validation (a batch has %d)",
                 (long long)t->split.held_count, c->batch);
@@ -210,8 +233,8 @@ static cgs_status make_model(cgs_trainer *t) {
     }
     CGS_TRY(cgs_tape_create(&t->valid_tape, t->device, act));
     cgs_tape_freeze_parameters(t->valid_tape);
-    return cgs_objective_build(&t->valid, t->valid_tape, t->model, c->batch, width, c->projections,
-                               per_window, key, false);
+    return l->cls->objective(&t->valid, t->valid_tape, t->model, c->batch, width, c->projections,
+                             per_window, key, false);
 }
 
 static char *config_text(const cgs_run_config *c) {
@@ -270,10 +293,12 @@ static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
     free(text);
     CGS_TRY(rc);
     CGS_TRY(cgs_metrics_open(&t->metrics, t->dir, t->step));
-    CGS_TRY(cgs_frames_open(&t->frames, t->device, t->source, &t->windows, t->config.train.batch));
+    if (t->learner.wants_pixels)
+        CGS_TRY(
+            cgs_frames_open(&t->frames, t->device, t->source, &t->windows, t->config.train.batch));
     CGS_TRY(make_loader(t, &t->loader, true, t->step / t->per_epoch,
                         (int64_t)(t->step % t->per_epoch)));
-    cgs_frames_hold(&t->frames, t->loader);
+    if (t->learner.wants_pixels) cgs_frames_hold(&t->frames, t->loader);
     return CGS_OK;
 }
 
@@ -299,11 +324,11 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
         rc = cgs_fail(CGS_EARG, "%.64s...: path is too long", dir);
     if (rc == CGS_OK)
         rc = cgs_path_join(t->checkpoint, sizeof t->checkpoint, dir, "checkpoint.safetensors");
-    if (rc == CGS_OK) rc = cgs_lewm_check(&c->model);
+    if (rc == CGS_OK) rc = read_sizes(t);
     if (rc == CGS_OK) rc = open_data(t, data);
     if (rc == CGS_OK) rc = make_reference(t);
     if (rc == CGS_OK) rc = plan_updates(t);
-    if (rc == CGS_OK) rc = make_model(t);
+    if (rc == CGS_OK) rc = make_model(t, data);
     if (rc == CGS_ENOMEM) /* the sentence has what is needed and what is there */
         rc = cgs_fail(CGS_ENOMEM, "%s; a train.batch below %d needs less", cgs_last_error(),
                       c->train.batch);
@@ -326,13 +351,14 @@ void cgs_trainer_destroy(cgs_trainer *t) {
     if (rc != CGS_OK) cgs_log(CGS_WARN, "%s", cgs_last_error());
     cgs_tape_destroy(t->train_tape);
     cgs_tape_destroy(t->valid_tape);
-    cgs_lewm_destroy(t->model);
+    if (t->learner.cls) t->learner.cls->close(&t->learner);
     cgs_split_free(&t->split);
     cgs_windows_free(&t->windows);
     cgs_packed_close(t->packed);
     cgs_dataset_close(t->dataset);
     free(t->reference_values);
     free(t->mask);
+    free(t->row);
     free(t);
 }
 
@@ -340,11 +366,17 @@ void cgs_trainer_destroy(cgs_trainer *t) {
 
 static cgs_status feed(cgs_trainer *t, cgs_tape *tape, cgs_objective *o, const cgs_batch *b,
                        const float weights[CGS_TERMS]) {
-    int N = t->config.model.history, B = b->count;
+    int N = t->history, B = b->count;
+    for (int i = 0; i < B * (N + 1); i++) {
+        int64_t w = b->windows[i / (N + 1)];
+        t->row[i] = t->source->ep_offset[t->windows.episode[w]] + t->windows.start[w] +
+                    (int64_t)(i % (N + 1)) * t->frameskip;
+    }
     cgs_reference_fill(&t->reference, B, N + 1, N, b->actions, b->raw_actions,
                        cgs_reference_column(&t->reference) ? b->extras[0] : NULL,
                        t->reference_values, t->mask);
-    CGS_TRY(cgs_frames_put(&t->frames, o->frames, b));
+    if (t->learner.wants_pixels) CGS_TRY(cgs_frames_put(&t->frames, o->frames, b));
+    if (t->learner.cls->feed) CGS_TRY(t->learner.cls->feed(&t->learner, tape, o, b, t->row));
     CGS_TRY(cgs_tensor_write(tape, o->actions, b->actions));
     CGS_TRY(cgs_tensor_write(tape, o->reference, t->reference_values));
     CGS_TRY(cgs_tensor_write(tape, o->mask, t->mask));
@@ -363,14 +395,18 @@ static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term
 /* takes the next batch from the loader and sends its pictures on their way */
 static cgs_status next_batch(cgs_trainer *t) {
     CGS_TRY(cgs_loader_next(t->loader, &t->ahead));
-    CGS_TRY(cgs_frames_send(&t->frames, &t->ahead));
+    if (t->learner.wants_pixels) CGS_TRY(cgs_frames_send(&t->frames, &t->ahead));
     t->have_ahead = true;
     return CGS_OK;
 }
 
+static double rate(const cgs_trainer *t, double peak) {
+    return t->constant ? peak : cgs_learning_rate(peak, t->config.train.warmup, t->step, t->total);
+}
+
 cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     const cgs_train_config *c = &t->config.train;
-    cgs_params *p = &t->model->params;
+    cgs_params *p = t->model->params;
     const cgs_backend *ops = t->device->ops;
 
     double asked = cgs_now();
@@ -396,17 +432,26 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     CGS_TRY(read_terms(t->train_tape, &t->train, info->term));
     double norm = sqrt(ops->sum_squares(t->device, p->grads, p->trainable));
     if (!isfinite(loss) || !isfinite(norm))
-        return cgs_fail(CGS_ENUMERIC,
-                        "update %llu: loss %g (pred %g, sigreg %g, ts %g, cgs %g), gradient norm %g; "
-                        "the last checkpoint in %s is good, a lower optim.lr may help",
-                        (unsigned long long)t->step, (double)loss, info->term[0], info->term[1],
-                        info->term[2], info->term[3], norm, t->dir);
+        return cgs_fail(
+            CGS_ENUMERIC,
+            "update %llu: loss %g (pred %g, sigreg %g, ts %g, cgs %g), gradient norm %g; "
+            "the last checkpoint in %s is good, a lower optim.lr may help",
+            (unsigned long long)t->step, (double)loss, info->term[0], info->term[1], info->term[2],
+            info->term[3], norm, t->dir);
 
-    double lr = cgs_learning_rate(c->lr, c->warmup, t->step, t->total);
-    cgs_adamw a = {.lr = (float)lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
-                   .weight_decay = c->weight_decay,
-                   .clip_scale = (float)cgs_clip_scale(norm, c->clip), .step = t->step + 1};
-    ops->adamw(t->device, &a, p->values, p->grads, p->moment1, p->moment2, p->bf16, p->trainable);
+    double lr = rate(t, c->lr);
+    for (int i = 0; i < t->learner.groups; i++) {
+        const cgs_group *g = &t->learner.group[i];
+        cgs_adamw a = {.lr = (float)rate(t, g->lr),
+                       .beta1 = c->beta1,
+                       .beta2 = c->beta2,
+                       .eps = c->eps,
+                       .weight_decay = g->weight_decay,
+                       .clip_scale = (float)cgs_clip_scale(norm, c->clip),
+                       .step = t->step + 1};
+        ops->adamw(t->device, &a, p->values + g->first, p->grads + g->first, p->moment1 + g->first,
+                   p->moment2 + g->first, p->bf16 + g->first, g->count);
+    }
     CGS_TRY(ops->sync(t->device));
     t->model->batches_tracked++;
     t->step++;
@@ -419,7 +464,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     info->grad_norm = norm;
     info->cgs_weight = cgs_weight;
     info->loss = loss;
-    info->frames_per_s = batch.count * (t->config.model.history + 1) / (now - t->started);
+    info->frames_per_s = batch.count * (t->history + 1) / (now - t->started);
     info->waited = waited / (now - t->started);
     info->seconds = now - t->started;
     t->started = now;
@@ -485,30 +530,28 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
 }
 
 cgs_status cgs_trainer_save(cgs_trainer *t) {
-    cgs_checkpoint c = {.step = t->step, .config = config_text(&t->config),
-                        .identity = t->identity};
+    cgs_checkpoint c = {
+        .step = t->step, .config = config_text(&t->config), .identity = t->identity};
     if (!c.config) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_save(t->checkpoint, t->model, &c);
     free(c.config);
     CGS_TRY(rc);
     cgs_model_card card;
     fill_card(t, &card);
-    return cgs_model_save(t->dir, t->model, &card);
+    return t->learner.cls->save(&t->learner, t->dir, &card);
 }
 
-cgs_lewm *cgs_trainer_model(cgs_trainer *t) { return t->model; }
+cgs_model *cgs_trainer_model(cgs_trainer *t) { return t->model; }
 uint64_t cgs_trainer_updates(const cgs_trainer *t) { return t->total; }
 
 size_t cgs_trainer_memory(const cgs_trainer *t) {
-    size_t bytes = cgs_tape_memory(t->train_tape) + t->model->params.trainable * 18;
-    if (t->frames.all) bytes += (size_t)t->source->rows * cgs_bytes(t->train.frames) / t->frames.most;
-    return bytes + (t->valid_tape ? cgs_tape_memory(t->valid_tape) : 0);
+    size_t bytes = cgs_tape_memory(t->train_tape) + t->model->params->trainable * 18;
+    return bytes + t->frames.bytes + (t->valid_tape ? cgs_tape_memory(t->valid_tape) : 0);
 }
 
 static uint64_t stop_at(const cgs_trainer *t) {
-    uint64_t stop = t->config.train.stop_epoch
-                        ? (uint64_t)t->config.train.stop_epoch * t->per_epoch
-                        : t->total;
+    uint64_t stop =
+        t->config.train.stop_epoch ? (uint64_t)t->config.train.stop_epoch * t->per_epoch : t->total;
     return stop < t->total ? stop : t->total;
 }
 

@@ -9,6 +9,10 @@
  * Backward computes the probabilities twice, from lse; in return nothing has to be added
  * across warps, and every sum has one order.
  *
+ * Where whole matrices would leave an SM one block (588 tokens: 148 KB), forward takes 64 queries
+ * a block instead and k, v pass by in tiles of 64 keys, the next on its way while one is used.
+ * Tiles that the mask hides from all 64 queries are not loaded.
+ *
  * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
  * rows of a chunk lie in different banks. */
 #include "ops/cuda/attention.cuh"
@@ -18,6 +22,7 @@ namespace {
 
 enum { WIDTH = 64, WARPS = 6, TILE = 16 };
 const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
+enum { STREAM_WARPS = 4, STREAM = 64 /* queries a block, and keys a tile */ };
 const float LOG2E = 1.4426950408889634f;
 
 /* ---- tiles in shared memory ---------------------------------------------------------------------
@@ -30,7 +35,7 @@ __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chun
 /* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
 __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
                                           size_t stride) {
-    for (int e = threadIdx.x; e < padded * 8; e += 32 * WARPS) {
+    for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
         if (row < rows) {
@@ -268,8 +273,62 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* ---- backward
- * ---------------------------------------------------------------------------------------- */
+/* tile n of keys and values into the half of the ring that is its turn */
+__device__ __forceinline__ void fetch(bf16 *ring, const bf16 *q, const attention_shape &s, int n,
+                                      size_t in_row) {
+    bf16 *k = ring + (n & 1) * 2 * STREAM * WIDTH;
+    int j0 = n * STREAM, rows = s.T - j0 < STREAM ? s.T - j0 : STREAM;
+    copy_rows(k, q + s.part() + j0 * in_row, rows, STREAM, in_row);
+    copy_rows(k + STREAM * WIDTH, q + 2 * s.part() + j0 * in_row, rows, STREAM, in_row);
+}
+
+__global__ void __launch_bounds__(32 * STREAM_WARPS, 4)
+    streamed_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* two of k, v: (64, 64) each */
+    int blocks = (s.T + STREAM - 1) / STREAM, head = blockIdx.x / blocks;
+    int b = head / s.heads, h = head % s.heads, lane = threadIdx.x % 32;
+    /* the last queries see most keys: they begin first */
+    int q0 = (blocks - 1 - blockIdx.x % blocks) * STREAM, i0 = q0 + threadIdx.x / 32 * TILE;
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *q = qkv + s.q(b, h);
+    int last = q0 + STREAM - 1 < s.T ? q0 + STREAM - 1 : s.T - 1;
+    int tiles = (s.limit(last) + STREAM - 1) / STREAM;
+    int mine = i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1; /* the warp's last query */
+    int keys = i0 < s.T ? s.limit(mine) : 0;
+
+    running w = {};
+    w.top[0] = w.top[1] = -INFINITY;
+    regs4 rows[4];
+    load_rows(rows, q, i0, s.T, in_row);
+    int seen[2];
+    for (int half = 0; half < 2; half++) {
+        int i = i0 + lane / 4 + 8 * half;
+        seen[half] = i < s.T ? s.limit(i) : 0;
+    }
+    float scale = s.scale * LOG2E;
+    fetch(shared, q, s, 0, in_row);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    for (int n = 0; n < tiles; n++) {
+        if (n + 1 < tiles) fetch(shared, q, s, n + 1, in_row);
+        /* an empty group at the end keeps the count: all but the newest have arrived */
+        asm volatile("cp.async.commit_group;\ncp.async.wait_group 1;" ::: "memory");
+        __syncthreads();
+        const bf16 *k = shared + (n & 1) * 2 * STREAM * WIDTH, *v = k + STREAM * WIDTH;
+        const int limit[2] = {seen[0] - n * STREAM, seen[1] - n * STREAM};
+        for (int j0 = 0; j0 < STREAM && n * STREAM + j0 < keys; j0 += 32)
+            add_keys<2>(w, rows, k, v, j0, limit, scale);
+        __syncthreads(); /* before the next but one comes into the same place */
+    }
+    float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
+    store_rows(out + s.out(b, h), w.out, i0, s.T, out_row, 1.0f / total[0], 1.0f / total[1], false);
+    for (int half = 0; half < 2; half++) {
+        int i = i0 + lane / 4 + 8 * half;
+        if (lane % 4 == 0 && i < s.T)
+            lse[(size_t)head * s.T + i] = w.top[half] / LOG2E + logf(total[half]);
+    }
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------- */
 
 /* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
 __global__ void __launch_bounds__(256)
@@ -434,6 +493,9 @@ size_t shared_bytes(const cgs_record *r, bool norms) {
     return 2 * T * WIDTH * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
 }
 
+/* whether whole matrices would fill more than half of an SM's shared memory */
+bool is_long(const cgs_record *r) { return shared_bytes(r, false) > 100 * 1024; }
+
 } // namespace
 
 extern "C" {
@@ -459,6 +521,14 @@ cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
+    if (is_long(r)) {
+        unsigned blocks = heads * (unsigned)((s.T + STREAM - 1) / STREAM);
+        streamed_forward<<<blocks, 32 * STREAM_WARPS, 4 * STREAM * WIDTH * sizeof(bf16),
+                           stream_of(d)>>>((bf16 *)r->out->data, (float *)r->saved[0]->data,
+                                           (const bf16 *)r->in[0]->data, s);
+        LAUNCHED(d, "attention");
+        return;
+    }
     tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
         (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");

@@ -35,6 +35,41 @@ __global__ void __launch_bounds__(256) patches(T *out, const uint8_t *frames, in
     }
 }
 
+/* the same weights as cgs_resize_weight and cgs_resize_first */
+__device__ __forceinline__ int tap(int S, int R, int i, int j) {
+    int width = 2 * (S > R ? S : R), apart = (2 * j + 1) * R - (2 * i + 1) * S;
+    apart = apart < 0 ? -apart : apart;
+    return apart < width ? width - apart : 0;
+}
+__device__ __forceinline__ int first_tap(int S, int R, int i) {
+    int before = (2 * i + 1) * S - 2 * (S > R ? S : R) - R;
+    return before < 0 ? 0 : before / (2 * R) + 1;
+}
+
+/* frames u8 (F,S,S,3), resized to (R,R), as patches; sums are whole numbers, so exact */
+template <class T> struct resized_patches {
+    int S, R, p;
+    pixels q;
+    const uint8_t *frames;
+    T *out;
+    template <int V> __device__ void at(size_t i) const {
+        int width = 3 * p * p, side = R / p, e = (int)(i % width), c = e / (p * p);
+        size_t row = i / width, frame = row / ((size_t)side * side);
+        int y = (int)(row / side % side) * p + e / p % p, x = (int)(row % side) * p + e % p, wy, wx;
+        const uint8_t *from = frames + frame * S * S * 3 + c;
+        int x0 = first_tap(S, R, x);
+        long long sum = 0, weight = 0;
+        for (int a = first_tap(S, R, y); a < S && (wy = tap(S, R, y, a)) != 0; a++)
+            for (int b = x0; b < S && (wx = tap(S, R, x, b)) != 0; b++) {
+                long long w = (long long)wy * wx;
+                sum += w * from[((size_t)a * S + b) * 3];
+                weight += w;
+            }
+        double v = (double)sum / (255.0 * (double)weight);
+        out[i] = narrow<T>((float)((v - q.mean[c]) / q.std[c]));
+    }
+};
+
 /* x (F*P,D), cls (D), pos (P+1,D) -> (F,P+1,D) */
 template <class T> struct place {
     size_t D, N; /* N = P + 1 */
@@ -96,6 +131,14 @@ void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
     for (int c = 0; c < 3; c++) {
         q.mean[c] = r->arg.patchify.mean[c];
         q.std[c] = r->arg.patchify.std[c];
+    }
+    if (r->in[0]->dim[1] != S) {
+        WITH_TYPE(T, r->out->dtype,
+                  launch_each(d, cgs_numel(r->out), false, "patchify",
+                              resized_patches<T>{r->in[0]->dim[1], S, p, q,
+                                                 (const uint8_t *)r->in[0]->data,
+                                                 (T *)r->out->data}));
+        return;
     }
     WITH_TYPE(T, r->out->dtype,
               patches<T><<<(unsigned)(F * (S / p)), 256, strip, stream_of(d)>>>(

@@ -3,12 +3,54 @@
 
 /* ---- patchify ---------------------------------------------------------------------------- */
 
+/* one row of a patch: pixels x0 .. x0+p-1 of row y, resized; to: (3, p*p) at its first pixel */
+static void resized_row(const cgs_record *r, const uint8_t *frame, int y, int x0, float *to) {
+    int S = r->in[0]->dim[1], R = r->arg.patchify.size, p = r->arg.patchify.patch;
+    int first_y = cgs_resize_first(S, R, y);
+    for (int x = 0; x < p; x++) {
+        int first_x = cgs_resize_first(S, R, x0 + x), wy, wx;
+        int64_t sum[3] = {0}, weight = 0; /* whole numbers: nothing is rounded before the end */
+        for (int i = first_y; i < S && (wy = cgs_resize_weight(S, R, y, i)) != 0; i++)
+            for (int j = first_x; j < S && (wx = cgs_resize_weight(S, R, x0 + x, j)) != 0; j++) {
+                const uint8_t *from = frame + ((size_t)i * (size_t)S + (size_t)j) * 3;
+                int64_t w = (int64_t)wy * wx;
+                for (int c = 0; c < 3; c++) sum[c] += w * from[c];
+                weight += w;
+            }
+        for (int c = 0; c < 3; c++) {
+            double v = (double)sum[c] / (255.0 * (double)weight);
+            to[(c * p) * p + x] =
+                (float)((v - r->arg.patchify.mean[c]) / r->arg.patchify.std[c]);
+        }
+    }
+}
+
+static void patchify_resized(cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *out = r->out;
+    size_t S = (size_t)r->in[0]->dim[1], p = (size_t)r->arg.patchify.patch;
+    size_t side = (size_t)r->arg.patchify.size / p, rows = cgs_rows(out);
+    PARALLEL(d, cgs_numel(out))
+    for (size_t row = 0; row < rows; row++) {
+        float *buf = thread_scratch(d); /* (3*p*p) */
+        float *po = row_to(out->data, out->dtype, row * 3 * p * p, buf);
+        const uint8_t *frame = (const uint8_t *)r->in[0]->data + row / (side * side) * S * S * 3;
+        for (size_t y = 0; y < p; y++)
+            resized_row(r, frame, (int)(row / side % side * p + y), (int)(row % side * p),
+                        po + y * p);
+        row_done(out->data, out->dtype, row * 3 * p * p, 3 * p * p, po);
+    }
+}
+
 /* A byte has 256 values, so normalisation is a table for each colour. */
 void CGS_FN(patchify_forward)(cgs_device *d, const cgs_record *r) {
     const uint8_t *frames = r->in[0]->data; /* (F, S, S, 3) */
     const cgs_tensor *out = r->out;         /* (F*P, 3*p*p), columns (colour, y, x) */
     size_t S = (size_t)r->arg.patchify.size, p = (size_t)r->arg.patchify.patch, side = S / p;
     size_t rows = cgs_rows(out);
+    if (r->in[0]->dim[1] != r->arg.patchify.size) {
+        patchify_resized(d, r);
+        return;
+    }
     float value[3][256];
     for (int c = 0; c < 3; c++)
         for (int v = 0; v < 256; v++)

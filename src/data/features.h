@@ -1,0 +1,40 @@
+/* features.h - what a frozen network made of every picture of a dataset, computed once.
+ *
+ * One memory-mapped file, a row of bytes for each row of the dataset.  It belongs to one network
+ * (a hash of its weights and input) and to one dataset (name, size and time of the file); a file
+ * that belongs to others is made anew. */
+#ifndef CGS_DATA_FEATURES_H
+#define CGS_DATA_FEATURES_H
+
+#include "core/file.h"
+#include "data/source.h"
+
+typedef struct cgs_features cgs_features;
+
+typedef struct cgs_features_key {
+    uint64_t network;    /* hash */
+    const char *dataset; /* path of the file that the pictures are in */
+    int64_t rows;
+    size_t row_bytes;
+} cgs_features_key;
+
+/* CGS_EIO when there is no file; CGS_EFORMAT when it belongs to another network or dataset, or is
+ * damaged. */
+cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_features_key *key);
+void cgs_features_close(cgs_features *f);
+/* Row `row`, after a look at its checksum: out (row_bytes). */
+cgs_status cgs_features_read(const cgs_features *f, int64_t row, void *out);
+
+/* Writing: begin, all rows in order, then commit; or abandon.  Atomic. */
+typedef struct cgs_features_writer {
+    cgs_newfile file;
+    cgs_features_key key;
+    uint64_t *checks; /* (rows) */
+    int64_t written;
+} cgs_features_writer;
+cgs_status cgs_features_begin(cgs_features_writer *w, const char *path, const cgs_features_key *key);
+void cgs_features_append(cgs_features_writer *w, const void *rows, int count);
+cgs_status cgs_features_commit(cgs_features_writer *w);
+void cgs_features_abandon(cgs_features_writer *w);
+
+#endif /* CGS_DATA_FEATURES_H */

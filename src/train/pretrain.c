@@ -1,0 +1,268 @@
+/* pretrain.c - see pretrain.h. */
+#include "train/pretrain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "data/packed.h"
+#include "optim/schedule.h"
+
+#define DIM(...) ((const int[]){__VA_ARGS__})
+
+enum { SAME_CLS, SAME_PATCH, SPREAD_CLS, SPREAD_PATCH, TERMS, EMBED = 64, PROJECTIONS = 256 };
+
+cgs_pretrain_options cgs_pretrain_defaults(void) {
+    return (cgs_pretrain_options){.size = "paper",
+                                  .updates = 2000,
+                                  .batch = 64,
+                                  .lr = 5e-4,
+                                  .sigreg = 0.05,
+                                  .precision = "f32"};
+}
+
+/* two layers on top of tokens, for training only.  Batch norm between them makes the small
+ * differences of an untrained network large: without it all frames look the same to SIGReg, whose
+ * gradient vanishes there. */
+typedef struct head {
+    cgs_affine in, norm, out;
+    cgs_tensor mean, var;
+} head;
+
+typedef struct pretrainer {
+    const cgs_pretrain_options *o;
+    cgs_packed **packed; /* (count) */
+    int64_t rows;        /* of all datasets */
+    int side;            /* of their pictures */
+    cgs_backbone *net;
+    cgs_params params; /* of the heads */
+    head cls, patch;
+    cgs_tape *tape;
+    cgs_tensor *frames;  /* (2*batch, S, S, 3): first views, then second ones */
+    cgs_tensor *weights; /* (TERMS) */
+    cgs_tensor *term[TERMS], *total;
+    uint8_t *views; /* (2*batch, S, S, 3) */
+} pretrainer;
+
+/* ---- data -------------------------------------------------------------------------- */
+
+static cgs_status open_data(pretrainer *p) {
+    const cgs_pretrain_options *o = p->o;
+    p->packed = calloc((size_t)o->count + 1, sizeof(cgs_packed *));
+    if (!p->packed) return cgs_fail(CGS_ENOMEM, "pretrain: no memory");
+    if (o->count < 1) return cgs_fail(CGS_EARG, "pretrain: no dataset");
+    for (int i = 0; i < o->count; i++) {
+        char cache[4096];
+        if (snprintf(cache, sizeof cache, "%s.frames", o->data[i]) >= (int)sizeof cache)
+            return cgs_fail(CGS_EARG, "%.64s...: path is too long", o->data[i]);
+        CGS_TRY(cgs_packed_ensure(&p->packed[i], cache, o->data[i], 0, NULL, NULL));
+        const cgs_source *s = cgs_packed_source(p->packed[i]);
+        if (i == 0) p->side = s->height;
+        if (s->height != p->side || s->width != p->side)
+            return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, those of %s have %d",
+                            s->path, s->width, s->height, o->data[0], p->side);
+        p->rows += s->rows;
+    }
+    return CGS_OK;
+}
+
+static cgs_status read_frame(const pretrainer *p, int64_t row, uint8_t *out) {
+    for (int i = 0; i < p->o->count; i++) {
+        const cgs_source *s = cgs_packed_source(p->packed[i]);
+        if (row >= s->rows) {
+            row -= s->rows;
+            continue;
+        }
+        int e = s->pixels_every > 1 ? cgs_source_episode(s, row) : -1;
+        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* the others are black */
+        return s->read_pixels(s->self, row, 1, 1, out);
+    }
+    return cgs_fail(CGS_EARG, "pretrain: no such frame");
+}
+
+/* another light, and a rectangle of one colour */
+static void augment(uint8_t *frame, int S, cgs_rng *r) {
+    float gain[3], shift[3];
+    float contrast = (float)cgs_rng_range(r, 0.7, 1.3), light = (float)cgs_rng_range(r, -30, 30);
+    for (int c = 0; c < 3; c++) {
+        gain[c] = contrast * (float)cgs_rng_range(r, 0.9, 1.1);
+        shift[c] = light + 128 * (1 - contrast);
+    }
+    for (int i = 0; i < S * S; i++)
+        for (int c = 0; c < 3; c++) {
+            float v = gain[c] * frame[3 * i + c] + shift[c];
+            frame[3 * i + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+        }
+    int h = (int)cgs_rng_range(r, 0, S / 4.0), w = (int)cgs_rng_range(r, 0, S / 4.0);
+    int y0 = (int)cgs_rng_range(r, 0, S - h), x0 = (int)cgs_rng_range(r, 0, S - w);
+    uint8_t grey = (uint8_t)cgs_rng_range(r, 64, 192);
+    for (int y = y0; y < y0 + h; y++)
+        memset(frame + ((size_t)y * (size_t)S + (size_t)x0) * 3, grey, (size_t)w * 3);
+}
+
+/* everything random is a function of the seed and the update */
+static cgs_status make_views(pretrainer *p, uint64_t update) {
+    size_t frame = (size_t)p->side * (size_t)p->side * 3, B = (size_t)p->o->batch;
+    cgs_rng r = cgs_rng_stream(p->o->seed, CGS_STREAM_DATA, (UINT64_C(1) << 32) + update);
+    for (size_t i = 0; i < B; i++) {
+        int64_t row = (int64_t)(cgs_rng_f64(&r) * (double)p->rows);
+        uint8_t *first = p->views + i * frame, *second = p->views + (B + i) * frame;
+        CGS_TRY(read_frame(p, row, first));
+        memcpy(second, first, frame);
+        augment(first, p->side, &r);
+        augment(second, p->side, &r);
+    }
+    return CGS_OK;
+}
+
+/* ---- model ------------------------------------------------------------------------- */
+
+static void declare_head(cgs_params *p, head *h, int D, const char *name) {
+    float bound = 1.0f / sqrtf((float)D);
+    cgs_param_declare(p, &h->in.w, CGS_INIT_UNIFORM, bound, 2, DIM(2 * D, D), "%s.0.weight", name);
+    cgs_param_declare(p, &h->in.b, CGS_INIT_ZERO, 0, 1, DIM(2 * D), "%s.0.bias", name);
+    cgs_param_declare(p, &h->norm.w, CGS_INIT_ONE, 0, 1, DIM(2 * D), "%s.1.weight", name);
+    cgs_param_declare(p, &h->norm.b, CGS_INIT_ZERO, 0, 1, DIM(2 * D), "%s.1.bias", name);
+    cgs_param_statistic(p, &h->mean, CGS_INIT_ZERO, 2 * D, "%s.1.running_mean", name);
+    cgs_param_statistic(p, &h->var, CGS_INIT_ONE, 2 * D, "%s.1.running_var", name);
+    bound = 1.0f / sqrtf(2 * (float)D);
+    cgs_param_declare(p, &h->out.w, CGS_INIT_UNIFORM, bound, 2, DIM(EMBED, 2 * D), "%s.2.weight",
+                      name);
+    cgs_param_declare(p, &h->out.b, CGS_INIT_ZERO, 0, 1, DIM(EMBED), "%s.2.bias", name);
+}
+
+static cgs_status make_model(pretrainer *p, cgs_device *d) {
+    cgs_backbone_config c = CGS_VIT_S14;
+    cgs_backbone_view v = {.image_size = p->side, .size = 196, .hub = true};
+    if (!strcmp(p->o->size, "small")) {
+        c = (cgs_backbone_config){96, 4, 3, 384, 8, 8};
+        v.size = 64;
+    } else if (strcmp(p->o->size, "paper") != 0) {
+        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
+                        p->o->size);
+    }
+    c.grid = v.size / c.patch;
+    CGS_TRY(cgs_backbone_create(&p->net, &c, &v, d, true));
+    snprintf(p->net->origin, sizeof p->net->origin, CGS_STAND_IN);
+    for (int run = 0; run < 2; run++) { /* to measure, then to bind */
+        declare_head(&p->params, &p->cls, c.width, "cls");
+        declare_head(&p->params, &p->patch, c.width, "patch");
+        if (run == 0) CGS_TRY(cgs_params_bind(&p->params, d, true));
+    }
+    CGS_TRY(cgs_params_init(&p->net->params, p->o->seed));
+    return cgs_params_init(&p->params, p->o->seed + 1);
+}
+
+static cgs_tensor *embed(cgs_tape *t, head *h, cgs_tensor *x) {
+    x = cgs_linear_f32(t, x, &h->in.w, &h->in.b);
+    x = cgs_batchnorm(t, x, &h->norm.w, &h->norm.b, &h->mean, &h->var, true);
+    return cgs_linear_f32(t, cgs_activate(t, x, CGS_GELU), &h->out.w, &h->out.b);
+}
+
+/* the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
+static void compare(pretrainer *p, head *h, cgs_tensor *tokens, int same, uint64_t key) {
+    cgs_tape *t = p->tape;
+    int F = tokens->dim[0], n = tokens->dim[1];
+    cgs_tensor *z = cgs_reshape(t, embed(t, h, tokens), 3, DIM(1, F * n, EMBED));
+    cgs_tensor *first = cgs_take(t, z, 0, F * n / 2),
+               *second = cgs_take(t, z, F * n / 2, F * n / 2);
+    p->term[same] = cgs_keep(cgs_mse(t, first, second));
+    z = cgs_reshape(t, z, 3, DIM(F * n, 1, EMBED));
+    p->term[same + SPREAD_CLS] =
+        cgs_keep(cgs_sigreg(t, z, cgs_directions(t, PROJECTIONS, EMBED, key)));
+}
+
+static cgs_status make_tape(pretrainer *p, cgs_device *d) {
+    bool bf16 = !strcmp(p->o->precision, "bf16");
+    if (!bf16 && strcmp(p->o->precision, "f32") != 0)
+        return cgs_fail(CGS_EARG, "precision \"%.20s\" is not f32 or bf16", p->o->precision);
+    CGS_TRY(cgs_tape_create(&p->tape, d, bf16 ? CGS_BF16 : CGS_F32));
+    cgs_tape *t = p->tape;
+    int F = 2 * p->o->batch, S = p->side;
+    p->frames = cgs_input(t, "frames", CGS_U8, 4, DIM(F, S, S, 3));
+    p->weights = cgs_input(t, "weights", CGS_F32, 1, DIM(TERMS));
+    cgs_tensor *tokens = cgs_backbone_tokens(t, p->net, p->frames, false);
+    int P = tokens->dim[1] - 1;
+    cgs_rng r = cgs_rng_stream(p->o->seed, CGS_STREAM_SIGREG, 0);
+    compare(p, &p->cls, cgs_take(t, tokens, 0, 1), SAME_CLS, r.key);
+    compare(p, &p->patch, cgs_take(t, tokens, 1, P), SAME_PATCH, cgs_mix64(r.key));
+    p->total = cgs_keep(cgs_weighted_sum(t, p->weights, p->term, TERMS));
+    CGS_TRY(cgs_tape_finish(t, p->total));
+    /* SIGReg's gradient at one token does not fall with the number of tokens, that of a mean does
+     */
+    const float lambda = (float)p->o->sigreg, w[TERMS] = {1, 1, lambda, lambda / (float)P};
+    return cgs_tensor_write(t, p->weights, w);
+}
+
+/* ---- updates ----------------------------------------------------------------------- */
+
+static cgs_status update(pretrainer *p, int n, cgs_device *d, double value[TERMS + 1]) {
+    const cgs_pretrain_options *o = p->o;
+    cgs_params *all[] = {&p->net->params, &p->params};
+    CGS_TRY(make_views(p, (uint64_t)n));
+    CGS_TRY(d->ops->upload(d, p->frames->data, p->views, cgs_bytes(p->frames)));
+    cgs_tape_set_step(p->tape, (uint64_t)n);
+    cgs_tape_forward(p->tape);
+    cgs_tape_backward(p->tape);
+    CGS_TRY(d->ops->sync(d));
+    double squares = 0;
+    for (int i = 0; i < 2; i++) squares += d->ops->sum_squares(d, all[i]->grads, all[i]->trainable);
+    for (int i = 0; i <= TERMS; i++) {
+        float v;
+        CGS_TRY(cgs_tensor_read(p->tape, i < TERMS ? p->term[i] : p->total, &v));
+        value[i] = v;
+    }
+    if (!isfinite(squares) || !isfinite(value[TERMS]))
+        return cgs_fail(CGS_ENUMERIC, "update %d: loss %g, gradient norm %g; a lower --lr may help",
+                        n, value[TERMS], sqrt(squares));
+    double lr = cgs_learning_rate(o->lr, 0.05, (uint64_t)n + 1, (uint64_t)o->updates + 1);
+    cgs_adamw a = {.lr = (float)lr,
+                   .beta1 = 0.9f,
+                   .beta2 = 0.999f,
+                   .eps = 1e-8f,
+                   .weight_decay = 1e-3f,
+                   .clip_scale = (float)cgs_clip_scale(sqrt(squares), 1),
+                   .step = (uint64_t)n + 1};
+    for (int i = 0; i < 2; i++)
+        d->ops->adamw(d, &a, all[i]->values, all[i]->grads, all[i]->moment1, all[i]->moment2,
+                      all[i]->bf16, all[i]->trainable);
+    return d->ops->sync(d);
+}
+
+static cgs_status run(pretrainer *p, const char *out, cgs_device *d, double last[2]) {
+    const cgs_pretrain_options *o = p->o;
+    if (o->batch < 2 || o->updates < 1)
+        return cgs_fail(CGS_EARG, "pretrain: %d frames an update, %d updates", o->batch,
+                        o->updates);
+    CGS_TRY(open_data(p));
+    CGS_TRY(make_model(p, d));
+    CGS_TRY(make_tape(p, d));
+    p->views = malloc(cgs_bytes(p->frames));
+    if (!p->views) return cgs_fail(CGS_ENOMEM, "pretrain: no memory for %d frames", 2 * o->batch);
+    double value[TERMS + 1] = {0};
+    for (int n = 0; n < o->updates; n++) {
+        CGS_TRY(update(p, n, d, value));
+        if (o->watch && !o->watch(o->user, n + 1, value[TERMS], value[SAME_CLS], value[SPREAD_CLS]))
+            return cgs_fail(CGS_ESTOPPED, "stopped after update %d; nothing was written", n + 1);
+    }
+    if (last) {
+        last[0] = value[SAME_CLS];
+        last[1] = value[SPREAD_CLS];
+    }
+    return cgs_backbone_save(p->net, out);
+}
+
+cgs_status cgs_pretrain(const cgs_pretrain_options *o, const char *out, cgs_device *d,
+                        double last[2]) {
+    pretrainer p = {.o = o};
+    cgs_status rc = run(&p, out, d, last);
+    cgs_tape_destroy(p.tape);
+    cgs_backbone_destroy(p.net);
+    cgs_params_free(&p.params);
+    for (int i = 0; p.packed && i < o->count; i++) cgs_packed_close(p.packed[i]);
+    free(p.packed);
+    free(p.views);
+    return rc;
+}
