@@ -68,7 +68,8 @@ static cgs_status collect(fitting *f) {
             int64_t low = f->src->rows * (at + i) / m->count;
             int64_t high = f->src->rows * (at + i + 1) / m->count;
             int64_t row = low + (int64_t)cgs_rng_below(&r, (uint64_t)(high - low));
-            if (cgs_source_episode(f->src, row) < 0) row = f->src->ep_offset[0];
+            row = cgs_source_drawn(f->src, row);
+            if (row < 0) row = f->src->ep_offset[0];
             CGS_TRY(f->src->read_pixels(f->src->self, row, 1, 1, to + (size_t)i * frame));
         }
         CGS_TRY(cgs_encoder_run(f->s->encoder, to, n, m->z + (size_t)at * (size_t)m->D));

@@ -9,6 +9,7 @@
 #include "analysis/decode.h"
 #include "eval/episode.h"
 #include "eval/evaluate.h"
+#include "eval/picture.h"
 
 enum { GAP = 2, SOLVES_MAX = 64 };
 
@@ -202,20 +203,24 @@ static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
 }
 
 static cgs_status pick(cgs_strip strip[2], const film *f, cgs_subject *s, cgs_decoder *p,
-                       cgs_dataset *data, const cgs_starts *starts, const cgs_outcome *outcome) {
+                       cgs_dataset *data, const cgs_env_class *env, const cgs_starts *starts,
+                       const cgs_outcome *outcome) {
     size_t picture = (size_t)f->S * (size_t)f->S * 3;
     uint8_t *goal = malloc(picture);
     if (!goal) return cgs_fail(CGS_ENOMEM, "no memory for a goal");
-    cgs_status rc = CGS_OK;
+    cgs_pictures recorded;
+    cgs_status rc = cgs_pictures_open(&recorded, data, env);
     for (int e = 0; e < starts->count && rc == CGS_OK; e++) {
         cgs_strip *t = &strip[outcome[e].success];
         if (t->found) continue;
         const cgs_start *at = &starts->start[e];
-        rc = cgs_dataset_read_pixels(data, at->row + starts->rule.goal_offset, 1, goal);
+        rc = cgs_pictures_read(&recorded, at->row - at->step, at->step + starts->rule.goal_offset,
+                               goal);
         if (rc == CGS_OK) rc = draw(t, f, s, p, e, &outcome[e], goal);
         t->episode = (int)at->episode;
         t->step = (int)at->step;
     }
+    cgs_pictures_close(&recorded);
     free(goal);
     return rc;
 }
@@ -251,7 +256,7 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, c
         rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale, NULL, 1);
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, outcome);
-    if (rc == CGS_OK) rc = pick(strip, &f, s, p, data, &starts, outcome);
+    if (rc == CGS_OK) rc = pick(strip, &f, s, p, data, env, &starts, outcome);
     cgs_loop_destroy(loop);
     cgs_cases_free(&cases);
     cgs_starts_free(&starts);

@@ -51,6 +51,9 @@ static cgs_status read_from(shown *x, cgs_subject *s, cgs_dataset *data, int epi
     const cgs_action_scale *scale = &s->scale;
     int skip = s->model->config.frameskip;
     size_t picture = (size_t)x->S * (size_t)x->S * 3;
+    if (skip % src->pixels_every != 0)
+        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; frames %d apart cannot be read",
+                        src->path, src->pixels_every, skip);
     int64_t row = src->ep_offset[episode] + (int64_t)from * skip;
     CGS_TRY(src->read_pixels(src->self, row, x->steps - from, skip,
                              x->frames + (size_t)from * picture));

@@ -88,6 +88,7 @@ static cgs_status steps_read(steps *r, cgs_rng *rng) {
         int n = r->count - k < READ ? r->count - k : READ;
         for (int i = 0; i < n; i++) {
             int64_t row = row_of(r, (int64_t)cgs_rng_below(rng, (uint64_t)r->possible));
+            row = cgs_source_drawn(r->src, row);
             CGS_TRY(r->src->read_pixels(r->src->self, row, 1, 1, r->frames + (size_t)i * frame));
             CGS_TRY(read_actions(r, row, r->a + (size_t)(k + i) * (size_t)r->block));
         }

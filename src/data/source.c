@@ -28,3 +28,8 @@ static const struct {
 
 size_t cgs_column_type_size(cgs_column_type t) { return types[t].size; }
 const char *cgs_column_type_name(cgs_column_type t) { return types[t].name; }
+
+int64_t cgs_source_drawn(const cgs_source *s, int64_t row) {
+    int e = cgs_source_episode(s, row);
+    return e < 0 ? -1 : row - (row - s->ep_offset[e]) % s->pixels_every;
+}
