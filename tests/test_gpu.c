@@ -245,6 +245,8 @@ static void path_of(char out[256], const char *run, const char *name) {
     snprintf(out, 256, "%s/%s%s%s", folder, run, *name ? "/" : "", name);
 }
 
+static cgs_validation validated; /* of the last run, after update 7 */
+
 /* Trains from where the run stands to the end, or to `stop` without saving what came after
  * update 10, as if it was killed.  Returns the mean loss of the updates it made. */
 static double train(const char *run, const char *precision, cgs_device *d, bool resume, int stop) {
@@ -260,6 +262,7 @@ static double train(const char *run, const char *precision, cgs_device *d, bool 
         OK(cgs_trainer_step(t, &info));
         sum += info.loss;
         updates++;
+        if (info.step == 7) OK(cgs_trainer_validate(t, &validated));
         if (info.step == 10 || cgs_trainer_done(t)) OK(cgs_trainer_save(t));
     }
     cgs_trainer_destroy(t);
@@ -318,8 +321,11 @@ static void test_frames_stay(void **state) {
     OK(cgs_device_open(&other, "cuda", 0));
     unsetenv("CGS_CUDA_OFF");
     train("kept", "f32", &gpu, false, 0);
+    cgs_validation kept = validated;
     train("sent", "f32", &other, false, 0);
     cgs_device_close(&other);
+    assert_int_equal(kept.windows, validated.windows);
+    for (int i = 0; i < CGS_TERMS; i++) assert_true(kept.term[i] == validated.term[i]);
     same_files("kept", "sent");
 }
 
@@ -329,7 +335,7 @@ enum { EPISODES = 3, K = 64, HORIZON = 5 };
 
 /* a whole solve, twice: the second must give the same bytes */
 static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs_lewm_config *c,
-                    float *plan, double *seconds) {
+                    int samples, int turns, float *plan, double *seconds) {
     cgs_lewm *m;
     cgs_rollout *r;
     cgs_planner *p;
@@ -338,15 +344,15 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     bool gradient = !strcmp(planner, "gd");
     cgs_plan_config s = cgs_plan_defaults();
     snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
-    s.K = K;
-    s.iters = 10;
-    s.gd_steps = 20;
+    s.K = samples;
+    s.iters = turns;
+    s.gd_steps = 2 * turns;
     s.H = HORIZON;
     s.A = cgs_lewm_block(c);
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = HORIZON,
-                             .samples = gradient ? 1 : K,
+                             .samples = gradient ? 1 : samples,
                              .gradient = gradient,
                              .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
@@ -387,7 +393,7 @@ static double apart(const float *got, const float *want, size_t n, double *size)
     return worst;
 }
 
-/* f32, the loop on the host and on the device, against the CPU */
+/* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
 static void test_planners_agree(void **state) {
     (void)state;
     static const char *const planners[] = {"cem", "mppi", "gd"};
@@ -398,10 +404,10 @@ static void test_planners_agree(void **state) {
     int failed = 0;
     for (int i = 0; i < 3; i++) {
         double seconds, size;
-        plan_on(&cpu, planners[i], CGS_F32, &c, want, &seconds);
+        plan_on(&cpu, planners[i], CGS_F32, &c, 16, 3, want, &seconds);
         for (int resident = 0; resident < 2; resident++) {
             setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
-            plan_on(&gpu, planners[i], CGS_F32, &c, got, &seconds);
+            plan_on(&gpu, planners[i], CGS_F32, &c, 16, 3, got, &seconds);
             double worst = apart(got, want, n, &size);
             print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
                           "%.1f ms\n",
@@ -595,13 +601,14 @@ static void test_fused_small(void **state) {
 static void test_fused(void **state) {
     (void)state;
     check_fused(6, 1, 1, 128, 5, NULL);
-    check_fused(6, 1, 1, 128, 5, "8");
+    check_fused(2, 1, 1, 40, 5, "8");
     check_fused(6, 2, 2, 40, 3, NULL);
     check_fused(6, 3, 1, 17, 4, NULL);
-    check_fused(2, 1, 7, 128, 5, NULL); /* more than there are clusters at a time */
+    check_fused(2, 1, 3, 60, 5, NULL); /* more than there are clusters at a time */
+    check_fused(1, 1, 2, 140, 4, NULL);
     check_fused_gradient(6, 1, 1, 5, NULL);
-    check_fused_gradient(6, 1, 1, 5, "8");
-    check_fused_gradient(6, 2, 18, 4, NULL);
+    check_fused_gradient(2, 1, 1, 5, "8");
+    check_fused_gradient(2, 2, 18, 4, NULL);
     check_fused_gradient(6, 3, 2, 3, NULL);
 }
 
@@ -615,9 +622,9 @@ static void test_paper_plans(void **state) {
     for (int i = 0; i < 3; i++) {
         double by_tape, by_kernel, size;
         setenv("CGS_FUSED", "0", 1);
-        plan_on(&gpu, planners[i], CGS_BF16, &c, want, &by_tape);
+        plan_on(&gpu, planners[i], CGS_BF16, &c, K, 10, want, &by_tape);
         unsetenv("CGS_FUSED");
-        plan_on(&gpu, planners[i], CGS_BF16, &c, got, &by_kernel);
+        plan_on(&gpu, planners[i], CGS_BF16, &c, K, 10, got, &by_kernel);
         double worst = apart(got, want, n, &size);
         print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
                       "ms; plans differ by %.2e, the largest entry is %.2f\n",

@@ -173,6 +173,43 @@ static void lazy_forward(cgs_device *d, const cgs_record *r) {
     ((float *)r->out->data)[last] = before;
 }
 
+/* gradients that the caller writes at two results add up where they meet */
+static void test_seeded_gradients(void **state) {
+    (void)state;
+    enum { N = 6 };
+    const int dim[2] = {2, 3};
+    cgs_device d;
+    cgs_tape *t;
+    float x[N] = {-2, -1, -0.5f, 0.5f, 1, 2}, g[2][N], got[N];
+    OK(cgs_device_open(&d, "ref", 1));
+    OK(cgs_tape_create(&t, &d, CGS_F32));
+    cgs_tensor *in = cgs_input(t, "x", CGS_F32, 2, dim);
+    cgs_require_grad(t, in);
+    cgs_tensor *silu = cgs_activate_f32(t, in, CGS_SILU), *relu = cgs_activate_f32(t, in, CGS_RELU);
+    cgs_seed(t, silu);
+    cgs_seed(t, relu);
+    OK(cgs_tape_finish(t, NULL));
+    OK(cgs_tensor_write(t, in, x));
+    for (int i = 0; i < N; i++) {
+        g[0][i] = 0.3f * (float)(i + 1);
+        g[1][i] = -0.2f * (float)i;
+    }
+    for (int run = 0; run < 2; run++) {
+        cgs_tape_forward(t);
+        OK(d.ops->upload(&d, silu->grad, g[0], sizeof g[0]));
+        OK(d.ops->upload(&d, relu->grad, g[1], sizeof g[1]));
+        cgs_tape_backward(t);
+        OK(cgs_tensor_read_grad(t, in, got));
+        for (int i = 0; i < N; i++) {
+            double s = 1 / (1 + exp(-(double)x[i]));
+            double want = g[0][i] * s * (1 + x[i] * (1 - s)) + (x[i] > 0 ? g[1][i] : 0);
+            assert_true(fabs(got[i] - want) < 1e-6);
+        }
+    }
+    cgs_tape_destroy(t);
+    cgs_device_close(&d);
+}
+
 static void test_checks_can_fail(void **state) {
     (void)state;
     cgs_setup good = {&ref, CGS_F32};
@@ -209,6 +246,7 @@ int main(void) {
         cmocka_unit_test(test_backend_agrees_f32),
         cmocka_unit_test(test_backend_agrees_bf16),
         cmocka_unit_test(test_measuring),
+        cmocka_unit_test(test_seeded_gradients),
         cmocka_unit_test(test_checks_can_fail),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);

@@ -104,14 +104,14 @@ void cgs_frames_hold(cgs_frames *f, cgs_loader *l) {
 void cgs_frames_let_go(cgs_frames *f) {
     if (f->pinned) f->device->ops->unpin(f->device, f->pinned);
     f->pinned = NULL;
-    f->under_way = false;
+    f->under_way = NULL;
 }
 
 cgs_status cgs_frames_send(cgs_frames *f, const cgs_batch *b) {
     if (!f->pinned) return CGS_OK;
     size_t bytes = (size_t)b->count * (size_t)f->windows->num_steps * frame_bytes(f);
     CGS_TRY(f->device->ops->send_ahead(f->device, f->sent, b->pixels, bytes));
-    f->under_way = true;
+    f->under_way = b->pixels;
     return CGS_OK;
 }
 
@@ -127,7 +127,8 @@ cgs_status cgs_frames_put(cgs_frames *f, cgs_tensor *to, const cgs_batch *b) {
         }
         return ops->gather(f->device, to->data, f->all, f->which, n, bytes);
     }
-    if (!f->under_way) return ops->upload(f->device, to->data, b->pixels, n * bytes);
-    f->under_way = false;
+    /* another loader's batch may come in between */
+    if (f->under_way != b->pixels) return ops->upload(f->device, to->data, b->pixels, n * bytes);
+    f->under_way = NULL;
     return ops->take_sent(f->device, to->data, f->sent, n * bytes);
 }

@@ -13,15 +13,15 @@ typedef struct cgs_frames {
     cgs_device *device;
     const cgs_source *source;
     const cgs_windows *windows;
-    int size;       /* S */
-    uint8_t *all;   /* (drawn frames, S, S, 3) on the device, or NULL                */
-    size_t bytes;   /* of all */
-    int64_t *first; /* (episodes) where each begins in all                           */
-    uint8_t *sent;  /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
-    int64_t *which; /* (most) places of a batch's frames in all                      */
-    size_t most;    /* frames a batch                                                */
-    void *pinned;   /* the loader's memory, or NULL                                  */
-    bool under_way; /* something was sent and not yet taken                          */
+    int size;                 /* S */
+    uint8_t *all;             /* (drawn frames, S, S, 3) on the device, or NULL                */
+    size_t bytes;             /* of all */
+    int64_t *first;           /* (episodes) where each begins in all                           */
+    uint8_t *sent;            /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
+    int64_t *which;           /* (most) places of a batch's frames in all                      */
+    size_t most;              /* frames a batch                                                */
+    void *pinned;             /* the loader's memory, or NULL                                  */
+    const uint8_t *under_way; /* the pictures that were sent and not yet taken, or NULL */
 } cgs_frames;
 
 /* Decides which way; to be called when everything else has its memory.  Copies the dataset to

@@ -5,34 +5,50 @@ namespace {
 
 struct pixels {
     float mean[3], std[3];
+    bool strip, table; /* what has room in shared memory: a row's bytes, where elements come from */
 };
 
-/* frames u8 (F,S,S,3) -> (F*P, 3*p*p): a block makes one row of patches of one frame.  A byte
- * has 256 values a channel, so they are normalised once a block. */
-template <class T>
-__global__ void __launch_bounds__(256) patches(T *out, const uint8_t *frames, int S, int p,
-                                               pixels q) {
-    __shared__ float value[3][256];
-    extern __shared__ uint8_t strip[]; /* (p, S, 3), or nothing where it does not fit */
+/* where element e of a patch comes from: byte from its corner, and channel in bits 30 and 31 */
+__device__ __forceinline__ uint32_t origin(unsigned e, unsigned S, unsigned p) {
+    unsigned c = e / (p * p), y = e / p % p, x = e % p;
+    return (y * S + x) * 3 + c + (c << 30);
+}
+
+/* frames u8 (F,S,S,3) -> (F*P, 3*p*p): a block makes one row of patches of one frame, a warp
+ * a patch at a time.  A byte has 256 values a channel, so they are normalised once a block, and
+ * where the elements of a patch come from is computed once a block too. */
+template <int V, class T>
+__global__ void __launch_bounds__(256)
+    patches(T *out, const uint8_t *frames, int S, int p, pixels q) {
+    __shared__ float value[3 * 256];
+    extern __shared__ __align__(16) uint8_t room[]; /* (p, S, 3), (3*p*p) words */
     int side = S / p, width = 3 * p * p;
     size_t frame = blockIdx.x / side, row = blockIdx.x % side;
-    size_t bytes = (size_t)p * S * 3;
+    size_t bytes = (size_t)p * S * 3, reserved = q.strip ? (bytes + 15) / 16 * 16 : 0;
     const uint8_t *from = frames + (frame * S + row * p) * S * 3;
+    uint32_t *origins = (uint32_t *)(room + reserved);
     out += (frame * side + row) * side * width;
     for (int c = 0; c < 3; c++)
-        value[c][threadIdx.x] = ((float)threadIdx.x / 255.0f - q.mean[c]) / q.std[c];
-    unsigned room;
-    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(room));
-    const uint8_t *bytes_at = from;
-    if (room >= bytes) {
-        for (size_t i = threadIdx.x; i < bytes; i += 256) strip[i] = from[i];
-        bytes_at = strip;
+        value[256 * c + threadIdx.x] = ((float)threadIdx.x / 255.0f - q.mean[c]) / q.std[c];
+    for (int e = threadIdx.x; q.table && e < width; e += 256) origins[e] = origin(e, S, p);
+    if (q.strip) {
+        size_t whole = (size_t)from % 16 == 0 ? bytes / 16 : 0;
+        for (size_t i = threadIdx.x; i < whole; i += 256)
+            reinterpret_cast<uint4 *>(room)[i] = reinterpret_cast<const uint4 *>(from)[i];
+        for (size_t i = 16 * whole + threadIdx.x; i < bytes; i += 256) room[i] = from[i];
+        from = room;
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < side * width; i += 256) {
-        int col = i / width, e = i % width, c = e / (p * p), y = e / p % p, x = e % p;
-        out[i] = narrow<T>(value[c][bytes_at[((size_t)y * S + col * p + x) * 3 + c]]);
-    }
+    for (int col = threadIdx.x / 32; col < side; col += 8)
+        for (int e = threadIdx.x % 32 * V; e < width; e += 32 * V) {
+            float v[V];
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                uint32_t at = q.table ? origins[e + k] : origin(e + k, S, p);
+                v[k] = value[256 * (at >> 30) + from[3 * col * p + (at & 0x3fffffffu)]];
+            }
+            store<V>(out + (size_t)col * width + e, v);
+        }
 }
 
 /* the same weights as cgs_resize_weight and cgs_resize_first */
@@ -125,9 +141,11 @@ extern "C" {
 
 void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
     int S = r->arg.patchify.size, p = r->arg.patchify.patch;
-    size_t F = (size_t)r->in[0]->dim[0], strip = (size_t)p * S * 3;
-    if (strip > 40 * 1024) strip = 0;
+    size_t most = 40 * 1024, strip = ((size_t)p * S * 3 + 15) / 16 * 16;
+    size_t table = 3 * (size_t)p * p * sizeof(uint32_t);
     pixels q;
+    q.table = table <= most;
+    q.strip = q.table && table + strip <= most;
     for (int c = 0; c < 3; c++) {
         q.mean[c] = r->arg.patchify.mean[c];
         q.std[c] = r->arg.patchify.std[c];
@@ -140,9 +158,17 @@ void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
                                                  (T *)r->out->data}));
         return;
     }
-    WITH_TYPE(T, r->out->dtype,
-              patches<T><<<(unsigned)(F * (S / p)), 256, strip, stream_of(d)>>>(
-                  (T *)r->out->data, (const uint8_t *)r->in[0]->data, S, p, q));
+    size_t room = (q.table ? table : 0) + (q.strip ? strip : 0);
+    unsigned blocks = (unsigned)r->in[0]->dim[0] * (unsigned)(S / p);
+    const uint8_t *frames = (const uint8_t *)r->in[0]->data;
+    if (p % 2 == 0)
+        WITH_TYPE(T, r->out->dtype,
+                  patches<2>
+                  <<<blocks, 256, room, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
+    else
+        WITH_TYPE(T, r->out->dtype,
+                  patches<1>
+                  <<<blocks, 256, room, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
     LAUNCHED(d, "patchify");
 }
 
@@ -163,15 +189,16 @@ void cgs_cuda_tokens_backward(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(x), N = cgs_numel(pos) / D, F = cgs_rows(y) / N;
     if (cgs_cuda_wants(r, 0))
         WITH_TYPE(T, x->dtype,
-                  launch_each(d, cgs_numel(x), D % 8 == 0, "tokens backward",
-                              place_back<T>{D, N, r->accumulate[0], (const float *)y->grad,
-                                            (T *)x->grad}));
+                  launch_each(
+                      d, cgs_numel(x), D % 8 == 0, "tokens backward",
+                      place_back<T>{D, N, r->accumulate[0], (const float *)y->grad, (T *)x->grad}));
     if (!cgs_cuda_wants(r, 1) && !cgs_cuda_wants(r, 2)) return;
     /* sums over frames: all of them for positions, the first row of them for the class token */
     float *sums = (float *)cgs_cuda_of(d)->scratch, *parts = sums + N * D;
     cgs_cuda_column_sums(d, sums, false, y->grad, CGS_F32, F, N * D, parts);
     if (cgs_cuda_wants(r, 1))
-        launch_convert(d, cls->grad, CGS_F32, sums, CGS_F32, D, r->accumulate[1], "tokens backward");
+        launch_convert(d, cls->grad, CGS_F32, sums, CGS_F32, D, r->accumulate[1],
+                       "tokens backward");
     if (cgs_cuda_wants(r, 2))
         launch_convert(d, pos->grad, CGS_F32, sums, CGS_F32, N * D, r->accumulate[2],
                        "tokens backward");
