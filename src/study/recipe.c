@@ -150,10 +150,12 @@ const cgs_recipe cgs_recipes[] = {
      "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe plan "
      "report",
      three, COUNT(three), "env=tworooms", NULL,
-     /* Pictures where windows can begin: 56,000 windows, nearly as many as 1,000 updates draw. */
-     "preset=small|side=64|every=5|episodes=4000|updates=1000|validate=250|checkpoint=250|held=150|"
+     /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
+      * begin: 56,000 windows, more than 700 updates draw. */
+     "preset=small|side=64|every=5|episodes=4000|updates=700|validate=175|checkpoint=175|held=150|"
      "held_K=1,2,8,32|held_pg_K=1,8|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
-     "prior=prior.updates=400 prior.every=50 prior.patience=3 prior.hidden=256 prior.batch=256"},
+     "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
+     "prior.hidden=256 prior.batch=256"},
 };
 const int cgs_recipe_count = COUNT(cgs_recipes);
 
