@@ -187,8 +187,11 @@ deps:
 	@$(if $(strip $(MISSING)),scripts/setup.sh,true)
 
 # a second make, because MISSING was computed before the packages were there
+# the commands that people type first use all cores; -j given by hand is obeyed
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+
 test: deps
-	@$(MAKE) --no-print-directory all tests
+	@$(MAKE) --no-print-directory $(JOBS) all tests
 	@tests/run.sh $(B)
 
 test-gpu: deps
@@ -206,7 +209,7 @@ tsan: deps
 # the first command on a fresh machine: installs what is missing, builds, runs
 DEMO ?= runs/demo
 demo: deps
-	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
+	@$(MAKE) --no-print-directory $(JOBS) all
 	$(B)/cgs reproduce demo --out $(DEMO)
 
 bench: all
