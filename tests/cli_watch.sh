@@ -12,6 +12,7 @@ fail() {
     exit 1
 }
 command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
+script -qec true /dev/null >/dev/null 2>&1 </dev/null || { echo "no pseudo terminal here"; exit 77; }
 esc=$(printf '\033')
 export LC_ALL=C.UTF-8 COLUMNS=80
 
