@@ -110,7 +110,7 @@ void cgs_plot_heat(cgs_text *t, const char *title, int style, const double *cosi
 }
 
 void cgs_plot_heat_scale(cgs_text *t, const char *label) {
-    char class[8], text[16];
+    char class[16], text[16];
     cgs_svg_begin(t, CGS_PLOT_WIDTH, 44, label);
     for (int i = 0; i <= 32; i++) {
         snprintf(class, sizeof class, "h%d", i);
