@@ -41,6 +41,9 @@ parses() { # verb option: does the table know it?
     [ ! -s "$tmp/out" ] || fail "cgs $1 --$2 x --no-such-option printed something"
     ! grep -q "unknown option \"--$2\"" "$tmp/err"
 }
+# an option is never taken for the value of the one before it
+"$cgs" train --data --out x 2>"$tmp/err" && fail "train --data --out x was accepted"
+grep -q -- "--data needs a value" "$tmp/err" || fail "train --data --out x: $(cat "$tmp/err")"
 names() {
     cat "$@" | grep -o '{"[a-z][a-z0-9-]*", *\("[^"]*"\|NULL\),' | sed 's/{"\([^"]*\)".*/\1/' | sort -u
 }

@@ -93,7 +93,8 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
                 i++, list->count++;
             if (!list->count) return cgs_fail(CGS_EARG, "--%s needs at least one value", o->name);
         } else {
-            if (!inline_value && i + 1 == argc)
+            /* a value that begins with "--" is written --name=--value */
+            if (!inline_value && (i + 1 == argc || !strncmp(argv[i + 1], "--", 2)))
                 return cgs_fail(CGS_EARG, "--%s needs a value", o->name);
             CGS_TRY(set_option(o, inline_value ? inline_value : argv[++i]));
         }
