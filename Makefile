@@ -8,6 +8,7 @@
 #   make bench      speed, as JSON lines
 #   make install    program, library, header, man page, completion; PREFIX=/usr/local
 #   make dist       a relocatable folder with the shared libraries it needs
+#   make dist-gpu   the same with test_gpu, for scripts/gpu_check.sh on a machine with a GPU
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
@@ -115,7 +116,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all demo test test-gpu tests asan tsan bench install dist clean deps found
+.PHONY: always all demo test test-gpu tests asan tsan bench install dist dist-gpu clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -256,13 +257,20 @@ install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
 HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
             pkg-config --libs-only-L hdf5 2>/dev/null))))
+DIST_LIBS = $(if $(HDF5_A),$(HDF5_A) -lsz) $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
 $(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	@mkdir -p $(@D)
-	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(if $(HDF5_A),$(HDF5_A) -lsz) \
-	  $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(DIST_LIBS)
+
+$(B)/dist/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(DIST_LIBS) -lcmocka
 
 dist: all $(B)/dist/cgs
 	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
+
+dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu
+	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu
 
 clean:
 	rm -rf $(B)

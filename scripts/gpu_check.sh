@@ -2,7 +2,7 @@
 # Everything about the GPU in one call: tests, speed, memory checker.
 #   scripts/gpu_check.sh [OUT [FOLDER]]
 # OUT (gpu_check) gets one log a step and a summary.  FOLDER has bin/test_gpu and bin/cgs with
-# their libraries in lib/ (scripts/dist.sh makes it on another machine); without it both are
+# their libraries in lib/ (make dist-gpu makes it on another machine); without it both are
 # built here.  The most important steps come first, each has its own limit in seconds, and no
 # step stops the next; exits with 1 if one failed.
 # Environment: SKIP, names of steps to leave out; PEER, a Python script to measure beside us.
