@@ -181,8 +181,28 @@ $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 # these count what the library allocates
 $(B)/tests/test_plan $(B)/tests/test_api: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
+# The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
+# and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).
+E       := $(B)/emulate
+EMU_CU  := $(CU_SRC:%=$(E)/%)
+EMU_OBJ := $(EMU_CU:%=%.o) $(patsubst %.cpp,$(E)/%.o,$(wildcard tests/emulate/*.cpp))
+$(E)/translated: tests/emulate/translate.py $(CU_SRC) $(wildcard src/ops/cuda/*.cuh)
+	@mkdir -p $(E)
+	$(call say,PY)python3 $< src $(E)/src && touch $@
+$(EMU_CU): $(E)/translated ;
+
+EMU_FLAGS = -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
+  -Itests/emulate/include -Itests/emulate -I$(E)/src -Isrc -Iinclude -isystem $(CUDA_HOME)/include
+$(E)/%.cu.o: $(E)/%.cu
+	$(call say,C++)$(CXX) $(EMU_FLAGS) -c -x c++ -o $@ $<
+$(E)/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(call say,C++)$(CXX) $(EMU_FLAGS) -c -o $@ $<
+$(E)/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(B)/libcgs.a
+	$(call say,LD)$(CXX) $(LDFLAGS) -o $@ $^ $(filter-out -lcudart%,$(LDLIBS)) -lcmocka
+
 .SECONDARY:
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(if $(CU_SRC),$(if $(filter x86_64,$(shell uname -m)),$(E)/test_gpu))
 
 deps:
 	@$(if $(strip $(MISSING)),scripts/setup.sh,true)
