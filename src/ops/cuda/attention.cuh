@@ -7,6 +7,7 @@
 
 struct attention_shape {
     int T, heads, width, block;
+    int first, end;         /* rows of the result that somebody reads, forward */
     bool causal;
     float scale;            /* 1 / sqrt(width) */
     float dropout, keep;    /* probability, and 1 / (1 - dropout) */
@@ -43,6 +44,12 @@ struct attention_shape {
 static inline attention_shape attention_of(cgs_device *d, const cgs_record *r) {
     attention_shape s;
     s.T = r->in[0]->dim[1];
+    s.first = 0;
+    s.end = s.T;
+    if (cgs_cuda_is(r->next, CGS_OP_take)) {
+        s.first = r->next->arg.take.t0;
+        s.end = s.first + r->next->out->dim[1];
+    }
     s.heads = r->arg.attention.heads;
     s.width = r->arg.attention.width;
     s.block = r->arg.attention.block > 0 ? r->arg.attention.block : 1;
