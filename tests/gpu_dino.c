@@ -162,7 +162,8 @@ void gpu_dino_update(cgs_device *cpu, cgs_device *gpu) {
             print_message("update of %s, %s: loss %.6f, want %.6f; gradient off by %.2e, the "
                           "CPU's by %.2e\n",
                           kinds[k], half ? "bf16" : "f32", got, want, error, of_cpu);
-            failed += !(error <= 2 * of_cpu + 1e-4 && fabsf(got - want) <= (half ? 2e-2f : 1e-4f) * want);
+            failed +=
+                !(error <= 2 * of_cpu + 1e-4 && fabsf(got - want) <= (half ? 2e-2f : 1e-4f) * want);
             free(exact);
             free(other);
             free(mine);
@@ -285,7 +286,8 @@ static double blur(const float *a, const float *b, int n) {
 
 void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
     static const char *const off[] = {"narrow mlp stream gelu norm", "", "narrow", "mlp", "stream"};
-    float *want = malloc((size_t)samples * sizeof *want), *got = malloc((size_t)samples * sizeof *got);
+    float *want = malloc((size_t)samples * sizeof *want),
+          *got = malloc((size_t)samples * sizeof *got);
     cgs_dinowm_config c = config_of("patch", side, layers);
     double seconds, plain = 0;
     int failed = 0;

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(32 * WARPS)
     out += s.out(b, h);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        if (i >= s.T) break;
+        if (i < s.first || i >= s.end) continue;
         int limit = s.limit(i);
         float p[N], top = -INFINITY, sum = 0, y[E] = {0};
 #pragma unroll
@@ -170,7 +170,7 @@ template <class TI, class TO>
 __global__ void plain_forward(TO *out, float *lse, const TI *qkv, size_t count, attention_shape s) {
     extern __shared__ float shared[]; /* a warp: q (width), p (T) */
     place at = find_place(s, count, shared, s.width + s.T);
-    if (!at.inside) return;
+    if (!at.inside || at.i < s.first || at.i >= s.end) return;
     float *q = at.mine, *p = q + s.width;
     const TI *from = qkv + s.q(at.b, at.h), *k = from + s.part(), *v = from + 2 * s.part();
     int limit = s.limit(at.i);
@@ -291,7 +291,7 @@ bool is_short(const cgs_record *r) {
 template <class TI, class TO> void forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     size_t heads = (size_t)r->in[0]->dim[0] * s.heads;
-    TO *out = (TO *)r->out->data;
+    TO *out = (TO *)attention_result(r);
     float *lse = (float *)r->saved[0]->data;
     const TI *qkv = (const TI *)r->in[0]->data;
     if (is_short(r)) {

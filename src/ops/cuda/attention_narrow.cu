@@ -29,8 +29,8 @@ __device__ __forceinline__ uint32_t word_of(const bf16 *row, int w, int k) {
     return 2 * w < k ? reinterpret_cast<const uint32_t *>(row)[w] : 0;
 }
 __device__ __forceinline__ uint32_t two(const bf16 *low, const bf16 *high) {
-    return (uint32_t)*reinterpret_cast<const uint16_t *>(low) |
-           (uint32_t)*reinterpret_cast<const uint16_t *>(high) << 16;
+    return (uint32_t) * reinterpret_cast<const uint16_t *>(low) |
+           (uint32_t) * reinterpret_cast<const uint16_t *>(high) << 16;
 }
 
 /* turned (32,STRIDE) = scale * (Wq^T Wk)^T, row c of which is column c of M: warps 0 and 1 make 16
@@ -117,8 +117,8 @@ __device__ __forceinline__ void add_tokens(gathered &w, const regs4 (&q)[2], con
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             regs4 b;
-            load_matrices(b, token_chunk(x, j0 + 16 * n + (matrix / 2) * 8 + lane % 8,
-                                         2 * k + matrix % 2));
+            load_matrices(
+                b, token_chunk(x, j0 + 16 * n + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2));
             mma(s[2 * n], q[k], b[0], b[1]);
             mma(s[2 * n + 1], q[k], b[2], b[3]);
         }
@@ -162,8 +162,8 @@ __device__ __forceinline__ void add_tokens(gathered &w, const regs4 (&q)[2], con
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             regs4 b;
-            load_matrices_turned(b, token_chunk(x, j0 + 16 * n + (matrix % 2) * 8 + lane % 8,
-                                                2 * c + matrix / 2));
+            load_matrices_turned(
+                b, token_chunk(x, j0 + 16 * n + (matrix % 2) * 8 + lane % 8, 2 * c + matrix / 2));
             mma(w.sum_x[2 * c], p, b[0], b[1]);
             mma(w.sum_x[2 * c + 1], p, b[2], b[3]);
         }
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         regs4 q[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) /* A: rows 0-7 and 8-15, then the same of 8 columns on */
-            load_matrices(q[k], token_chunk(tokens, i0 + lane / 8 % 2 * 8 + lane % 8,
-                                            2 * k + lane / 16));
+            load_matrices(q[k],
+                          token_chunk(tokens, i0 + lane / 8 % 2 * 8 + lane % 8, 2 * k + lane / 16));
         {
             float turned[4][4];
             times_turned(turned, q, form);
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         float result[8][4];
         as_rows(q, w.sum_x, 1.0f / total[0], 1.0f / total[1]);
         times_turned(result, q, values);
-        store_rows(out + s.out(b, h), result, i0, s.T, s.out_row(), 1, 1, false);
+        store_rows(out + s.out(b, h), result, i0, s.first, s.end, s.out_row(), 1, 1, false);
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T)
@@ -255,8 +255,9 @@ bool cgs_cuda_attention_narrow(const cgs_device *d, const cgs_record *map, const
 }
 
 cgs_status cgs_cuda_attention_narrow_prepare(cgs_device *d, const cgs_record *) {
-    cudaError_t e = cudaFuncSetAttribute(narrow_forward, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         cgs_cuda_of(d)->max_shared - (int)FIXED);
+    cudaError_t e =
+        cudaFuncSetAttribute(narrow_forward, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             cgs_cuda_of(d)->max_shared - (int)FIXED);
     if (e == cudaSuccess) return CGS_OK;
     cudaGetLastError();
     return cgs_fail(CGS_EDEVICE, "cuda: attention: %s", cudaGetErrorString(e));
@@ -267,7 +268,7 @@ void cgs_cuda_attention_narrow_forward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->before->in[0], *W = r->before->in[1];
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
     narrow_forward<<<heads, 32 * WARPS, shared_bytes(r), stream_of(d)>>>(
-        (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)x->data,
+        (bf16 *)attention_result(r), (float *)r->saved[0]->data, (const bf16 *)x->data,
         (const bf16 *)W->bf16, cgs_cols(x), s);
     LAUNCHED(d, "attention of narrow tokens");
 }

@@ -50,7 +50,7 @@ __device__ __forceinline__ int keys_of(const attention_shape &s, int i0) {
 }
 
 template <class Keep>
-__global__ void __launch_bounds__(32 * WARPS, 4)
+__global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
     stream_forward(bf16 *out, float *lse, const bf16 *qkv, int first, int blocks,
                    attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of k, v: (64, 64) each */
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         __syncthreads(); /* before the next but one comes into the same place */
     }
     float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-    store_rows(out + s.out(my.b, my.h), w.out, i0, s.T, s.out_row(), 1.0f / total[0],
+    store_rows(out + s.out(my.b, my.h), w.out, i0, s.first, s.end, s.out_row(), 1.0f / total[0],
                1.0f / total[1], false);
     for (int half = 0; half < 2; half++) {
         int i = i0 + lane / 4 + 8 * half;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         }
         __syncthreads();
     }
-    store_rows(dqkv + s.q(my.b, my.h), dq, i0, s.T, in_row, s.scale, s.scale, add);
+    store_rows(dqkv + s.q(my.b, my.h), dq, i0, 0, s.T, in_row, s.scale, s.scale, add);
     if (!parts) return;
     add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     gather_columns(parts + ((size_t)my.b * blocks + my.block) * in_row + my.h * WIDTH, columns);
@@ -220,8 +220,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         __syncthreads();
     }
     bf16 *to = dqkv + s.q(b, h);
-    store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
-    store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
+    store_rows(to + s.part(), dk, j0, 0, s.T, in_row, s.scale, s.scale, add);
+    store_rows(to + 2 * s.part(), dv, j0, 0, s.T, in_row, 1.0f, 1.0f, add);
     if (!parts) return;
     add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
     add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);
@@ -239,8 +239,8 @@ template <class Keep> void forward(cgs_device *d, const cgs_record *r) {
     int first = s.first / ROWS, blocks = (s.end + ROWS - 1) / ROWS - first;
     unsigned grid = (unsigned)(r->in[0]->dim[0] * s.heads * blocks);
     stream_forward<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>(
-        (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, first,
-        blocks, s);
+        (bf16 *)attention_result(r), (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data,
+        first, blocks, s);
     LAUNCHED(d, "attention");
 }
 
@@ -254,13 +254,13 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
     if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *out = (const bf16 *)y->data;
-    stream_dq<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, along, dout, out, lse, (const bf16 *)x->data,
-        blocks, s);
+    stream_dq<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
+                                                              parts, along, dout, out, lse,
+                                                              (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
-    stream_dkv<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, along, dout, lse, (const bf16 *)x->data, blocks,
-        s);
+    stream_dkv<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
+                                                               parts, along, dout, lse,
+                                                               (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
     if (parts)
         cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,

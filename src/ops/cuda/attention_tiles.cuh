@@ -107,14 +107,15 @@ __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a
     }
 }
 
-/* stores 16 x 64, times a factor for each of the lane's two rows */
-__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
-                                           size_t stride, float upper, float lower, bool add) {
+/* stores 16 x 64, times a factor for each of the lane's two rows; rows are first .. end-1 */
+__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int first,
+                                           int end, size_t stride, float upper, float lower,
+                                           bool add) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int row = row0 + lane / 4 + 8 * half;
-        if (row >= rows) continue;
+        if (row < first || row >= end) continue;
         bf16 *p = to + row * stride + 2 * (lane % 4);
         float factor = half ? lower : upper;
 #pragma unroll

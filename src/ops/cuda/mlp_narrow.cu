@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
                 for (int k = 0; k < 2; k++) {
                     int c = 16 * k + 2 * (lane % 4);
                     uint32_t b0 = c < p.k ? *reinterpret_cast<const uint32_t *>(row + c) : 0;
-                    uint32_t b1 = c + 8 < p.k ? *reinterpret_cast<const uint32_t *>(row + c + 8) : 0;
+                    uint32_t b1 =
+                        c + 8 < p.k ? *reinterpret_cast<const uint32_t *>(row + c + 8) : 0;
                     mma(h[t], x[k], b0, b1);
                 }
             }
