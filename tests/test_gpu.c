@@ -780,6 +780,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest dino_small[] = {
         cmocka_unit_test(test_dino_small_features),
         cmocka_unit_test(test_dino_update),
+        cmocka_unit_test(test_dino_plans),
         cmocka_unit_test(test_dino_small_costs),
     };
     const char *part = argc > 1 ? argv[1] : "";
