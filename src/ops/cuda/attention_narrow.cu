@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         float result[8][4];
         as_rows(q, w.sum_x, 1.0f / total[0], 1.0f / total[1]);
         times_turned(result, q, values);
-        store_rows(out + s.out(b, h), result, i0, s.first, s.end, s.out_row(), 1, 1, false);
+        store_rows(out + s.out(b, h), result, i0, s.end, s.out_row(), 1, 1, false, s.first);
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T)

@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
         __syncthreads(); /* before the next but one comes into the same place */
     }
     float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-    store_rows(out + s.out(my.b, my.h), w.out, i0, s.first, s.end, s.out_row(), 1.0f / total[0],
-               1.0f / total[1], false);
+    store_rows(out + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), 1.0f / total[0],
+               1.0f / total[1], false, s.first);
     for (int half = 0; half < 2; half++) {
         int i = i0 + lane / 4 + 8 * half;
         if (lane % 4 == 0 && i < s.T)
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         }
         __syncthreads();
     }
-    store_rows(dqkv + s.q(my.b, my.h), dq, i0, 0, s.T, in_row, s.scale, s.scale, add);
+    store_rows(dqkv + s.q(my.b, my.h), dq, i0, s.T, in_row, s.scale, s.scale, add);
     if (!parts) return;
     add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     gather_columns(parts + ((size_t)my.b * blocks + my.block) * in_row + my.h * WIDTH, columns);
@@ -220,8 +220,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         __syncthreads();
     }
     bf16 *to = dqkv + s.q(b, h);
-    store_rows(to + s.part(), dk, j0, 0, s.T, in_row, s.scale, s.scale, add);
-    store_rows(to + 2 * s.part(), dv, j0, 0, s.T, in_row, 1.0f, 1.0f, add);
+    store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
+    store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
     if (!parts) return;
     add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
     add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);

@@ -44,12 +44,11 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         }
         float scale = s.scale * LOG2E;
         int j0 = 0;
-        keep_all all(s, b, h, i0);
-        for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale, all, 0);
-        if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale, all, 0);
+        for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale);
+        if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale);
         float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-        store_rows(out + s.out(b, h), w.out, i0, s.first, s.end, out_row, 1.0f / total[0],
-                   1.0f / total[1], false);
+        store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, 1.0f / total[0], 1.0f / total[1],
+                   false, s.first);
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T)
@@ -134,7 +133,7 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             as_factor(ds, p);
             product_plain(dq, ds, k, j0);
         }
-        store_rows(dqkv + s.q(b, h), dq, i0, 0, s.T, in_row, s.scale, s.scale, add);
+        store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
         if (parts) add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     }
     if (parts) gather_columns(parts + (size_t)b * in_row + h * WIDTH, columns);
@@ -190,8 +189,8 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             product_plain(dk, a, q, i0);
         }
         bf16 *to = dqkv + s.q(b, h);
-        store_rows(to + s.part(), dk, j0, 0, s.T, in_row, s.scale, s.scale, add);
-        store_rows(to + 2 * s.part(), dv, j0, 0, s.T, in_row, 1.0f, 1.0f, add);
+        store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
+        store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
         if (!parts) continue;
         add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
         add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);

@@ -1,5 +1,5 @@
-/* attention_tiles.cuh - attention on tensor cores, in tiles of 16 x 16 scores: how tiles lie in
- * shared memory and in registers, and what a warp does with one.  Heads are 64 wide, bf16.
+/* attention_tiles.cuh - pieces of attention in shared memory and in the registers of a warp,
+ * for bf16 heads of width 64.
  *
  * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
  * rows of a chunk lie in different banks. */
@@ -9,19 +9,17 @@
 #include "ops/cuda/attention.cuh"
 #include "ops/cuda/tiles.cuh"
 
-namespace {
-
 enum { WIDTH = 64, TILE = 16 };
-const float LOG2E = 1.4426950408889634f;
+static const float LOG2E = 1.4426950408889634f;
 
-/* ---- tiles in shared memory ------------------------------------------------------------------- */
+/* ---- tiles in shared memory --------------------------------------------------------------- */
 
-__device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
+static __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
     return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
 }
 
 /* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
-__device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
+static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
                                           size_t stride) {
     for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
         int row = e / 8, chunk = e % 8;
@@ -33,7 +31,7 @@ __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, 
         }
     }
 }
-__device__ __forceinline__ void copies_done() {
+static __device__ __forceinline__ void copies_done() {
     copies_close();
     copies_wait<0>();
     __syncthreads();
@@ -41,7 +39,7 @@ __device__ __forceinline__ void copies_done() {
 
 /* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
  * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
-__device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
+static __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
     load_matrices(r, p);
@@ -49,16 +47,16 @@ __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
  * 16 n .. of m */
-__device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
+static __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
     load_matrices_turned(r, p);
 }
 
-/* ---- tiles in registers ------------------------------------------------------------------------ */
+/* ---- tiles in registers ------------------------------------------------------------------- */
 
 /* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
-__device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
+static __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
                                           size_t stride) {
     int lane = threadIdx.x % 32;
 #pragma unroll
@@ -74,7 +72,7 @@ __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int r
 }
 
 /* 16 x 16 of results becomes A of the next product */
-__device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
+static __device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
     a[0] = pack(s[0][0], s[0][1]);
     a[1] = pack(s[0][2], s[0][3]);
     a[2] = pack(s[1][0], s[1][1]);
@@ -82,7 +80,7 @@ __device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
 }
 
 /* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-__device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
+static __device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
                                                int n0) {
 #pragma unroll
     for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
@@ -96,7 +94,7 @@ __device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a
 }
 
 /* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
-__device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
+static __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
                                               int k0) {
 #pragma unroll
     for (int n = 0; n < 4; n++) {
@@ -107,15 +105,15 @@ __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a
     }
 }
 
-/* stores 16 x 64, times a factor for each of the lane's two rows; rows are first .. end-1 */
-__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int first,
-                                           int end, size_t stride, float upper, float lower,
-                                           bool add) {
+/* stores 16 x 64, times a factor for each of the lane's two rows; those before `first` are left */
+static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
+                                           size_t stride, float upper, float lower, bool add,
+                                           int first = 0) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int row = row0 + lane / 4 + 8 * half;
-        if (row < first || row >= end) continue;
+        if (row < first || row >= rows) continue;
         bf16 *p = to + row * stride + 2 * (lane % 4);
         float factor = half ? lower : upper;
 #pragma unroll
@@ -126,18 +124,18 @@ __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int
     }
 }
 
-__device__ __forceinline__ float quad_max(float v) {
+static __device__ __forceinline__ float quad_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
     return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
 }
-__device__ __forceinline__ float quad_sum(float v) {
+static __device__ __forceinline__ float quad_sum(float v) {
     v += __shfl_xor_sync(0xffffffffu, v, 1);
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
 }
 
 /* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
  * warp's own; rows from `rows` on do not count. */
-__device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0, int rows,
+static __device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0, int rows,
                                             float scale) {
     int lane = threadIdx.x % 32;
     bool upper = row0 + lane / 4 < rows, lower = row0 + lane / 4 + 8 < rows;
@@ -162,11 +160,12 @@ __device__ __forceinline__ void gather_columns(float *to, const float (&sums)[W]
     to[threadIdx.x] = all;
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------- */
+/* ---- dropout ------------------------------------------------------------------------------ */
 
 /* factors of probabilities: of the lane's rows i0 + l/4 and i0 + l/4 + 8, keys j */
 struct keep_all {
     static const bool some = false;
+    __device__ __forceinline__ keep_all() {}
     __device__ __forceinline__ keep_all(const attention_shape &, int, int, int) {}
     __device__ __forceinline__ float operator()(int, int) const { return 1; }
 };
@@ -184,7 +183,7 @@ struct keep_drawn {
     }
 };
 
-/* ---- forward ----------------------------------------------------------------------------------- */
+/* ---- softmax of one row of tiles ---------------------------------------------------------- */
 
 /* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
 struct running {
@@ -193,10 +192,10 @@ struct running {
 };
 
 /* adds keys j0 .. j0 + 16 N - 1 of k and v, whose first is key `base` of all */
-template <int N, class Keep>
-__device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
+template <int N, class Keep = keep_all>
+static __device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
                                          const bf16 *v, int j0, const int (&limit)[2], float scale,
-                                         const Keep &keep, int base) {
+                                         const Keep &keep = Keep(), int base = 0) {
     int lane = threadIdx.x % 32;
     float s[N][2][4];
 #pragma unroll
@@ -247,10 +246,10 @@ __device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const 
     }
 }
 
-/* ---- backward ---------------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 /* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
-__device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
+static __device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
                                          const regs4 (&b)[4]) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -266,7 +265,5 @@ __device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
         sum[half] = quad_sum(all);
     }
 }
-
-} // namespace
 
 #endif /* CGS_OPS_CUDA_ATTENTION_TILES_CUH */
