@@ -183,7 +183,7 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
     /* models of many tokens a frame have products of many rows with few candidates: 196 tokens
-     * need some 10 MB a candidate, 300 MB with a gradient.  A GPU wants twice the rows. */
+     * need some 5 MB a candidate, 160 MB with a gradient.  A GPU wants twice the rows. */
     bool wide = r->D > 1024, gpu = m->params->device->ops->planning != NULL;
     int most = wide ? (gpu ? 2 * MIN_ROWS : MIN_ROWS) : MAX_ROWS;
     int runs = (c->samples + most - 1) / most, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
