@@ -78,16 +78,26 @@ cgs_tensor *cgs_dinowm_latent(cgs_tape *t, cgs_dinowm *m, cgs_tensor *visual, cg
 
 /* ---- predictor --------------------------------------------------------------------- */
 
-cgs_tensor *cgs_dinowm_join(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *actions,
-                            int t0) {
+/* actions (B, T, block) -> (B, T, E) */
+static cgs_tensor *embed_actions(cgs_tape *t, cgs_dinowm *m, cgs_tensor *actions) {
+    int B = actions->dim[0], T = actions->dim[1];
+    cgs_tensor *a = cgs_reshape(t, actions, 2, DIM(B * T, actions->dim[2]));
+    a = norm_f32(t, affine_f32(t, a, &m->action), &m->action_norm);
+    return cgs_reshape(t, a, 3, DIM(B, T, m->config.embed));
+}
+
+/* z (B, T, P*(C+E)), embedded actions (B, T, E) -> tokens (B, T*P, C + 2E) */
+static cgs_tensor *with_actions(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *a) {
     const cgs_dinowm_config *c = &m->config;
     int B = z->dim[0], T = z->dim[1], P = cgs_dinowm_tokens(c), E = c->embed;
     int kept = cgs_dinowm_channels(c) + E;
-    cgs_tensor *a = cgs_take(t, actions, t0, T);
-    a = cgs_reshape(t, a, 2, DIM(B * T, actions->dim[2]));
-    a = norm_f32(t, affine_f32(t, a, &m->action), &m->action_norm);
-    cgs_tensor *x = beside(t, z, kept, cgs_repeat(t, a, P), E);
-    return cgs_reshape(t, x, 3, DIM(B, T * P, kept + E));
+    a = cgs_repeat(t, cgs_reshape(t, a, 2, DIM(B * T, E)), P);
+    return cgs_reshape(t, beside(t, z, kept, a, E), 3, DIM(B, T * P, kept + E));
+}
+
+cgs_tensor *cgs_dinowm_join(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *actions,
+                            int t0) {
+    return with_actions(t, m, z, embed_actions(t, m, cgs_take(t, actions, t0, z->dim[1])));
 }
 
 cgs_tensor *cgs_dinowm_strip(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens) {
@@ -156,11 +166,11 @@ static void rollout(cgs_tape *t, cgs_model *base, cgs_tensor *z, cgs_tensor *act
                     cgs_tensor **frames, int H) {
     cgs_dinowm *m = cgs_dinowm_of(base);
     int C = z->dim[1], N = base->history;
-    cgs_tensor *past[64] = {0}, *window = z;
+    cgs_tensor *past[64] = {0}, *window = z, *embedded = embed_actions(t, m, actions);
     for (int s = 0; s < H; s++) {
         int seen = C + s, w = seen < N ? seen : N;
         window = cgs_take(t, window, window->dim[1] - w, w);
-        cgs_tensor *tokens = cgs_dinowm_join(t, m, window, actions, seen - w);
+        cgs_tensor *tokens = with_actions(t, m, window, cgs_take(t, embedded, seen - w, w));
         cgs_tensor *next = predict(t, m, tokens, true, false, seen <= N ? past : NULL);
         frames[s] = cgs_dinowm_strip(t, m, next);
         if (s + 1 < H) window = cgs_join(t, window, frames[s]);
