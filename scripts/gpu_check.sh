@@ -36,7 +36,7 @@ step() { # name seconds command...
     [ $rc = 0 ] || status=1
     echo "$name: $said, $(($(date +%s) - begin)) s: $*" | tee -a "$summary"
     # what a reader wants to see at once
-    grep -E "^ +(update|matrix product|.* solve|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
+    grep -E "^ +(update|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
         "$out/$name.log" | head -40 | sed 's/^/    /' | tee -a "$summary"
 }
 
@@ -56,10 +56,22 @@ for way in norm gelu along sums graph; do
 done
 step plans 60 "$tests" plan
 step plan 40 "$cgs" bench plan --device cuda
+# DINO-WM: golden numbers are in the step "model"
+step dino 120 "$tests" dino
+step features 40 "$cgs" bench encode --model patch --device cuda --windows 16
+step features-cls 40 "$cgs" bench encode --model cls --device cuda --windows 16
+step plan-cls 40 "$cgs" bench plan --model cls --device cuda
+step plan-patch 60 "$cgs" bench plan --model patch --device cuda
+for way in narrow mlp stream graph; do
+    step "patch-without-$way" 60 env CGS_CUDA_OFF=$way "$cgs" bench plan --model patch --device cuda
+done
+step patch-host-loop 60 env CGS_RESIDENT=0 "$cgs" bench plan --model patch --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
 for tool in memcheck racecheck; do
     step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
         only odd
+    step $tool-dino 90 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
+        dino-small
 done
 # planning again with smaller clusters, and with one fast path less
 step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda

@@ -444,6 +444,65 @@ static void test_rollout(void **state) {
     }
 }
 
+/* the latents of a step, predicted from its whole window */
+static void one_window(cgs_dinowm *m, const float *z, int frames, const float *actions,
+                       float *out) {
+    cgs_tape *t;
+    int D = m->base.width;
+    OK(cgs_tape_create(&t, &ref, CGS_F32));
+    cgs_tape_freeze_parameters(t);
+    cgs_tensor *window = cgs_input(t, "z", CGS_F32, 3, DIM(1, frames, D));
+    cgs_tensor *blocks = cgs_input(t, "actions", CGS_F32, 3, DIM(1, frames, A));
+    cgs_tensor *tokens = cgs_dinowm_join(t, m, window, blocks, 0);
+    cgs_tensor *next = cgs_dinowm_predict(t, m, tokens, false, false);
+    cgs_tensor *y = cgs_keep(cgs_dinowm_strip(t, m, next));
+    OK(cgs_tape_finish(t, NULL));
+    OK(cgs_tensor_write(t, window, z));
+    OK(cgs_tensor_write(t, blocks, actions));
+    cgs_tape_forward(t);
+    float *all = malloc(cgs_numel(y) * sizeof *all);
+    OK(cgs_tensor_read(t, y, all));
+    memcpy(out, all + (size_t)(frames - 1) * (size_t)D, (size_t)D * sizeof *out);
+    free(all);
+    cgs_tape_destroy(t);
+}
+
+/* A rollout keeps what growing windows share; a prediction from each whole window is the same. */
+static void test_windows(void **state) {
+    (void)state;
+    for (int patch = 0; patch < 2; patch++)
+        for (int context = 1; context <= 3; context++) {
+            cgs_dinowm_config c = tiny_config(patch ? "patch" : "cls");
+            cgs_dinowm *m;
+            cgs_rollout *r;
+            OK(cgs_dinowm_create(&m, &c, NULL, &ref, false));
+            OK(golden_fill_params(&m->params));
+            size_t D = (size_t)m->base.width;
+            int all = context - 1 + H;
+            float *z = malloc(((size_t)context + H) * D * sizeof *z);
+            float *frames = malloc(H * D * sizeof *frames), actions[(2 + H) * A];
+            for (uint32_t i = 0; i < (uint32_t)context * (uint32_t)D; i++)
+                z[i] = (float)golden_unit("z", i);
+            for (uint32_t i = 0; i < (uint32_t)(all * A); i++)
+                actions[i] = (float)golden_unit("plan", i);
+            cgs_rollout_config rc = {.episodes = 1, .context = context, .horizon = H, .samples = 1};
+            OK(cgs_rollout_create_any(&r, &m->base, &rc));
+            OK(cgs_rollout_set(r, 1, z, actions, NULL));
+            OK(cgs_rollout_imagine(r, actions + (context - 1) * A, 1, 1, frames));
+            for (int s = 0; s < H; s++) {
+                int seen = context + s, w = seen < 3 ? seen : 3;
+                float *next = z + (size_t)seen * D;
+                one_window(m, next - (size_t)w * D, w, actions + (seen - w) * A, next);
+                for (size_t i = 0; i < D; i++)
+                    assert_float_equal(frames[(size_t)s * D + i], next[i], 1e-5);
+            }
+            free(z);
+            free(frames);
+            cgs_rollout_destroy(r);
+            cgs_model_destroy(&m->base);
+        }
+}
+
 /* ---- training ---------------------------------------------------------------------- */
 
 /* the largest change of one parameter from what it starts as */
@@ -578,6 +637,7 @@ int main(void) {
         cmocka_unit_test(test_adapter_is_identity),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_rollout),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_feature_file),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_golden_cpu),

@@ -7,7 +7,9 @@
  *   test_gpu only WORD   the cases whose name has WORD in it
  *   test_gpu train       training: continued, repeated, beside the CPU's
  *   test_gpu model       golden vectors, refusals
- *   test_gpu plan        planning */
+ *   test_gpu plan        planning
+ *   test_gpu dino        DINO-WM: features, updates, planning
+ *   test_gpu dino-small  the same at sizes for memory checkers */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +24,7 @@
 #include "core/threads.h"
 #include "eval/world.h"
 #include "golden.h"
+#include "gpu_dino.h"
 #include "ops/check.h"
 #include "plan/planner.h"
 #include "random_model.h"
@@ -674,6 +677,34 @@ static void test_device_loop(void **state) {
     cgs_lewm_destroy(m);
 }
 
+/* ---- DINO-WM --------------------------------------------------------------------------------- */
+
+static void test_dino_small_features(void **state) {
+    (void)state;
+    gpu_dino_features(&cpu, &gpu, false);
+}
+static void test_dino_features(void **state) {
+    (void)state;
+    gpu_dino_features(&cpu, &gpu, true);
+}
+static void test_dino_update(void **state) {
+    (void)state;
+    gpu_dino_update(&cpu, &gpu);
+}
+static void test_dino_plans(void **state) {
+    (void)state;
+    gpu_dino_plans(&cpu, &gpu);
+}
+static void test_dino_small_costs(void **state) {
+    (void)state;
+    gpu_dino_costs(&cpu, 4, 3, 1);
+}
+static void test_dino_costs(void **state) {
+    (void)state;
+    gpu_dino_costs(&cpu, 14, 32, 6); /* the published 588 tokens, the predictor's depth */
+    gpu_dino_costs(&cpu, 5, 130, 2); /* more plans than a run takes */
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state) {
@@ -740,6 +771,18 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
     };
+    const struct CMUnitTest dino[] = {
+        cmocka_unit_test(test_dino_features),
+        cmocka_unit_test(test_dino_update),
+        cmocka_unit_test(test_dino_plans),
+        cmocka_unit_test(test_dino_costs),
+    };
+    const struct CMUnitTest dino_small[] = {
+        cmocka_unit_test(test_dino_small_features),
+        cmocka_unit_test(test_dino_update),
+        cmocka_unit_test(test_dino_plans),
+        cmocka_unit_test(test_dino_small_costs),
+    };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
     only = argc > 2 && !strcmp(part, "only") ? argv[2] : NULL;
@@ -749,6 +792,8 @@ int main(int argc, char **argv) {
     if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
     if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, NULL, NULL);
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
+    if (!strcmp(part, "dino") || every) failed += cmocka_run_group_tests(dino, NULL, NULL);
+    if (!strcmp(part, "dino-small")) failed += cmocka_run_group_tests(dino_small, NULL, NULL);
     cgs_device_close(&cpu);
     cgs_device_close(&ref);
     cgs_device_close(&gpu);

@@ -33,7 +33,7 @@ static void print_result(void *user, const char *name, double value, const char 
 }
 
 typedef struct settings {
-    const char *device, *size, *precision;
+    const char *device, *size, *model, *precision;
     int threads, windows;
     bool profile;
     double seconds;
@@ -41,15 +41,16 @@ typedef struct settings {
 
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
+    cgs_bench_subject subject = {s->model, s->size};
     p->what = what;
     if (!p->json) printf("%s\n", what);
     if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
     if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->windows, s->profile, print_result, p);
-    if (!strcmp(what, "plan")) return cgs_bench_plan(d, s->size, act, print_result, p);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, subject, act, print_result, p);
     if (!strcmp(what, "encode"))
-        return cgs_bench_encode(d, s->size, act, 4 * s->windows, print_result, p);
+        return cgs_bench_encode(d, subject, act, 4 * s->windows, print_result, p);
     char scratch[64];
     snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
     if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
@@ -60,12 +61,18 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const all[] = {"gemm", "ops", "train", "encode", "plan", "env", "data"};
-    settings s = {
-        .device = "auto", .size = "paper", .precision = "bf16", .windows = 8, .seconds = 0.2};
+    settings s = {.device = "auto",
+                  .size = "paper",
+                  .model = "lewm",
+                  .precision = "bf16",
+                  .windows = 8,
+                  .seconds = 0.2};
     bool json = false;
     const cgs_opt opts[] = {
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
         {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
+        {"model", "NAME", "of encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
+         &s.model, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
         {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},

@@ -3,7 +3,7 @@
 #define CGS_EVAL_BENCH_H
 
 #include "core/status.h"
-#include "ops/ops.h"
+#include "model/model.h"
 
 /* Gets one result: what was measured, the median of five runs, its unit. */
 typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
@@ -23,16 +23,24 @@ cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
                             bool profile, cgs_bench_fn fn, void *user);
 
-/* Planning for one episode, and on a GPU for 50, with a model of a preset, random weights:
- * K = 128, 30 iterations, H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
+/* Which world model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
+typedef struct cgs_bench_subject {
+    const char *family, *preset; /* preset: "paper" or "small" */
+} cgs_bench_subject;
+
+/* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations,
+ * H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
  * products (by the arithmetic of the tape that runs), time outside the rollouts, and where
  * the time of one rollout goes. */
-cgs_status cgs_bench_plan(cgs_device *d, const char *preset, cgs_dtype act, cgs_bench_fn fn,
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_subject s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
-/* Frames encoded a second by a model of a preset. */
-cgs_status cgs_bench_encode(cgs_device *d, const char *preset, cgs_dtype act, int frames,
+/* Frames encoded a second; of DINO-WM its frozen backbone's features. */
+cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_subject s, cgs_dtype act, int frames,
                             cgs_bench_fn fn, void *user);
+/* A model of the subject with random weights; with_backbone: one that can encode too. */
+cgs_status cgs_bench_model(cgs_model **out, cgs_bench_subject s, bool with_backbone,
+                           cgs_device *d);
 /* Frames read a second in batches, from HDF5 and from a packed copy.  scratch: a file name
  * that does not exist yet; removed afterwards. */
 cgs_status cgs_bench_data(const char *scratch, cgs_bench_fn fn, void *user);

@@ -1,6 +1,7 @@
 /* bench_model.c - frames encoded a second, and frames read a second. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/threads.h"
@@ -8,8 +9,10 @@
 #include "data/packed.h"
 #include "eval/bench.h"
 #include "eval/collect.h"
+#include "model/dinowm.h"
 #include "model/lewm.h"
 #include "ops/cost.h"
+#include "ops/cpu/gemm.h"
 
 enum { RUNS = 5 };
 
@@ -18,40 +21,100 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-cgs_status cgs_bench_encode(cgs_device *d, const char *preset, cgs_dtype act, int frames,
-                            cgs_bench_fn fn, void *user) {
+static cgs_status dinowm(cgs_model **out, cgs_bench_subject s, bool with_backbone, cgs_device *d) {
+    cgs_dinowm_config c;
+    cgs_backbone_view view;
+    cgs_backbone *backbone = NULL;
+    cgs_dinowm *m = NULL;
+    CGS_TRY(cgs_dinowm_preset(&c, s.preset));
+    snprintf(c.tokens.s, sizeof c.tokens.s, "%s", s.family);
+    CGS_TRY(cgs_dinowm_view(&c, &view));
+    cgs_backbone_config of = CGS_VIT_S14;
+    if (!strcmp(s.preset, "small")) of = (cgs_backbone_config){96, 4, 3, 384, 8, 8};
+    cgs_status rc = CGS_OK;
+    if (with_backbone) rc = cgs_backbone_create(&backbone, &of, &view, d, false);
+    if (rc == CGS_OK && backbone) rc = cgs_params_init(&backbone->params, 0);
+    if (rc == CGS_OK && backbone) rc = cgs_backbone_settle(backbone);
+    if (rc == CGS_OK) rc = cgs_dinowm_create(&m, &c, backbone, d, false);
+    if (rc != CGS_OK) {
+        cgs_backbone_destroy(backbone);
+        return rc;
+    }
+    *out = &m->base;
+    return cgs_params_init(&m->params, 0);
+}
+
+static cgs_status lewm(cgs_model **out, cgs_bench_subject s, cgs_device *d) {
     cgs_lewm_config c;
-    cgs_lewm *m = NULL;
+    cgs_lewm *m;
+    CGS_TRY(cgs_lewm_preset(&c, s.preset));
+    CGS_TRY(cgs_lewm_create(&m, &c, d, false));
+    *out = &m->base;
+    return cgs_params_init(&m->params, 0);
+}
+
+cgs_status cgs_bench_model(cgs_model **out, cgs_bench_subject s, bool with_backbone,
+                           cgs_device *d) {
+    *out = NULL;
+    bool dino = !strcmp(s.family, "cls") || !strcmp(s.family, "patch");
+    if (!dino && strcmp(s.family, "lewm") != 0)
+        return cgs_fail(CGS_EARG, "\"%.40s\" is not lewm, cls or patch", s.family);
+    cgs_status rc = dino ? dinowm(out, s, with_backbone, d) : lewm(out, s, d);
+    if (rc != CGS_OK) {
+        cgs_model_destroy(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+/* what is measured: the whole encoder, or the part of DINO-WM's that is frozen */
+static cgs_tensor *encoded(cgs_tape *t, cgs_model *m, cgs_tensor *frames) {
+    if (m->cls == &cgs_dinowm_class) return cgs_dinowm_features(t, cgs_dinowm_of(m), frames);
+    return m->cls->encode(t, m, frames, NULL);
+}
+
+cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_subject s, cgs_dtype act, int frames,
+                            cgs_bench_fn fn, void *user) {
+    cgs_model *m = NULL;
     cgs_tape *t = NULL;
-    CGS_TRY(cgs_lewm_preset(&c, preset));
-    cgs_status rc = cgs_lewm_create(&m, &c, d, false);
-    if (rc == CGS_OK) rc = cgs_params_init(&m->params, 0);
+    double peak = 0;
+    CGS_TRY(cgs_bench_model(&m, s, true, d));
+    cgs_status rc = cgs_bench_gemm_peak(d, act, &peak);
     if (rc == CGS_OK) rc = cgs_tape_create(&t, d, act);
     if (rc == CGS_OK) {
         cgs_tape_freeze_parameters(t);
-        const int dim[4] = {frames, c.image_size, c.image_size, 3};
-        cgs_keep(cgs_lewm_encode(t, m, cgs_input(t, "frames", CGS_U8, 4, dim), false));
+        const int dim[4] = {frames, m->image_size, m->image_size, 3};
+        cgs_keep(encoded(t, m, cgs_input(t, "frames", CGS_U8, 4, dim)));
         rc = cgs_tape_finish(t, NULL);
     }
-    double seconds[RUNS], flop = 0;
-    for (int i = -1; rc == CGS_OK && i < RUNS; i++) { /* the first run warms up */
+    double seconds[RUNS], flop = 0, bytes = 0;
+    for (int i = -2; rc == CGS_OK && i < RUNS; i++) { /* the first runs warm up, and record */
         double start = cgs_now();
         cgs_tape_forward(t);
         rc = d->ops->sync(d);
         if (i >= 0) seconds[i] = cgs_now() - start;
     }
     if (rc == CGS_OK) {
-        char name[96];
+        char name[96], share[160];
         qsort(seconds, RUNS, sizeof *seconds, by_size);
-        for (int i = 0; i < cgs_tape_records(t); i++)
-            flop += cgs_forward_cost(cgs_tape_record(t, i)).flops;
-        snprintf(name, sizeof name, "encode %s %s, %d frames", preset,
-                 act == CGS_BF16 ? "bf16" : "f32", frames);
-        fn(user, name, frames / seconds[RUNS / 2], "frames/s");
-        fn(user, name, 1e-9 * flop / seconds[RUNS / 2], "GFLOP/s");
+        double took = seconds[RUNS / 2];
+        for (int i = 0; i < cgs_tape_records(t); i++) {
+            cgs_cost c = cgs_forward_cost(cgs_tape_record(t, i));
+            flop += c.flops;
+            bytes += c.bytes;
+        }
+        bool dino = m->cls == &cgs_dinowm_class;
+        snprintf(name, sizeof name, "%s %s%s%s %s, %d frames", dino ? "features" : "encode",
+                 s.preset, dino ? " " : "", dino ? s.family : "", act == CGS_BF16 ? "bf16" : "f32",
+                 frames);
+        fn(user, name, frames / took, "frames/s");
+        fn(user, name, 1e-9 * flop / took, "GFLOP/s");
+        snprintf(share, sizeof share, "%s: share of the rate of matrix products", name);
+        fn(user, share, 100 * flop / took / peak, "%");
+        fn(user, name, 1e-9 * bytes / took, "GB/s");
     }
     cgs_tape_destroy(t);
-    cgs_lewm_destroy(m);
+    cgs_model_destroy(m);
     return rc;
 }
 

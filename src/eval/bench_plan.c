@@ -1,4 +1,5 @@
 /* bench_plan.c - how fast planning through a model is, and what a rollout is made of. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +16,23 @@
 enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
 
 typedef struct bed {
-    cgs_lewm *model;
+    cgs_model *model;
     cgs_device *device;
     cgs_dtype act;
     int episodes;
     double peak;     /* FLOP/s of matrix products */
     float *z, *goal; /* (MANY, D) */
-    const char *preset;
+    cgs_bench_subject subject;
     cgs_bench_fn fn;
     void *user;
 } bed;
 
 static void say(const bed *b, const char *planner, const char *what, double value,
                 const char *unit) {
-    char name[96];
-    snprintf(name, sizeof name, "%s %s %s, %d episode%s: %s", planner, b->preset,
-             b->act == CGS_BF16 ? "bf16" : "f32", b->episodes, b->episodes == 1 ? "" : "s", what);
+    char name[128];
+    bool lewm = !strcmp(b->subject.family, "lewm");
+    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->subject.preset,
+             lewm ? "" : " ", lewm ? "" : b->subject.family, b->act == CGS_BF16 ? "bf16" : "f32", b->episodes, b->episodes == 1 ? "" : "s", what);
     b->fn(b->user, name, value, unit);
 }
 
@@ -52,6 +54,14 @@ static double tape_bytes(const cgs_tape *t) {
     for (int i = 0; i < cgs_tape_records(t); i++)
         sum += cgs_forward_cost(cgs_tape_record(t, i)).bytes;
     return sum;
+}
+
+/* plans in one run of a rollout's tape */
+static double tape_plans(const cgs_tape *t) {
+    for (int i = cgs_tape_records(t) - 1; i >= 0; i--)
+        if (cgs_tape_record(t, i)->op == CGS_OP_sqdist)
+            return (double)cgs_numel(cgs_tape_record(t, i)->out);
+    return 1;
 }
 
 /* seconds of each kind of operation in one forward run of the tape */
@@ -111,7 +121,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     p.iters = ITERS;
     p.gd_steps = STEPS;
     p.H = H;
-    p.A = cgs_lewm_block(&b->model->config);
+    p.A = cgs_model_block(b->model);
     cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = H,
@@ -124,7 +134,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_plan_result result;
     double seconds[RUNS], outside[RUNS];
     b->episodes = E;
-    cgs_status rc = cgs_rollout_create(&r, b->model, &c);
+    cgs_status rc = cgs_rollout_create_any(&r, b->model, &c);
     if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, E);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, E, b->z, NULL, b->goal);
     cgs_plan_problem q = {.E = E,
@@ -145,6 +155,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     if (rc == CGS_OK) {
         const cgs_tape *t = cgs_rollout_tape(r);
         double took = cgs_median(seconds, RUNS), turns = gradient ? STEPS : ITERS;
+        turns *= ceil((double)c.samples / tape_plans(t)); /* runs of the tape */
         if (E == 1) *work = tape_flops(t, gradient) * turns;
         say(b, planner, "solve", took, "s");
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
@@ -169,29 +180,28 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     return rc;
 }
 
-cgs_status cgs_bench_plan(cgs_device *d, const char *preset, cgs_dtype act, cgs_bench_fn fn,
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_subject s, cgs_dtype act, cgs_bench_fn fn,
                           void *user) {
-    cgs_lewm_config c;
-    bed b = {.device = d, .act = act, .preset = preset, .fn = fn, .user = user};
-    CGS_TRY(cgs_lewm_preset(&c, preset));
-    CGS_TRY(cgs_lewm_create(&b.model, &c, d, false));
-    cgs_status rc = cgs_params_init(&b.model->params, 0);
-    b.z = malloc(2 * MANY * (size_t)c.width * sizeof *b.z);
-    if (rc == CGS_OK && !b.z) rc = cgs_fail(CGS_ENOMEM, "bench: no memory");
+    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    CGS_TRY(cgs_bench_model(&b.model, s, false, d));
+    size_t n = MANY * (size_t)b.model->width;
+    b.z = malloc(2 * n * sizeof *b.z);
+    cgs_status rc = b.z ? CGS_OK : cgs_fail(CGS_ENOMEM, "bench: no memory");
     if (rc == CGS_OK) {
         cgs_rng r = cgs_rng_stream(0, CGS_STREAM_TEST, 0);
-        b.goal = b.z + MANY * c.width;
-        for (int i = 0; i < 2 * MANY * c.width; i++) b.z[i] = (float)cgs_rng_normal(&r);
+        b.goal = b.z + n;
+        for (size_t i = 0; i < 2 * n; i++) b.z[i] = (float)cgs_rng_normal(&r);
         rc = cgs_bench_gemm_peak(d, act, &b.peak);
     }
     static const char *const planners[] = {"mppi", "cem", "gd"};
     for (int i = 0; i < 3 && rc == CGS_OK; i++) {
         double work = 0;
         rc = measure(&b, planners[i], 1, &work);
-        /* on a CPU many episodes take as many times as long */
-        if (rc == CGS_OK && d->ops->planning) rc = measure(&b, planners[i], MANY, &work);
+        /* on a CPU many episodes take as many times as long, and so do patches anywhere */
+        if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
+            rc = measure(&b, planners[i], MANY, &work);
     }
     free(b.z);
-    cgs_lewm_destroy(b.model);
+    cgs_model_destroy(b.model);
     return rc;
 }

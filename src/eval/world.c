@@ -182,10 +182,12 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     r->A = cgs_model_block(m);
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
-    /* models of many tokens a frame have products of many rows with few candidates */
-    int wide = r->D > 1024, most = wide ? MIN_ROWS : MAX_ROWS;
+    /* models of many tokens a frame have products of many rows with few candidates: 196 tokens
+     * need some 5 MB a candidate, 160 MB with a gradient.  A GPU wants twice the rows. */
+    bool wide = r->D > 1024, gpu = m->params->device->ops->planning != NULL;
+    int most = wide ? (gpu ? 2 * MIN_ROWS : MIN_ROWS) : MAX_ROWS;
     int runs = (c->samples + most - 1) / most, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
-    if (wide) few = c->gradient ? 4 : 16;
+    if (wide) few = c->gradient ? (gpu ? 8 : 4) : (gpu ? 64 : 16);
     r->part = (c->samples + runs - 1) / runs;
     r->G = c->group ? c->group : r->part < few ? few / r->part : 1;
     layout(r);
@@ -194,7 +196,7 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
         layout(r);
         rc = build_rollout(r, m);
     }
-    if (rc == CGS_OK && m->cls == &cgs_lewm_class) rc = rollout_reside(r, (cgs_lewm *)m);
+    if (rc == CGS_OK) rc = rollout_reside(r, m);
     if (rc != CGS_OK) {
         cgs_rollout_destroy(r);
         return rc;

@@ -72,23 +72,21 @@ static void forward(const cgs_rollout *r, cgs_plan_run *run) {
     cgs_tape_forward(r->tape);
 }
 
+/* the weighted sum of the parts of a run's costs: (n, count), rows `stride` apart */
+static void take_costs(const cgs_rollout *r, float *to, int n, int count, int stride) {
+    const float *part[2] = {r->cost[0]->data, r->parts > 1 ? r->cost[1]->data : NULL};
+    const float weight[2] = {r->weight[0], r->parts > 1 ? r->weight[1] : 0};
+    r->on->ops->blend(r->on->device, to, part, weight, n, r->part, count, stride);
+}
+
 static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
-    const rollout_device *o = r->on;
-    const float *from = r->cost[0]->data;
     cgs_plan_run run = run_of(r, plans, K);
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G)
         for (run.k0 = 0; run.k0 < K; run.k0 += r->part) {
             run.n = least(r->G, E - run.e0);
             run.count = least(r->part, K - run.k0);
             forward(r, &run);
-            float *to = cost + (size_t)run.e0 * (size_t)K + (size_t)run.k0;
-            if (r->part == K)
-                o->ops->copy(o->device, to, from, (size_t)run.n * (size_t)K * sizeof *to);
-            else
-                for (int g = 0; g < run.n; g++)
-                    o->ops->copy(o->device, to + (size_t)g * (size_t)K,
-                                 from + (size_t)g * (size_t)r->part,
-                                 (size_t)run.count * sizeof *to);
+            take_costs(r, cost + (size_t)run.e0 * (size_t)K + (size_t)run.k0, run.n, run.count, K);
         }
 }
 
@@ -140,16 +138,15 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
         return;
     }
     int n = r->config.horizon * r->A, T = r->T * r->A;
-    float scale = (float)r->G * (float)r->D; /* the loss is a mean over rows and width */
     cgs_plan_run run = run_of(r, plans, 1);
     run.count = 1;
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G) {
         run.n = least(r->G, E - run.e0);
         forward(r, &run);
         cgs_tape_backward(r->tape);
-        o->ops->copy(o->device, cost + run.e0, r->cost[0]->data, (size_t)run.n * sizeof *cost);
+        take_costs(r, cost + run.e0, run.n, 1, 1);
         o->ops->tails(o->device, grad + (size_t)run.e0 * (size_t)n, r->actions->grad, run.n, T, n,
-                      scale);
+                      r->slope);
     }
 }
 
@@ -207,10 +204,10 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
     return cgs_tape_finish(o->condition, NULL);
 }
 
-cgs_status rollout_reside(cgs_rollout *r, cgs_lewm *m) {
+cgs_status rollout_reside(cgs_rollout *r, cgs_model *m) {
     static atomic_uint_fast64_t versions;
     const cgs_rollout_config *c = &r->config;
-    cgs_device *d = m->params.device;
+    cgs_device *d = m->params->device;
     if (!d->ops->planning || c->samples > d->ops->planning->most_candidates) return CGS_OK;
     rollout_device *o = r->on = calloc(1, sizeof *o);
     if (!o) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
@@ -221,8 +218,10 @@ cgs_status rollout_reside(cgs_rollout *r, cgs_lewm *m) {
     o->z = o->memory;
     o->goal = o->z + E * C * D;
     o->past = o->goal + E * D;
-    CGS_TRY(open_predictor(o, r, m));
-    int runs = o->predictor ? (c->episodes + o->G - 1) / o->G : (c->episodes + r->G - 1) / r->G;
+    if (m->cls == &cgs_lewm_class) CGS_TRY(open_predictor(o, r, (cgs_lewm *)m));
+    int parts = (c->samples + r->part - 1) / r->part;
+    int runs = o->predictor ? (c->episodes + o->G - 1) / o->G
+                            : (c->episodes + r->G - 1) / r->G * parts;
     int records = cgs_tape_records(o->predictor ? o->condition : r->tape) + 4;
     o->resident = (cgs_plan_resident){.device = d,
                                       .version = atomic_fetch_add(&versions, 1) + 1,

@@ -36,8 +36,8 @@ struct cgs_rollout {
     struct rollout_device *on; /* for planners that run on the device; NULL: it has none */
 };
 
-/* Prepares r->on where the device can plan through a LeWM by itself; leave undoes it. */
-cgs_status rollout_reside(cgs_rollout *r, cgs_lewm *m);
+/* Prepares r->on where the device can plan by itself; leave undoes it. */
+cgs_status rollout_reside(cgs_rollout *r, cgs_model *m);
 void rollout_leave(cgs_rollout *r);
 
 #endif /* CGS_EVAL_WORLD_INTERNAL_H */

@@ -78,16 +78,26 @@ cgs_tensor *cgs_dinowm_latent(cgs_tape *t, cgs_dinowm *m, cgs_tensor *visual, cg
 
 /* ---- predictor --------------------------------------------------------------------- */
 
-cgs_tensor *cgs_dinowm_join(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *actions,
-                            int t0) {
+/* actions (B, T, block) -> (B, T, E) */
+static cgs_tensor *embed_actions(cgs_tape *t, cgs_dinowm *m, cgs_tensor *actions) {
+    int B = actions->dim[0], T = actions->dim[1];
+    cgs_tensor *a = cgs_reshape(t, actions, 2, DIM(B * T, actions->dim[2]));
+    a = norm_f32(t, affine_f32(t, a, &m->action), &m->action_norm);
+    return cgs_reshape(t, a, 3, DIM(B, T, m->config.embed));
+}
+
+/* z (B, T, P*(C+E)), embedded actions (B, T, E) -> tokens (B, T*P, C + 2E) */
+static cgs_tensor *with_actions(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *a) {
     const cgs_dinowm_config *c = &m->config;
     int B = z->dim[0], T = z->dim[1], P = cgs_dinowm_tokens(c), E = c->embed;
     int kept = cgs_dinowm_channels(c) + E;
-    cgs_tensor *a = cgs_take(t, actions, t0, T);
-    a = cgs_reshape(t, a, 2, DIM(B * T, actions->dim[2]));
-    a = norm_f32(t, affine_f32(t, a, &m->action), &m->action_norm);
-    cgs_tensor *x = beside(t, z, kept, cgs_repeat(t, a, P), E);
-    return cgs_reshape(t, x, 3, DIM(B, T * P, kept + E));
+    a = cgs_repeat(t, cgs_reshape(t, a, 2, DIM(B * T, E)), P);
+    return cgs_reshape(t, beside(t, z, kept, a, E), 3, DIM(B, T * P, kept + E));
+}
+
+cgs_tensor *cgs_dinowm_join(cgs_tape *t, cgs_dinowm *m, cgs_tensor *z, cgs_tensor *actions,
+                            int t0) {
+    return with_actions(t, m, z, embed_actions(t, m, cgs_take(t, actions, t0, z->dim[1])));
 }
 
 cgs_tensor *cgs_dinowm_strip(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens) {
@@ -101,12 +111,17 @@ static uint64_t site(const cgs_dinowm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-/* n: how many of the last tokens are needed behind this block */
-static cgs_tensor *predictor_layer(cgs_tape *t, cgs_dinowm *m, int i, cgs_tensor *x, int n,
-                                   bool training) {
+/* past: where the normalised tokens of a window's earlier frames are kept while it grows, or NULL;
+ * x then holds the newest frame only.  They are kept and not qkv, which is up to 110 times as wide:
+ * to make keys and values of them again takes less than to move them.
+ * n: how many of the last tokens are needed behind this block */
+static cgs_tensor *predictor_layer(cgs_tape *t, cgs_dinowm *m, int i, cgs_tensor *x,
+                                   cgs_tensor **past, int n, bool training) {
     cgs_dinowm_layer *l = &m->layer[i];
     float p = training ? m->config.dropout : 0;
-    cgs_tensor *qkv = cgs_linear(t, norm(t, x, &l->attn_norm), &l->qkv, NULL);
+    cgs_tensor *u = norm(t, x, &l->attn_norm);
+    if (past) u = past[i] = past[i] ? cgs_join(t, past[i], u) : u;
+    cgs_tensor *qkv = cgs_linear(t, u, &l->qkv, NULL);
     cgs_tensor *a = cgs_attention(t, qkv, m->config.predictor_heads, true,
                                   cgs_dinowm_tokens(&m->config), p, site(m, i, 0));
     a = cgs_take(t, a, a->dim[1] - n, n);
@@ -119,15 +134,21 @@ static cgs_tensor *predictor_layer(cgs_tape *t, cgs_dinowm *m, int i, cgs_tensor
     return cgs_add(t, x, h);
 }
 
-cgs_tensor *cgs_dinowm_predict(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens, bool last_only,
-                               bool training) {
+static cgs_tensor *predict(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens, bool last_only,
+                           bool training, cgs_tensor **past) {
     cgs_tensor *x = cgs_add_pos(t, tokens, &m->pos);
     int layers = m->config.predictor_layers, P = cgs_dinowm_tokens(&m->config);
+    if (past && past[0]) x = cgs_take(t, x, x->dim[1] - P, P); /* all others are known already */
     for (int i = 0; i < layers; i++) {
         int n = last_only && i + 1 == layers ? P : x->dim[1];
-        x = predictor_layer(t, m, i, x, n, training);
+        x = predictor_layer(t, m, i, x, past, n, training);
     }
     return norm_f32(t, x, &m->norm);
+}
+
+cgs_tensor *cgs_dinowm_predict(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens, bool last_only,
+                               bool training) {
+    return predict(t, m, tokens, last_only, training, NULL);
 }
 
 /* ---- as a model -------------------------------------------------------------------- */
@@ -138,18 +159,20 @@ static cgs_tensor *encode(cgs_tape *t, cgs_model *base, cgs_tensor *frames, cgs_
     return cgs_dinowm_latent(t, m, visual, proprio);
 }
 
-/* positions are rows 0 .. of the table in every window, so nothing of one window above the
- * latents serves the next once it slides */
+/* While the window grows, a frame keeps its positions and its tokens see the same tokens as before,
+ * so they are those of the step before.  Once it slides, positions restart at row 0 of the table
+ * and nothing above the latents can be used again. */
 static void rollout(cgs_tape *t, cgs_model *base, cgs_tensor *z, cgs_tensor *actions,
                     cgs_tensor **frames, int H) {
     cgs_dinowm *m = cgs_dinowm_of(base);
     int C = z->dim[1], N = base->history;
-    cgs_tensor *window = z;
+    cgs_tensor *past[64] = {0}, *window = z, *embedded = embed_actions(t, m, actions);
     for (int s = 0; s < H; s++) {
         int seen = C + s, w = seen < N ? seen : N;
         window = cgs_take(t, window, window->dim[1] - w, w);
-        cgs_tensor *tokens = cgs_dinowm_join(t, m, window, actions, seen - w);
-        frames[s] = cgs_dinowm_strip(t, m, cgs_dinowm_predict(t, m, tokens, true, false));
+        cgs_tensor *tokens = with_actions(t, m, window, cgs_take(t, embedded, seen - w, w));
+        cgs_tensor *next = predict(t, m, tokens, true, false, seen <= N ? past : NULL);
+        frames[s] = cgs_dinowm_strip(t, m, next);
         if (s + 1 < H) window = cgs_join(t, window, frames[s]);
     }
 }

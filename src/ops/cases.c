@@ -77,6 +77,12 @@ static cgs_tensor *build_layernorm(cgs_trial *t, const int *n) { /* rows, D, aff
     return cgs_layernorm(t->tape, x, w, b, eps);
 }
 
+static cgs_tensor *build_layernorm_f32(cgs_trial *t, const int *n) { /* rows, D */
+    cgs_tensor *x = input(t, "x", CGS_F32, 2, DIM(n[0], n[1]));
+    cgs_tensor *w = cgs_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[1]));
+    return cgs_layernorm_f32(t->tape, x, w, cgs_trial_parameter(t, "b", -1, 1, DIM(n[1])), 1e-5f);
+}
+
 static cgs_tensor *build_add_norm(cgs_trial *t, const int *n) { /* rows, k, D: a residual block */
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[2]));
     cgs_tensor *a = cgs_trial_constant(t, "a", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
@@ -123,6 +129,30 @@ static cgs_tensor *build_self_attention(cgs_trial *t, const int *n) { /* B, T, h
     return cgs_attention(t->tape, cgs_linear(t->tape, x, W, b), n[2], false, 1, 0, 0);
 }
 
+/* Constants only: what a backend does where nobody wants a gradient.  "State" is what a parameter
+ * without one is called here; nothing changes it. */
+static cgs_tensor *constant(cgs_trial *t, int B, int T, int k) {
+    return cgs_trial_constant(t, "x", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(B, T, k));
+}
+static cgs_tensor *build_narrow_attention(cgs_trial *t, const int *n) {
+    /* B, T, heads, k, causal, block: heads of 64 */
+    cgs_tensor *x = constant(t, n[0], n[1], n[3]);
+    cgs_tensor *W = cgs_trial_state(t, "W", -0.5f, 0.5f, DIM(3 * 64 * n[2], n[3]));
+    return cgs_attention(t->tape, cgs_linear(t->tape, x, W, NULL), n[2], n[4], n[5], 0, 0);
+}
+static cgs_tensor *build_taken_rows(cgs_trial *t, const int *n) { /* the same, then t0, rows */
+    return cgs_take(t->tape, build_narrow_attention(t, n), n[6], n[7]);
+}
+static cgs_tensor *build_narrow_mlp(cgs_trial *t, const int *n) { /* rows, k, hidden, l, biases */
+    cgs_tensor *x = constant(t, 1, n[0], n[1]);
+    cgs_tensor *W = cgs_trial_state(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
+    cgs_tensor *b = n[4] ? cgs_trial_state(t, "b", -1, 1, DIM(n[2])) : NULL;
+    cgs_tensor *V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[3], n[2]));
+    cgs_tensor *c = n[4] ? cgs_trial_state(t, "c", -1, 1, DIM(n[3])) : NULL;
+    cgs_tensor *h = cgs_activate(t->tape, cgs_linear(t->tape, x, W, b), CGS_GELU);
+    return cgs_linear_f32(t->tape, h, V, c);
+}
+
 static cgs_tensor *build_activation(cgs_trial *t, const int *n) { /* rows, cols, kind, range */
     cgs_tensor *x = input(t, "x", t->act, (float)n[3], DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, (cgs_activation)n[2]);
@@ -131,6 +161,11 @@ static cgs_tensor *build_activation(cgs_trial *t, const int *n) { /* rows, cols,
 static cgs_tensor *build_relu(cgs_trial *t, const int *n) { /* away from its corner */
     cgs_tensor *x = cgs_trial_input(t, "x", t->act, 0.25f, 2, CGS_FILL_AWAY, DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, CGS_RELU);
+}
+
+static cgs_tensor *build_relu_f32(cgs_trial *t, const int *n) {
+    cgs_tensor *x = cgs_trial_input(t, "x", CGS_F32, 0.25f, 2, CGS_FILL_AWAY, DIM(n[0], n[1]));
+    return cgs_activate_f32(t->tape, x, CGS_RELU);
 }
 
 static cgs_tensor *build_dropout(cgs_trial *t, const int *n) { /* rows, cols, p in per cent */
@@ -212,6 +247,8 @@ static cgs_tensor *build_weighted_sum(cgs_trial *t, const int *n) { /* terms */
 /* sizes of the paper's model with 16 frames or 128 windows: to be measured, not checked */
 #define HEAVY(op, variant, ...) \
     {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__, 0, 0, 0, 0, true}
+#define HEAVY_BY(op, variant, build, ...) \
+    {#op "/" variant, CGS_OP_##op, build, __VA_ARGS__, 0, 0, 0, 0, true}
 #define H (1.0 / 64)
 
 const cgs_case cgs_cases[] = {
@@ -242,6 +279,10 @@ const cgs_case cgs_cases[] = {
     CASE_BY(linear, "mlp", build_mlp, {130, 192, 256, 1},              1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, 64 wide", build_mlp, {37, 64, 128, 1},       1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, odd", build_mlp, {33, 96, 64, 0},            1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "narrow mlp", build_narrow_mlp, {150, 28, 384, 28, 1}, 1e-5, 2e-2, 0,  0),
+    CASE_BY(linear, "narrow mlp, odd", build_narrow_mlp, {37, 10, 128, 10}, 1e-5, 2e-2, 0, 0),
+    CASE_BY(linear, "narrow mlp, 32 wide", build_narrow_mlp, {16, 32, 256, 32, 1},
+                                                                       1e-5,  2e-2,  0,    0),
     HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
     HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
     HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
@@ -270,6 +311,10 @@ const cgs_case cgs_cases[] = {
     CASE(layernorm, "odd",          {5, 13, 1, 1, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "odd, plain",   {3, 37, 0, 0, 5},                  1e-5,  1e-2,  1e-4, H),
     CASE(layernorm, "few columns",  {9, 3, 1, 1, 5},                   1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "patch tokens", {70, 28, 1, 1, 5},                 1e-5,  1e-2,  1e-4, H),
+    CASE(layernorm, "class tokens", {9, 404, 1, 1, 5},                 1e-5,  1e-2,  1e-4, H),
+    CASE_BY(layernorm, "f32 through", build_layernorm_f32, {33, 10},   1e-5,  1e-5,  1e-4, H),
+    CASE_BY(layernorm, "f32 through, wide", build_layernorm_f32, {9, 404}, 1e-5, 1e-5, 1e-4, H),
     CASE_BY(layernorm, "of a sum", build_add_norm, {130, 24, 192},     1e-5,  2e-2,  1e-4, H),
     CASE_BY(layernorm, "of a sum, odd", build_add_norm, {5, 7, 13},    1e-5,  2e-2,  1e-4, H),
     HEAVY(layernorm, "paper",     {4112, 192, 1, 1, 12}),
@@ -298,9 +343,24 @@ const cgs_case cgs_cases[] = {
     /* qkv and its gradient are rounded in between */
     CASE_BY(attention, "with its map", build_self_attention, {3, 37, 2, 64, 8},
                                                                        1e-5,  3e-2,  1e-4, H / 2),
+    CASE_BY(attention, "with its map, long", build_self_attention, {1, 403, 1, 64, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
+    CASE(attention, "frames, dropout", {2, 84, 2, 64, 1, 28, 10},      1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "long, dropout", {1, 403, 1, 64, 1, 135, 10},      1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "dropout, 64 wide", {3, 17, 1, 64, 0, 1, 30},      1e-5,  2e-2,  1e-4, H),
+    CASE_BY(attention, "narrow tokens", build_narrow_attention, {2, 84, 2, 28, 1, 28},
+                                                                       1e-5,  2e-2,  0,    0),
+    CASE_BY(attention, "narrow tokens, long", build_narrow_attention, {1, 403, 1, 28, 1, 135},
+                                                                       1e-5,  2e-2,  0,    0),
+    CASE_BY(attention, "narrow tokens, odd", build_narrow_attention, {3, 37, 2, 10, 0, 1},
+                                                                       1e-5,  2e-2,  0,    0),
+    CASE_BY(attention, "narrow tokens, 32 wide", build_narrow_attention, {2, 17, 1, 32, 1, 5},
+                                                                       1e-5,  2e-2,  0,    0),
     HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
     HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
     HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),
+    HEAVY(attention, "paper, patches, dropout", {1, 588, 16, 64, 1, 196, 10}),
+    HEAVY_BY(attention, "paper, narrow tokens", build_narrow_attention, {16, 588, 16, 28, 1, 196}),
 
     CASE(activation, "gelu",        {66, 768, CGS_GELU, 4},            1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),
@@ -309,6 +369,7 @@ const cgs_case cgs_cases[] = {
     CASE(activation, "silu, odd",   {5, 9, CGS_SILU, 4},               1e-5,  1e-2,  1e-4, H),
     CASE(activation, "silu, far",   {3, 37, CGS_SILU, 200},            1e-5,  1e-2,  1e-4, H),
     CASE_BY(activation, "relu", build_relu, {96, 512},                 1e-6,  1e-2,  1e-4, H),
+    CASE_BY(activation, "relu, f32 through", build_relu_f32, {9, 33},  1e-6,  1e-6,  1e-4, H),
     CASE(activation, "single",      {1, 1, CGS_GELU, 1},               1e-5,  1e-2,  1e-4, H),
     HEAVY(activation, "paper",    {4112, 768, CGS_GELU, 4}),
 
@@ -326,14 +387,29 @@ const cgs_case cgs_cases[] = {
 
     CASE(take, "typical",           {64, 4, 192, 1, 3, 1},             1e-6,  1e-2,  1e-4, H),
     CASE(take, "class token",       {3, 65, 192, 0, 1},                1e-6,  1e-2,  1e-4, H),
+    CASE(take, "columns",           {70, 28, 1, 8, 10, 1},             1e-6,  1e-2,  1e-4, H),
+    CASE_BY(take, "rows of attention", build_taken_rows, {2, 84, 2, 40, 1, 28, 56, 28},
+                                                                       1e-5,  3e-2,  0,    0),
+    CASE_BY(take, "rows of attention, narrow", build_taken_rows, {2, 84, 2, 28, 1, 28, 56, 28},
+                                                                       1e-5,  3e-2,  0,    0),
+    CASE_BY(take, "rows of attention, long", build_taken_rows, {1, 403, 1, 40, 1, 135, 270, 133},
+                                                                       1e-5,  3e-2,  0,    0),
+    CASE_BY(take, "class token of attention", build_taken_rows, {2, 257, 1, 40, 0, 1, 0, 1},
+                                                                       1e-5,  3e-2,  0,    0),
+    CASE_BY(take, "rows of attention, short", build_taken_rows, {5, 3, 2, 40, 1, 1, 1, 2},
+                                                                       1e-5,  3e-2,  0,    0),
+    CASE_BY(take, "a row of attention, 37", build_taken_rows, {3, 37, 1, 40, 0, 1, 0, 1},
+                                                                       1e-5,  3e-2,  0,    0),
     CASE(take, "odd",               {3, 5, 7, 2, 2},                   1e-6,  1e-2,  1e-4, H),
     CASE(take, "single",            {1, 2, 1, 1, 1},                   1e-6,  1e-2,  1e-4, H),
 
     CASE(join, "typical",           {64, 2, 1, 192, 1},                1e-6,  1e-2,  1e-4, H),
+    CASE(join, "columns",           {70, 18, 10, 1, 1},                1e-6,  1e-2,  1e-4, H),
     CASE(join, "odd",               {3, 2, 5, 7},                      1e-6,  1e-2,  1e-4, H),
     CASE(join, "single",            {1, 1, 1, 1},                      1e-6,  1e-2,  1e-4, H),
 
     CASE(repeat, "typical",         {4, 3, 192, 32, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE(repeat, "over tokens",     {5, 1, 10, 49, 1},                 1e-5,  1e-2,  1e-4, H),
     CASE(repeat, "odd",             {3, 2, 7, 5},                      1e-5,  1e-2,  1e-4, H),
     CASE(repeat, "single",          {1, 1, 1, 2},                      1e-5,  1e-2,  1e-4, H),
 

@@ -81,7 +81,10 @@ typedef struct cgs_planning {
     void (*adam)(cgs_device *d, const cgs_plan_state *s);
 
     void (*gather)(cgs_device *d, const cgs_plan_run *r);
-    void (*copy)(cgs_device *d, void *to, const void *from, size_t bytes);
+    /* to (rows, valid) = weight[0] part[0] + weight[1] part[1] of the first `valid` of every
+     * `run` values; to's rows are `stride` apart.  part[1] may be NULL. */
+    void (*blend)(cgs_device *d, float *to, const float *const part[2], const float weight[2],
+                  int rows, int run, int valid, int stride);
     /* to (valid, n) = factor * the last n of the T values in each row of from (rows, T) */
     void (*tails)(cgs_device *d, float *to, const float *from, int valid, int T, int n,
                   float factor);

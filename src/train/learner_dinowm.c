@@ -18,7 +18,7 @@
 #include "model/dinowm_store.h"
 #include "train/learner.h"
 
-enum { FRAMES = 16 /* that the backbone sees at a time */ };
+enum { FRAMES = 16, GPU_FRAMES = 64 /* that the backbone sees at a time */ };
 #define PROPRIO "proprio"
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -39,18 +39,19 @@ static cgs_status compute(cgs_dinowm *m, const cgs_source *data, const char *pat
     int S = m->config.image_size;
     size_t frame = (size_t)S * (size_t)S * 3;
     cgs_device *d = m->params.device;
+    int batch = d->ops->memory ? GPU_FRAMES : FRAMES;
     cgs_tape *t;
     cgs_features_writer w;
     CGS_TRY(cgs_tape_create(&t, d, act));
     cgs_tape_freeze_parameters(t);
-    cgs_tensor *frames = cgs_input(t, "frames", CGS_U8, 4, DIM(FRAMES, S, S, 3));
+    cgs_tensor *frames = cgs_input(t, "frames", CGS_U8, 4, DIM(batch, S, S, 3));
     cgs_tensor *out = cgs_keep(cgs_dinowm_features(t, m, frames));
     cgs_status rc = cgs_tape_finish(t, NULL);
-    uint8_t *pixels = malloc(FRAMES * frame), *rows = malloc(FRAMES * key->row_bytes);
+    uint8_t *pixels = malloc((size_t)batch * frame), *rows = malloc((size_t)batch * key->row_bytes);
     if (rc == CGS_OK && (!pixels || !rows)) rc = cgs_fail(CGS_ENOMEM, "features: no memory");
     bool begun = rc == CGS_OK && (rc = cgs_features_begin(&w, path, key)) == CGS_OK;
-    for (int64_t first = 0; rc == CGS_OK && first < data->rows; first += FRAMES) {
-        int n = data->rows - first < FRAMES ? (int)(data->rows - first) : FRAMES;
+    for (int64_t first = 0; rc == CGS_OK && first < data->rows; first += batch) {
+        int n = data->rows - first < batch ? (int)(data->rows - first) : batch;
         rc = data->read_pixels(data->self, first, n, 1, pixels);
         if (rc == CGS_OK) rc = d->ops->upload(d, frames->data, pixels, (size_t)n * frame);
         if (rc != CGS_OK) break;

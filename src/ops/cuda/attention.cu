@@ -2,8 +2,9 @@
  *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,T,heads*width);  saved: lse (B,heads,T)
  *
- * Three versions.  attention_tiles.cu has the fast one, for bf16 on tensor cores.  Here are
- * one for windows of up to 8 tokens, where a warp holds a whole head in registers, and a
+ * Five versions.  attention_tiles.cu has the fast one, for bf16 on tensor cores,
+ * attention_stream.cu the same for long windows and dropout, attention_narrow.cu one for tokens
+ * narrower than heads.  Here are one for windows of up to 8 tokens, where a warp holds a whole head in registers, and a
  * plain one for the rest (f32 tensors mainly): a warp takes one row of the matrix of
  * probabilities, which it keeps in shared memory. */
 #include "ops/cuda/attention.cuh"
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(32 * WARPS)
     out += s.out(b, h);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        if (i >= s.T) break;
+        if (i < s.first || i >= s.end) continue;
         int limit = s.limit(i);
         float p[N], top = -INFINITY, sum = 0, y[E] = {0};
 #pragma unroll
@@ -169,7 +170,7 @@ template <class TI, class TO>
 __global__ void plain_forward(TO *out, float *lse, const TI *qkv, size_t count, attention_shape s) {
     extern __shared__ float shared[]; /* a warp: q (width), p (T) */
     place at = find_place(s, count, shared, s.width + s.T);
-    if (!at.inside) return;
+    if (!at.inside || at.i < s.first || at.i >= s.end) return;
     float *q = at.mine, *p = q + s.width;
     const TI *from = qkv + s.q(at.b, at.h), *k = from + s.part(), *v = from + 2 * s.part();
     int limit = s.limit(at.i);
@@ -290,7 +291,7 @@ bool is_short(const cgs_record *r) {
 template <class TI, class TO> void forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     size_t heads = (size_t)r->in[0]->dim[0] * s.heads;
-    TO *out = (TO *)r->out->data;
+    TO *out = (TO *)attention_result(r);
     float *lse = (float *)r->saved[0]->data;
     const TI *qkv = (const TI *)r->in[0]->data;
     if (is_short(r)) {
@@ -349,6 +350,8 @@ cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r) {
     size_t T = (size_t)r->in[0]->dim[1], width = (size_t)r->arg.attention.width;
     /* for tokens, then for columns of batch elements */
     size_t rows = cgs_numel(r->saved[0]), sums = (size_t)r->in[0]->dim[0] * cgs_cols(r->in[0]);
+    if (cgs_cuda_attention_stream(d, r)) sums = cgs_cuda_attention_stream_parts(r);
+    if (cgs_cuda_attention_narrow(d, r->before, r)) return cgs_cuda_attention_narrow_prepare(d, r);
     CGS_TRY(cgs_cuda_need(d, (rows + sums) * sizeof(float)));
     if (cgs_cuda_attention_tiles(d, r)) return cgs_cuda_attention_tiles_prepare(d, r);
     if (!is_short(r) && warps_for(2 * (width + T)) == 0)
@@ -357,6 +360,10 @@ cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_attention_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_narrow(d, r->before, r)) {
+        cgs_cuda_attention_narrow_forward(d, r);
+        return;
+    }
     if (cgs_cuda_attention_tiles(d, r)) {
         cgs_cuda_attention_tiles_forward(d, r);
         return;

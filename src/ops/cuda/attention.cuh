@@ -7,6 +7,7 @@
 
 struct attention_shape {
     int T, heads, width, block;
+    int first, end;         /* tokens whose results are made, and all that `out` has of them */
     bool causal;
     float scale;            /* 1 / sqrt(width) */
     float dropout, keep;    /* probability, and 1 / (1 - dropout) */
@@ -26,8 +27,9 @@ struct attention_shape {
     __device__ __forceinline__ size_t q(int b, int h) const {
         return (size_t)b * T * in_row() + h * width;
     }
-    __device__ __forceinline__ size_t out(int b, int h) const {
-        return (size_t)b * T * out_row() + h * width;
+    /* of token 0, also where the first that exists is a later one */
+    __device__ __forceinline__ long long out(int b, int h) const {
+        return ((long long)b * (end - first) - first) * out_row() + h * width;
     }
     __device__ __forceinline__ int part() const { return heads * width; }
     __device__ __forceinline__ uint64_t draw_key() const {
@@ -43,6 +45,12 @@ struct attention_shape {
 static inline attention_shape attention_of(cgs_device *d, const cgs_record *r) {
     attention_shape s;
     s.T = r->in[0]->dim[1];
+    s.first = 0;
+    s.end = s.T;
+    if (cgs_cuda_is(r->next, CGS_OP_take)) {
+        s.first = r->next->arg.take.t0;
+        s.end = s.first + r->next->out->dim[1];
+    }
     s.heads = r->arg.attention.heads;
     s.width = r->arg.attention.width;
     s.block = r->arg.attention.block > 0 ? r->arg.attention.block : 1;
@@ -53,6 +61,11 @@ static inline attention_shape attention_of(cgs_device *d, const cgs_record *r) {
     s.key = r->arg.attention.key;
     s.step = s.dropout > 0 ? cgs_cuda_step(d, r) : NULL;
     return s;
+}
+
+/* Where the result goes: what takes some of its rows joins in and has them at once. */
+static inline void *attention_result(const cgs_record *r) {
+    return cgs_cuda_is(r->next, CGS_OP_take) ? r->next->out->data : r->out->data;
 }
 
 #endif /* CGS_OPS_CUDA_ATTENTION_CUH */

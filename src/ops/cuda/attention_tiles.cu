@@ -1,4 +1,5 @@
-/* attention_tiles.cu - attention on tensor cores: bf16 heads of width 64, no dropout.
+/* attention_tiles.cu - attention on tensor cores for windows that fit into shared memory: bf16
+ * heads of width 64, no dropout.  attention_stream.cu takes what is longer, or drops.
  *
  * A block takes one head of one batch element.  Two of its matrices lie in shared memory
  * whole; a warp takes 16 rows of the others in registers and walks over the former in tiles
@@ -7,235 +8,17 @@
  *   dq        k, v shared; a warp has 16 queries and their dout
  *   dk, dv    q, dout shared; a warp has 16 keys and values
  * Backward computes the probabilities twice, from lse; in return nothing has to be added
- * across warps, and every sum has one order.
- *
- * Where whole matrices would leave an SM one block (588 tokens: 148 KB), forward takes 64 queries
- * a block instead and k, v pass by in tiles of 64 keys, the next on its way while one is used.
- * Tiles that the mask hides from all 64 queries are not loaded.
- *
- * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
- * rows of a chunk lie in different banks. */
-#include "ops/cuda/attention.cuh"
-#include "ops/cuda/tiles.cuh"
+ * across warps, and every sum has one order. */
+#include "ops/cuda/attention_tiles.cuh"
 
 namespace {
 
-enum { WIDTH = 64, WARPS = 6, TILE = 16 };
+enum { WARPS = 6 };
 const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
-enum { STREAM_WARPS = 4, STREAM = 64 /* queries a block, and keys a tile */ };
-const float LOG2E = 1.4426950408889634f;
-
-/* ---- tiles in shared memory ---------------------------------------------------------------------
- */
-
-__device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
-    return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
-}
-
-/* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
-__device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
-                                          size_t stride) {
-    for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
-        int row = e / 8, chunk = e % 8;
-        bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
-        if (row < rows) {
-            copy16(at, from + row * stride + chunk * 8);
-        } else {
-            *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
-        }
-    }
-}
-__device__ __forceinline__ void copies_done() {
-    copies_close();
-    copies_wait<0>();
-    __syncthreads();
-}
-
-/* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
- * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
-__device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
-    int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    load_matrices(r, p);
-}
-
-/* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
- * 16 n .. of m */
-__device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
-    int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    load_matrices_turned(r, p);
-}
-
-/* ---- tiles in registers
- * -------------------------------------------------------------------------- */
-
-/* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
-__device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
-                                          size_t stride) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int row = row0 + lane / 4 + 8 * half;
-        const bf16 *p = from + row * stride + 2 * (lane % 4);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            a[k][half] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
-            a[k][half + 2] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
-        }
-    }
-}
-
-/* 16 x 16 of results becomes A of the next product */
-__device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
-    a[0] = pack(s[0][0], s[0][1]);
-    a[1] = pack(s[0][2], s[0][3]);
-    a[2] = pack(s[1][0], s[1][1]);
-    a[3] = pack(s[1][2], s[1][3]);
-}
-
-/* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-__device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
-                                               int n0) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        regs4 b;
-        load_turned(b, m, n0, k);
-        mma(s[0], a[k], b[0], b[1]);
-        mma(s[1], a[k], b[2], b[3]);
-    }
-}
-
-/* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
-__device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
-                                              int k0) {
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-        regs4 b;
-        load_plain(b, m, k0, n);
-        mma(sum[2 * n], a, b[0], b[1]);
-        mma(sum[2 * n + 1], a, b[2], b[3]);
-    }
-}
-
-/* stores 16 x 64, times a factor for each of the lane's two rows */
-__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
-                                           size_t stride, float upper, float lower, bool add) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int row = row0 + lane / 4 + 8 * half;
-        if (row >= rows) continue;
-        bf16 *p = to + row * stride + 2 * (lane % 4);
-        float factor = half ? lower : upper;
-#pragma unroll
-        for (int n = 0; n < 8; n++) {
-            float pair[2] = {v[n][2 * half] * factor, v[n][2 * half + 1] * factor};
-            give<2>(p + 8 * n, pair, add);
-        }
-    }
-}
-
-__device__ __forceinline__ float quad_max(float v) {
-    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
-    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
-}
-__device__ __forceinline__ float quad_sum(float v) {
-    v += __shfl_xor_sync(0xffffffffu, v, 1);
-    return v + __shfl_xor_sync(0xffffffffu, v, 2);
-}
-
-/* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
- * warp's own; rows from `rows` on do not count. */
-__device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0, int rows,
-                                            float scale) {
-    int lane = threadIdx.x % 32;
-    bool upper = row0 + lane / 4 < rows, lower = row0 + lane / 4 + 8 < rows;
-#pragma unroll
-    for (int n = 0; n < 8; n++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float sum = (upper ? v[n][i] : 0.0f) + (lower ? v[n][i + 2] : 0.0f);
-#pragma unroll
-            for (int o = 4; o < 32; o <<= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-            if (lane < 4) sums[8 * n + 2 * lane + i] += scale * sum;
-        }
-}
-
-/* to (64) = the sums of all warps, (WARPS,64) */
-__device__ __forceinline__ void gather_columns(float *to, const float (*sums)[WIDTH]) {
-    __syncthreads();
-    if (threadIdx.x >= WIDTH) return;
-    float all = 0;
-    for (int w = 0; w < WARPS; w++) all += sums[w][threadIdx.x];
-    to[threadIdx.x] = all;
-}
 
 __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TILE; }
 
-/* ---- forward
- * --------------------------------------------------------------------------------------- */
-
-/* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
-struct running {
-    float out[8][4];
-    float top[2], sum[2]; /* of scores in units of log 2; the lane's own share of the sum */
-};
-
-/* adds keys j0 .. j0 + 16 N - 1 */
-template <int N>
-__device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
-                                         const bf16 *v, int j0, const int (&limit)[2],
-                                         float scale) {
-    int lane = threadIdx.x % 32;
-    float s[N][2][4];
-#pragma unroll
-    for (int n = 0; n < N; n++) product_turned(s[n], q, k, j0 + 16 * n);
-    float top[2] = {w.top[0], w.top[1]};
-#pragma unroll
-    for (int n = 0; n < N; n++)
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int j = j0 + 16 * n + 8 * t + 2 * (lane % 4) + i % 2, half = i / 2;
-                s[n][t][i] = j < limit[half] ? s[n][t][i] * scale : -INFINITY;
-                top[half] = fmaxf(top[half], s[n][t][i]);
-            }
-    top[0] = quad_max(top[0]);
-    top[1] = quad_max(top[1]);
-    /* the maximum soon stops growing: then nothing has to be rescaled */
-    if (__any_sync(0xffffffffu, top[0] > w.top[0] || top[1] > w.top[1])) {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float shrink = top[half] == -INFINITY ? 1.0f : exp2_fast(w.top[half] - top[half]);
-            w.sum[half] *= shrink;
-            w.top[half] = top[half];
-#pragma unroll
-            for (int n = 0; n < 8; n++) {
-                w.out[n][2 * half] *= shrink;
-                w.out[n][2 * half + 1] *= shrink;
-            }
-        }
-    }
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                /* a row beyond the last token has no key and no maximum */
-                float base = w.top[i / 2] == -INFINITY ? 0.0f : w.top[i / 2];
-                s[n][t][i] = exp2_fast(s[n][t][i] - base);
-                w.sum[i / 2] += s[n][t][i];
-            }
-        regs4 p;
-        as_factor(p, s[n]);
-        product_plain(w.out, p, v, j0 + 16 * n);
-    }
-}
+/* ---- forward ------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(32 * WARPS, 3)
     tiles_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
@@ -248,7 +31,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
     copies_done();
     int lane = threadIdx.x % 32;
-    for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
+    int first = s.first / TILE * TILE; /* rows before it nobody reads */
+    for (int i0 = first + threadIdx.x / 32 * TILE; i0 < s.end; i0 += WARPS * TILE) {
         running w = {};
         w.top[0] = w.top[1] = -INFINITY;
         regs4 rows[4];
@@ -263,8 +47,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale);
         if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale);
         float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-        store_rows(out + s.out(b, h), w.out, i0, s.T, out_row, 1.0f / total[0], 1.0f / total[1],
-                   false);
+        store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, 1.0f / total[0], 1.0f / total[1],
+                   false, s.first);
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T)
@@ -273,62 +57,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* tile n of keys and values into the half of the ring that is its turn */
-__device__ __forceinline__ void fetch(bf16 *ring, const bf16 *q, const attention_shape &s, int n,
-                                      size_t in_row) {
-    bf16 *k = ring + (n & 1) * 2 * STREAM * WIDTH;
-    int j0 = n * STREAM, rows = s.T - j0 < STREAM ? s.T - j0 : STREAM;
-    copy_rows(k, q + s.part() + j0 * in_row, rows, STREAM, in_row);
-    copy_rows(k + STREAM * WIDTH, q + 2 * s.part() + j0 * in_row, rows, STREAM, in_row);
-}
-
-__global__ void __launch_bounds__(32 * STREAM_WARPS, 4)
-    streamed_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
-    extern __shared__ __align__(16) bf16 shared[]; /* two of k, v: (64, 64) each */
-    int blocks = (s.T + STREAM - 1) / STREAM, head = blockIdx.x / blocks;
-    int b = head / s.heads, h = head % s.heads, lane = threadIdx.x % 32;
-    /* the last queries see most keys: they begin first */
-    int q0 = (blocks - 1 - blockIdx.x % blocks) * STREAM, i0 = q0 + threadIdx.x / 32 * TILE;
-    size_t in_row = s.in_row(), out_row = s.out_row();
-    const bf16 *q = qkv + s.q(b, h);
-    int last = q0 + STREAM - 1 < s.T ? q0 + STREAM - 1 : s.T - 1;
-    int tiles = (s.limit(last) + STREAM - 1) / STREAM;
-    int mine = i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1; /* the warp's last query */
-    int keys = i0 < s.T ? s.limit(mine) : 0;
-
-    running w = {};
-    w.top[0] = w.top[1] = -INFINITY;
-    regs4 rows[4];
-    load_rows(rows, q, i0, s.T, in_row);
-    int seen[2];
-    for (int half = 0; half < 2; half++) {
-        int i = i0 + lane / 4 + 8 * half;
-        seen[half] = i < s.T ? s.limit(i) : 0;
-    }
-    float scale = s.scale * LOG2E;
-    fetch(shared, q, s, 0, in_row);
-    asm volatile("cp.async.commit_group;" ::: "memory");
-    for (int n = 0; n < tiles; n++) {
-        if (n + 1 < tiles) fetch(shared, q, s, n + 1, in_row);
-        /* an empty group at the end keeps the count: all but the newest have arrived */
-        asm volatile("cp.async.commit_group;\ncp.async.wait_group 1;" ::: "memory");
-        __syncthreads();
-        const bf16 *k = shared + (n & 1) * 2 * STREAM * WIDTH, *v = k + STREAM * WIDTH;
-        const int limit[2] = {seen[0] - n * STREAM, seen[1] - n * STREAM};
-        for (int j0 = 0; j0 < STREAM && n * STREAM + j0 < keys; j0 += 32)
-            add_keys<2>(w, rows, k, v, j0, limit, scale);
-        __syncthreads(); /* before the next but one comes into the same place */
-    }
-    float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-    store_rows(out + s.out(b, h), w.out, i0, s.T, out_row, 1.0f / total[0], 1.0f / total[1], false);
-    for (int half = 0; half < 2; half++) {
-        int i = i0 + lane / 4 + 8 * half;
-        if (lane % 4 == 0 && i < s.T)
-            lse[(size_t)head * s.T + i] = w.top[half] / LOG2E + logf(total[half]);
-    }
-}
-
-/* ---- backward ---------------------------------------------------------------------------------------- */
+/* ---- backward
+ * ---------------------------------------------------------------------------------------- */
 
 /* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
 __global__ void __launch_bounds__(256)
@@ -346,24 +76,6 @@ __global__ void __launch_bounds__(256)
     for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     size_t h = at % heads, t = at / heads % T, b = at / heads / T;
     if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
-}
-
-/* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
-__device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
-                                         const regs4 (&b)[4]) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float all = 0;
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-#pragma unroll
-            for (int part = half; part < 4; part += 2) {
-                uint32_t x = a[k][part], y = b[k][part];
-                all += __uint_as_float(x << 16) * __uint_as_float(y << 16);
-                all += __uint_as_float(x & 0xffff0000u) * __uint_as_float(y & 0xffff0000u);
-            }
-        sum[half] = quad_sum(all);
-    }
 }
 
 /* out: makes `along` from it; NULL: reads it.  parts (B, 3*heads*64): sums over tokens of what
@@ -493,21 +205,20 @@ size_t shared_bytes(const cgs_record *r, bool norms) {
     return 2 * T * WIDTH * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
 }
 
-/* whether whole matrices would fill more than half of an SM's shared memory */
-bool is_long(const cgs_record *r) { return shared_bytes(r, false) > 100 * 1024; }
-
 } // namespace
 
 extern "C" {
 
 bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
-    return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
-           r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
-           r->in[0]->dim[1] >= TILE &&
-           shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
+    return cgs_cuda_attention_stream(d, r) ||
+           (r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
+            r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
+            r->in[0]->dim[1] >= TILE &&
+            shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared);
 }
 
-cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
+cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_stream(d, r)) return CGS_OK;
     int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
@@ -519,22 +230,22 @@ cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
 }
 
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
-    attention_shape s = attention_of(d, r);
-    unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
-    if (is_long(r)) {
-        unsigned blocks = heads * (unsigned)((s.T + STREAM - 1) / STREAM);
-        streamed_forward<<<blocks, 32 * STREAM_WARPS, 4 * STREAM * WIDTH * sizeof(bf16),
-                           stream_of(d)>>>((bf16 *)r->out->data, (float *)r->saved[0]->data,
-                                           (const bf16 *)r->in[0]->data, s);
-        LAUNCHED(d, "attention");
+    if (cgs_cuda_attention_stream(d, r)) {
+        cgs_cuda_attention_stream_forward(d, r);
         return;
     }
+    attention_shape s = attention_of(d, r);
+    unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
+        (bf16 *)attention_result(r), (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");
 }
 
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_stream(d, r)) {
+        cgs_cuda_attention_stream_backward(d, r);
+        return;
+    }
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);

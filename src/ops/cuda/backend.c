@@ -120,7 +120,10 @@ static unsigned turned_off(void) {
                 {"graph", CGS_CUDA_GRAPH},
                 {"cache", CGS_CUDA_CACHE},
                 {"along", CGS_CUDA_ALONG},
-                {"sums", CGS_CUDA_SUMS}};
+                {"sums", CGS_CUDA_SUMS},
+                {"stream", CGS_CUDA_STREAM},
+                {"narrow", CGS_CUDA_NARROW},
+                {"mlp", CGS_CUDA_MLP}};
     const char *words = getenv("CGS_CUDA_OFF");
     unsigned off = 0;
     for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
@@ -232,11 +235,16 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
     if (a == CGS_OP_linear && b == CGS_OP_add) /* dy and its sum come from the norm behind */
         return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
     if (a == CGS_OP_linear && b == CGS_OP_activation)
-        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_linear_joins_gelu(first, second);
+        return alone && ((!(off & CGS_CUDA_GELU) && cgs_cuda_linear_joins_gelu(first, second)) ||
+                         cgs_cuda_mlp_begins(d, first, second));
     if (a == CGS_OP_activation && b == CGS_OP_linear)
-        return !(off & CGS_CUDA_GELU) && alone && cgs_cuda_gelu_joins_linear(first, second);
+        return alone && ((!(off & CGS_CUDA_GELU) && cgs_cuda_gelu_joins_linear(first, second)) ||
+                         cgs_cuda_mlp_ends(first, second));
     if (a == CGS_OP_linear && b == CGS_OP_attention)
-        return !(off & CGS_CUDA_SUMS) && alone && cgs_cuda_attention_tiles(d, second);
+        return alone && ((!(off & CGS_CUDA_SUMS) && cgs_cuda_attention_tiles(d, second)) ||
+                         cgs_cuda_attention_narrow(d, first, second));
+    if (a == CGS_OP_attention && b == CGS_OP_take) /* other rows are not made */
+        return alone && !first->out->wants_grad && second->in[0] == first->out;
     return false;
 }
 

@@ -46,7 +46,10 @@ enum {
     CGS_CUDA_GRAPH = 4, /* "graph": a pass of a tape is one launch                        */
     CGS_CUDA_CACHE = 8, /* "cache": the frames of a dataset stay in the GPU's memory      */
     CGS_CUDA_ALONG = 16, /* "along": row sums of attention's gradient inside its dq kernel */
-    CGS_CUDA_SUMS = 32  /* "sums": the gradient of qkv's bias inside attention's kernels  */
+    CGS_CUDA_SUMS = 32, /* "sums": the gradient of qkv's bias inside attention's kernels  */
+    CGS_CUDA_STREAM = 64, /* "stream": long or dropping attention in passing tiles         */
+    CGS_CUDA_NARROW = 128, /* "narrow": attention of narrow tokens without making qkv      */
+    CGS_CUDA_MLP = 256  /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
 };
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
@@ -178,6 +181,22 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
+
+/* ... of any length, with dropout: in tiles that pass by.  parts: floats of scratch for sums */
+bool cgs_cuda_attention_stream(const cgs_device *d, const cgs_record *r);
+size_t cgs_cuda_attention_stream_parts(const cgs_record *r);
+void cgs_cuda_attention_stream_forward(cgs_device *d, const cgs_record *r);
+void cgs_cuda_attention_stream_backward(cgs_device *d, const cgs_record *r);
+
+/* Forms for tokens of up to 32 numbers, without gradients: attention from the tokens themselves,
+ * with the map before it; and an MLP as one kernel, run by its activation `act`. */
+bool cgs_cuda_attention_narrow(const cgs_device *d, const cgs_record *map, const cgs_record *r);
+cgs_status cgs_cuda_attention_narrow_prepare(cgs_device *d, const cgs_record *r);
+void cgs_cuda_attention_narrow_forward(cgs_device *d, const cgs_record *r);
+bool cgs_cuda_mlp_begins(const cgs_device *d, const cgs_record *map, const cgs_record *act);
+bool cgs_cuda_mlp_ends(const cgs_record *act, const cgs_record *map);
+bool cgs_cuda_mlp(const cgs_device *d, const cgs_record *act);
+void cgs_cuda_mlp_forward(cgs_device *d, const cgs_record *act);
 
 double cgs_cuda_sum_squares(cgs_device *d, const float *x, size_t n);
 void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,

@@ -7,6 +7,7 @@ template <class TA, class TB>
 __global__ void __launch_bounds__(1024) mean_square(float *out, const TA *a, const TB *b, size_t n) {
     __shared__ float room[32];
     float sum = 0;
+#pragma unroll 8 /* loads in flight: this block is alone */
     for (size_t i = threadIdx.x; i < n; i += 1024) {
         float v = widen(a[i]) - widen(b[i]);
         sum += v * v;

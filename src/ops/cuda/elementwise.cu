@@ -108,7 +108,12 @@ void cgs_cuda_add_backward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_activation_forward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_is(r->before, CGS_OP_linear)) return; /* the map does it */
+    if (cgs_cuda_mlp(d, r)) {
+        cgs_cuda_mlp_forward(d, r);
+        return;
+    }
+    if (cgs_cuda_is(r->before, CGS_OP_linear) && cgs_cuda_linear_joins_gelu(r->before, r))
+        return; /* the map does it */
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     WITH_TYPE(TX, x->dtype,

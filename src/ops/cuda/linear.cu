@@ -99,7 +99,12 @@ void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_factor W = weights(r);
     const float *bias = b ? (const float *)b->data : NULL;
-    if (cgs_cuda_is(r->next, CGS_OP_activation))
+    if (cgs_cuda_is(r->next, CGS_OP_attention) && cgs_cuda_attention_narrow(d, r, r->next))
+        return; /* attention starts from x */
+    if ((cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_mlp(d, r->next)) ||
+        (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_mlp(d, r->before)))
+        return; /* the activation does both maps */
+    if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(r, r->next))
         cgs_cuda_linear_gelu_forward(d, r);
     else if (l->forward)
         cgs_cuda_product_run(d, l->forward, y->data, x->data, W.p, bias, b ? b->bf16 : NULL);

@@ -223,6 +223,19 @@ struct take_tails {
     }
 };
 
+struct blend_parts {
+    float *to;
+    const float *part[2];
+    float weight[2];
+    size_t run, valid, stride;
+    template <int V> __device__ void at(size_t i) const {
+        size_t from = i / valid * run + i % valid;
+        float sum = weight[0] * part[0][from];
+        if (part[1]) sum += weight[1] * part[1][from];
+        to[i / valid * stride + i % valid] = sum;
+    }
+};
+
 /* shared memory beyond the usual limit has to be asked for, once */
 template <class F> void allow(cgs_device *d, F kernel) {
     cgs_cuda_note(cgs_cuda_of(d),
@@ -264,6 +277,17 @@ void cgs_cuda_plan_gather(cgs_device *d, const cgs_plan_run *r) {
     size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
     if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
     launch_each(d, values, false, "gathering plans", gather_rows{*r});
+}
+
+void cgs_cuda_plan_blend(cgs_device *d, float *to, const float *const part[2],
+                         const float weight[2], int rows, int run, int valid, int stride) {
+    launch_each(d, (size_t)rows * valid, false, "costs of plans",
+                blend_parts{to,
+                            {part[0], part[1]},
+                            {weight[0], weight[1]},
+                            (size_t)run,
+                            (size_t)valid,
+                            (size_t)stride});
 }
 
 void cgs_cuda_plan_tails(cgs_device *d, float *to, const float *from, int valid, int T, int n,

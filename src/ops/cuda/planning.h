@@ -15,6 +15,8 @@ void cgs_cuda_plan_refit(cgs_device *d, const cgs_plan_state *s);
 void cgs_cuda_plan_reweight(cgs_device *d, const cgs_plan_state *s);
 void cgs_cuda_plan_adam(cgs_device *d, const cgs_plan_state *s);
 void cgs_cuda_plan_gather(cgs_device *d, const cgs_plan_run *r);
+void cgs_cuda_plan_blend(cgs_device *d, float *to, const float *const part[2],
+                         const float weight[2], int rows, int run, int valid, int stride);
 void cgs_cuda_plan_tails(cgs_device *d, float *to, const float *from, int valid, int T, int n,
                          float factor);
 

@@ -44,12 +44,6 @@ static void drop(cgs_device *d, void *program) {
 
 static unsigned moved(const cgs_device *d) { return cgs_cuda_of(d)->scratch_moved; }
 
-static void copy(cgs_device *d, void *to, const void *from, size_t bytes) {
-    cgs_cuda *c = cgs_cuda_of(d);
-    cgs_cuda_note(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->stream),
-                  "copying on the GPU");
-}
-
 const cgs_planning cgs_cuda_planning = {
     .record = record,
     .launch = launch,
@@ -61,7 +55,7 @@ const cgs_planning cgs_cuda_planning = {
     .reweight = cgs_cuda_plan_reweight,
     .adam = cgs_cuda_plan_adam,
     .gather = cgs_cuda_plan_gather,
-    .copy = copy,
+    .blend = cgs_cuda_plan_blend,
     .tails = cgs_cuda_plan_tails,
     .predictor_open = cgs_cuda_predictor_open,
     .predictor_run = cgs_cuda_predictor_run,

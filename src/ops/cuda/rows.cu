@@ -114,6 +114,7 @@ void cgs_cuda_gather_blocks(cgs_device *d, void *to, const void *from, const int
 }
 
 void cgs_cuda_take_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_is(r->before, CGS_OP_attention)) return; /* it has put the rows here */
     part p = taken_part(r);
     WITH_TYPE(T, r->out->dtype,
               launch_each(d, cgs_numel(r->out), eights(p.whole, p.taken, p.first), "take",
