@@ -7,7 +7,8 @@
  *   test_gpu only WORD   the cases whose name has WORD in it
  *   test_gpu train       training: continued, repeated, beside the CPU's
  *   test_gpu model       golden vectors, refusals
- *   test_gpu plan        planning */
+ *   test_gpu plan        planning
+ *   test_gpu plan NAME   one of its tests, as test_tiles */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -534,20 +535,27 @@ static double off(const float *a, const float *b, int n) {
     return sqrt(error / size);
 }
 
+/* turns a way of making rollouts on, or all off: blocks in a cluster, or a word of CGS_ROLLOUT */
+static void take_way(const char *way) {
+    unsetenv("CGS_CLUSTER");
+    unsetenv("CGS_ROLLOUT");
+    if (way) setenv(strcmp(way, "8") && strcmp(way, "16") ? "CGS_ROLLOUT" : "CGS_CLUSTER", way, 1);
+}
+
 static void check_fused_gradient(int layers, int C, int count, int H, const char *cluster) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
     int n = count * H * cgs_lewm_block(&c);
-    if (cluster) setenv("CGS_CLUSTER", cluster, 1);
+    take_way(cluster);
     gradients_on(&cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, fused);
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, again);
-    unsetenv("CGS_CLUSTER");
+    take_way(NULL);
     double of_tape = off(tape, exact, n), of_fused = off(fused, exact, n);
     print_message(
-        "gradient, %d blocks, context %d, %d plans, H %d, cluster %s: %s, error %.2e, the "
+        "gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
         "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
         layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED", of_fused,
         of_tape, fused[0], fused[1], exact[0], exact[1]);
@@ -573,15 +581,15 @@ static void check_fused(int layers, int C, int count, int samples, int H, const 
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    if (cluster) setenv("CGS_CLUSTER", cluster, 1);
+    take_way(cluster);
     costs_on(&cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
     costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, true, again);
     costs_on(&gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
-    unsetenv("CGS_CLUSTER");
+    take_way(NULL);
     double of_tape = blur(tape, exact, n), of_fused = blur(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, cluster %s: %s, error %.2e of the "
+    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
                   layers, C, count, samples, H, cluster ? cluster : "default",
                   is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],
@@ -595,7 +603,18 @@ static void check_fused(int layers, int C, int count, int samples, int H, const 
 static void test_fused_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, NULL);
+    check_fused(1, 1, 1, 20, 2, "tiles");
     check_fused_gradient(1, 1, 2, 2, NULL);
+}
+
+/* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
+static void test_tiles(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "tiles");
+    check_fused(6, 2, 2, 40, 3, "tiles");
+    check_fused(6, 3, 1, 17, 4, "tiles");
+    check_fused(2, 1, 3, 60, 5, "tiles");
+    check_fused(1, 1, 2, 140, 4, "tiles");
 }
 
 static void test_fused(void **state) {
@@ -737,6 +756,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree),
         cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
     };
@@ -744,6 +764,7 @@ int main(int argc, char **argv) {
     bool every = !*part;
     only = argc > 2 && !strcmp(part, "only") ? argv[2] : NULL;
     int failed = 0;
+    if (argc > 2 && !strcmp(part, "plan")) cmocka_set_test_filter(argv[2]);
     if (!strcmp(part, "small") || only) failed += cmocka_run_group_tests(small, NULL, NULL);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
     if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);

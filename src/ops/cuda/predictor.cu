@@ -419,6 +419,7 @@ struct predictor {
     int gradient; /* steps of jobs that want one; 0: none */
     void *packed, *saved;
     float *cache;
+    void *tiles; /* not NULL: rollouts are made by rollout_tiles.cu, and nothing else is set */
 };
 
 /* with `active`: asks how many clusters run at a time instead */
@@ -616,6 +617,16 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
     if (!fits(w)) return CGS_OK;
     predictor *p = (predictor *)calloc(1, sizeof *p);
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a predictor");
+    if (!gradient) {
+        cgs_status rc = cgs_cuda_tiles_open(d, &p->tiles, w, rows);
+        if (rc != CGS_OK || p->tiles) {
+            if (rc == CGS_OK)
+                *out = p;
+            else
+                free(p);
+            return rc;
+        }
+    }
     p->gradient = gradient;
     p->base.N = w->history;
     p->base.layers = w->layers;
@@ -636,6 +647,10 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
 
 void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *j) {
     const predictor *p = (const predictor *)kept;
+    if (p->tiles) {
+        cgs_cuda_tiles_run(d, p->tiles, j);
+        return;
+    }
     task t = p->base;
     t.rows = j->rows;
     t.K = j->K;
@@ -662,6 +677,7 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
 
 void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
     predictor *p = (predictor *)kept;
+    if (p->tiles) cgs_cuda_tiles_close(d, p->tiles);
     d->ops->release(d, p->packed);
     d->ops->release(d, p->saved);
     d->ops->release(d, p->cache);
