@@ -604,7 +604,9 @@ static void test_fused_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, NULL);
     check_fused(1, 1, 1, 20, 2, "tiles");
+    check_fused(1, 1, 1, 20, 2, "ring");
     check_fused_gradient(1, 1, 2, 2, NULL);
+    check_fused_gradient(1, 1, 2, 2, "ring");
 }
 
 /* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
@@ -615,6 +617,19 @@ static void test_tiles(void **state) {
     check_fused(6, 3, 1, 17, 4, "tiles");
     check_fused(2, 1, 3, 60, 5, "tiles");
     check_fused(1, 1, 2, 140, 4, "tiles");
+}
+
+/* weights by a ring: one and two tiles of plans a cluster, more plans than fit at a time */
+static void test_ring(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "ring");
+    check_fused(6, 2, 2, 40, 3, "ring");
+    check_fused(6, 3, 1, 17, 4, "ring");
+    check_fused(2, 1, 3, 60, 5, "ring");
+    check_fused(1, 1, 2, 140, 4, "ring");
+    check_fused_gradient(6, 1, 1, 5, "ring");
+    check_fused_gradient(2, 2, 18, 4, "ring");
+    check_fused_gradient(6, 3, 2, 3, "ring");
 }
 
 static void test_fused(void **state) {
@@ -757,6 +772,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_planners_agree),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_ring),
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
     };
