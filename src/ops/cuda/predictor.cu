@@ -127,7 +127,7 @@ __device__ void save_qkv(const task &p, int step, int layer, const float *qkv, i
 
 } // namespace
 
-#include "ops/cuda/predictor_ring.cuh" /* uses the two above */
+#include "ops/cuda/predictor_back_ring.cuh" /* uses the two above */
 
 namespace {
 
@@ -469,6 +469,12 @@ cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clu
 }
 
 cudaError_t backward(cgs_device *d, int S, const task &t, unsigned clusters, int *active) {
+    task by_ring = t;
+    by_ring.slots = back_ring_slots((size_t)cgs_cuda_of(d)->max_shared, t.N, t.H);
+    if (t.slots && by_ring.slots)
+        return launch(d, imagine_back_ring, RING_BLOCKS,
+                      ring::bytes(by_ring.slots) + back_ring_rest(t.N, t.H), by_ring, clusters,
+                      active);
     if (S == 16)
         return launch(d, imagine_back<16>, 16, back_shape<16>::shared(t.MT, t.N, t.H), t, clusters,
                       active);

@@ -26,6 +26,21 @@ struct row_vectors {
     row_values gate, bias, shift, scale, w, b;
 };
 
+/* Where a slab comes from: `pieces` runs of equal size, of which each lane names one. */
+struct slab_source {
+    const uint4 *from;
+    int pieces;
+};
+/* 8 tiles from `tile` on, of 192 inputs: one run */
+__device__ __forceinline__ slab_source whole_tiles(const uint4 *W, int tile) {
+    return {W + (size_t)tile * PAIRS_D * 32, 1};
+}
+/* `pairs` pairs from `pair` on, of tiles `tile` on that have `row` of them */
+__device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, int row, int pair,
+                                                      int pairs) {
+    return {W + ((size_t)(tile + threadIdx.x % 32) * row + pair) * 32, RING_SLAB / (pairs * 512)};
+}
+
 struct ring {
     unsigned char *slabs;
     phase_counter *full;
@@ -46,44 +61,38 @@ struct ring {
             counters_made();
         }
     }
-    /* One warp: asks for slabs as far as there are slots, `done` of them being used up. */
-    __device__ void fill(const task &p, int done) {
-        while (asked < total && asked < done + slots) request(p, asked++);
+    /* One warp: asks for slabs as far as there are slots, `done` of them being used up.
+     * source(i) says where slab i of a step comes from. */
+    template <class F> __device__ void fill(const task &p, int done, F source) {
+        for (; asked < total && asked < done + slots; asked++) {
+            slab_source s = source(asked % (RING_LAYER * p.layers + RING_PROJECTOR));
+            int slot = asked % slots, lane = threadIdx.x % 32, size = RING_SLAB / s.pieces;
+            if (lane == 0) counter_expect(&full[slot], RING_SLAB);
+            __syncwarp();
+            if (lane < s.pieces)
+                copy_bulk(slabs + (size_t)slot * RING_SLAB + lane * size, s.from, size,
+                          &full[slot]);
+        }
     }
     __device__ const uint4 *await(int s) const {
         counter_wait(&full[s % slots], (uint32_t)(s / slots));
         return (const uint4 *)(slabs + (size_t)(s % slots) * RING_SLAB);
     }
-
-  private:
-    __device__ void request(const task &p, int s) {
-        int at = s % (RING_LAYER * p.layers + RING_PROJECTOR), layer = at / RING_LAYER;
-        int kind = at % RING_LAYER, lane = threadIdx.x % 32, rank = cluster_rank(), slot = s % slots;
-        bool projector = layer == p.layers;
-        if (projector) kind += IN_SLAB;
-        const uint4 *from;
-        int pieces = 1, size = RING_SLAB;
-        if (kind < OUT_SLAB) {
-            from = p.block[layer].qkv + (size_t)(kind * (INNER / 8) + rank * 8) * PAIRS_D * 32;
-        } else if (kind == OUT_SLAB) { /* two pairs of every tile */
-            from = p.block[layer].out + ((size_t)lane * PAIRS_INNER + rank * 2) * 32;
-            pieces = D / 8;
-            size = 2 * 512;
-        } else if (kind < DOWN_SLAB) {
-            const uint4 *in = projector ? p.proj_in : p.block[layer].in;
-            from = in + (size_t)(rank * 16 + (kind - IN_SLAB) * 8) * PAIRS_D * 32;
-        } else { /* four pairs of twelve tiles */
-            const uint4 *down = projector ? p.proj_out : p.block[layer].down;
-            from = down + ((size_t)((kind - DOWN_SLAB) * 12 + lane) * PAIRS_HIDDEN + rank * 4) * 32;
-            pieces = 12;
-            size = 4 * 512;
-        }
-        if (lane == 0) counter_expect(&full[slot], RING_SLAB);
-        __syncwarp();
-        if (lane < pieces)
-            copy_bulk(slabs + (size_t)slot * RING_SLAB + lane * size, from, size, &full[slot]);
-    }
 };
+
+/* slab i of a step, forward: blocks in order, then the projector */
+__device__ __forceinline__ slab_source forward_slab(const task &p, int i) {
+    int layer = i / RING_LAYER, kind = i % RING_LAYER, rank = cluster_rank();
+    if (layer == p.layers) {
+        if (kind < 2) return whole_tiles(p.proj_in, rank * 16 + kind * 8);
+        return parts_of_tiles(p.proj_out, (kind - 2) * 12, PAIRS_HIDDEN, rank * 4, 4);
+    }
+    const block_weights &b = p.block[layer];
+    if (kind < OUT_SLAB) return whole_tiles(b.qkv, kind * (INNER / 8) + rank * 8);
+    if (kind == OUT_SLAB) return parts_of_tiles(b.out, 0, PAIRS_INNER, rank * 2, 2);
+    if (kind < DOWN_SLAB) return whole_tiles(b.in, rank * 16 + (kind - IN_SLAB) * 8);
+    return parts_of_tiles(b.down, (kind - DOWN_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
+}
 
 /* KP pairs of tile `tile` of a slab */
 template <int NT, int KP>
@@ -188,11 +197,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
     }
     cluster_sync(); /* everyone is here */
     int slab = 0;   /* the first one of what is computed now */
-    if (filler) weights_ahead.fill(p, slab);
     auto used = [&](int slabs) { /* behind a barrier of the block */
         slab += slabs;
-        if (filler) weights_ahead.fill(p, slab);
+        if (filler) weights_ahead.fill(p, slab, [&](int i) { return forward_slab(p, i); });
     };
+    used(0);
 
     for (int step = 0; step < p.H; step++) {
         const int seen = p.C + step, w = seen < N ? seen : N;
