@@ -535,11 +535,17 @@ static double off(const float *a, const float *b, int n) {
     return sqrt(error / size);
 }
 
-/* turns a way of making rollouts on, or all off: blocks in a cluster, or a word of CGS_ROLLOUT */
+/* turns a way of making rollouts on, or all off: blocks in a cluster, a word of CGS_ROLLOUT, or
+ * "modulations" */
 static void take_way(const char *way) {
     unsetenv("CGS_CLUSTER");
     unsetenv("CGS_ROLLOUT");
-    if (way) setenv(strcmp(way, "8") && strcmp(way, "16") ? "CGS_ROLLOUT" : "CGS_CLUSTER", way, 1);
+    unsetenv("CGS_MODULATIONS");
+    if (!way) return;
+    if (!strcmp(way, "modulations"))
+        setenv("CGS_MODULATIONS", "1", 1);
+    else
+        setenv(strcmp(way, "8") && strcmp(way, "16") ? "CGS_ROLLOUT" : "CGS_CLUSTER", way, 1);
 }
 
 static void check_fused_gradient(int layers, int C, int count, int H, const char *cluster) {
@@ -605,6 +611,7 @@ static void test_fused_small(void **state) {
     check_fused(1, 1, 1, 20, 2, NULL);
     check_fused(1, 1, 1, 20, 2, "tiles");
     check_fused(1, 1, 1, 20, 2, "ring");
+    check_fused(1, 1, 1, 20, 2, "modulations");
     check_fused_gradient(1, 1, 2, 2, NULL);
     check_fused_gradient(1, 1, 2, 2, "ring");
 }
@@ -630,6 +637,14 @@ static void test_ring(void **state) {
     check_fused_gradient(6, 1, 1, 5, "ring");
     check_fused_gradient(2, 2, 18, 4, "ring");
     check_fused_gradient(6, 3, 2, 3, "ring");
+}
+
+/* modulations of all blocks by one kernel */
+static void test_modulations(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "modulations");
+    check_fused(2, 1, 3, 60, 5, "modulations");
+    check_fused(1, 3, 2, 500, 12, "modulations"); /* many rows */
 }
 
 static void test_fused(void **state) {
@@ -773,6 +788,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_modulations),
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
     };
