@@ -108,8 +108,8 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
         o->ops->gather(o->device, &run);
         cgs_tape_forward(o->condition);
         if (o->modulations)
-            o->ops->modulations_run(o->device, o->modulations, o->embedding->data,
-                                    o->G * K * r->T, o->modulation);
+            o->ops->modulations_run(o->device, o->modulations, o->embedding->data, o->G * K * r->T,
+                                    o->modulation);
         size_t e0 = (size_t)run.e0, C = (size_t)run.C, D = (size_t)run.D;
         cgs_predictor_job job = {.rows = run.n * K,
                                  .K = K,
@@ -185,8 +185,8 @@ static cgs_status open_condition(rollout_device *o, const cgs_rollout *r, cgs_le
     cgs_conditioning c;
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
-    o->actions = cgs_input(o->condition, "actions", CGS_F32, 3,
-                           DIM(o->G * r->config.samples, r->T, r->A));
+    o->actions =
+        cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
     if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
     if (o->modulations) {
         o->embedding = cgs_lewm_embed_actions(o->condition, m, o->actions);

@@ -423,7 +423,7 @@ struct predictor {
     task base;
     int S, capacity; /* blocks in a cluster; clusters that run at the same time */
     int most_MT;
-    bool ring; /* weights by predictor_ring.cuh */
+    bool ring;    /* weights by predictor_ring.cuh */
     int gradient; /* steps of jobs that want one; 0: none */
     void *packed, *saved;
     float *cache;

@@ -30,8 +30,8 @@ __device__ __forceinline__ slab_source backward_slab(const task &p, int i) {
     if (kind < BACK_OUT_SLAB)
         return parts_of_tiles(t.in, (kind - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
     if (kind == BACK_OUT_SLAB) return whole_tiles(t.out, rank * 8);
-    return parts_of_tiles(t.qkv, 0, 3 * PAIRS_INNER, (kind - BACK_QKV_SLAB) * PAIRS_INNER + rank * 2,
-                          2);
+    return parts_of_tiles(t.qkv, 0, 3 * PAIRS_INNER,
+                          (kind - BACK_QKV_SLAB) * PAIRS_INNER + rank * 2, 2);
 }
 
 enum { PRE_ROW = HIDDEN / RING_BLOCKS + 4, KEPT_ROW = 3 * WIDTH + 4 }; /* no bank twice */
@@ -62,11 +62,11 @@ __device__ void recall_qkv(const task &p, int step, int layer, float *to, size_t
     const int chunks = 3 * WIDTH / 4;
     for (int i = threadIdx.x; i < 16 * w * chunks; i += THREADS) {
         int c = i % chunks, plan = i / chunks % 16, token = i / chunks / 16;
-        const float *from = p.saved.qkv + ((((size_t)step * p.layers + layer) * HEADS +
-                                            cluster_rank()) *
-                                               p.saved.rows +
-                                           row0 + plan) *
-                                              p.N * 3 * WIDTH;
+        const float *from =
+            p.saved.qkv +
+            ((((size_t)step * p.layers + layer) * HEADS + cluster_rank()) * p.saved.rows + row0 +
+             plan) *
+                p.N * 3 * WIDTH;
         copy16((bf16 *)(to + (size_t)(token * 16 + plan) * KEPT_ROW + 4 * c),
                (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * c));
     }
@@ -146,7 +146,8 @@ struct back_vectors {
     row_values gate, out, old_gate;
 };
 
-/* Plans beyond the last have no gradient to be added to; they compute with the last one's numbers. */
+/* Plans beyond the last have no gradient to be added to; they compute with the last one's numbers.
+ */
 __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_constant__ task p) {
     enum { S = RING_BLOCKS, R = 16 };
     typedef shape<S> sh;
@@ -169,10 +170,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
 
     ring weights_ahead;
     weights_ahead.make(p, memory);
-    int slab = 0; /* the first one of what is computed now */
+    int slab = 0;                /* the first one of what is computed now */
     auto used = [&](int slabs) { /* behind a barrier of the block */
-        slab += slabs;
-        if (filler) weights_ahead.fill(p, slab, [&](int i) { return backward_slab(p, i); });
+                                 slab += slabs;
+                                 if (filler)
+                                     weights_ahead.fill(p, slab,
+                                                        [&](int i) { return backward_slab(p, i); });
     };
     auto window = [&](int step) { return p.C + step < N ? p.C + step : N; };
 

@@ -11,73 +11,16 @@
 #ifndef CGS_OPS_CUDA_PREDICTOR_RING_CUH
 #define CGS_OPS_CUDA_PREDICTOR_RING_CUH
 
-#include "ops/cuda/bulk.cuh"
-#include "ops/cuda/predictor.cuh"
 #include "ops/cuda/tiles.cuh"
+#include "ops/cuda/weight_ring.cuh"
 
 namespace {
 
-enum { RING_BLOCKS = 16, RING_SLAB = 8 * PAIRS_D * 512, RING_MOST = 8 };
-enum { RING_LAYER = 8, RING_PROJECTOR = 4 }; /* slabs of a block's part */
 enum { Q_SLAB, K_SLAB, V_SLAB, OUT_SLAB, IN_SLAB, DOWN_SLAB = IN_SLAB + 2 };
 
 /* what a warp reads before the barrier: the vectors of one row */
 struct row_vectors {
     row_values gate, bias, shift, scale, w, b;
-};
-
-/* Where a slab comes from: `pieces` runs of equal size, of which each lane names one. */
-struct slab_source {
-    const uint4 *from;
-    int pieces;
-};
-/* 8 tiles from `tile` on, of 192 inputs: one run */
-__device__ __forceinline__ slab_source whole_tiles(const uint4 *W, int tile) {
-    return {W + (size_t)tile * PAIRS_D * 32, 1};
-}
-/* `pairs` pairs from `pair` on, of tiles `tile` on that have `row` of them */
-__device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, int row, int pair,
-                                                      int pairs) {
-    return {W + ((size_t)(tile + threadIdx.x % 32) * row + pair) * 32, RING_SLAB / (pairs * 512)};
-}
-
-struct ring {
-    unsigned char *slabs;
-    phase_counter *full;
-    int slots, asked, total; /* asked for so far; all that this launch needs */
-
-    static __host__ __device__ size_t bytes(int slots) {
-        return (size_t)slots * RING_SLAB + RING_MOST * sizeof(phase_counter);
-    }
-    /* All threads; a barrier has to follow. */
-    __device__ void make(const task &p, unsigned char *memory) {
-        slabs = memory;
-        full = (phase_counter *)(memory + (size_t)p.slots * RING_SLAB);
-        slots = p.slots;
-        asked = 0;
-        total = p.H * (RING_LAYER * p.layers + RING_PROJECTOR);
-        if (threadIdx.x == 0) {
-            for (int i = 0; i < slots; i++) counter_make(&full[i], 1);
-            counters_made();
-        }
-    }
-    /* One warp: asks for slabs as far as there are slots, `done` of them being used up.
-     * source(i) says where slab i of a step comes from. */
-    template <class F> __device__ void fill(const task &p, int done, F source) {
-        for (; asked < total && asked < done + slots; asked++) {
-            slab_source s = source(asked % (RING_LAYER * p.layers + RING_PROJECTOR));
-            int slot = asked % slots, lane = threadIdx.x % 32, size = RING_SLAB / s.pieces;
-            if (lane == 0) counter_expect(&full[slot], RING_SLAB);
-            __syncwarp();
-            if (lane < s.pieces)
-                copy_bulk(slabs + (size_t)slot * RING_SLAB + lane * size, s.from, size,
-                          &full[slot]);
-        }
-    }
-    __device__ const uint4 *await(int s) const {
-        counter_wait(&full[s % slots], (uint32_t)(s / slots));
-        return (const uint4 *)(slabs + (size_t)(s % slots) * RING_SLAB);
-    }
 };
 
 /* slab i of a step, forward: blocks in order, then the projector */
@@ -92,13 +35,6 @@ __device__ __forceinline__ slab_source forward_slab(const task &p, int i) {
     if (kind == OUT_SLAB) return parts_of_tiles(b.out, 0, PAIRS_INNER, rank * 2, 2);
     if (kind < DOWN_SLAB) return whole_tiles(b.in, rank * 16 + (kind - IN_SLAB) * 8);
     return parts_of_tiles(b.down, (kind - DOWN_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
-}
-
-/* KP pairs of tile `tile` of a slab */
-template <int NT, int KP>
-__device__ __forceinline__ void take_tile(weights<NT, KP> &w, int n, const uint4 *slab, int tile) {
-#pragma unroll
-    for (int k = 0; k < KP; k++) w.b[n][k] = slab[(tile * KP + k) * 32 + threadIdx.x % 32];
 }
 
 /* ---- attention, keys and values of older tokens behind those of the fresh ones --------------- */
@@ -172,7 +108,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = 16 * p.MT, own = p.MT, N = p.N, rank = cluster_rank();
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
-    const bool filler = warp == WARPS - 1; /* has no rows of its own */
+    const bool filler = warp == WARPS - 1;                 /* has no rows of its own */
     bf16 *x = (bf16 *)(memory + ring::bytes(p.slots));     /* (N R, X_ROW) what enters products */
     float *qkv = (float *)(x + (size_t)N * R * X_ROW);     /* (N R, QKV_ROW) */
     float *parts = qkv;                                    /* (N R, PART_ROW) this block's shares */
@@ -195,11 +131,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
         read_row(v, p.z + (plan_of(i) / p.K * p.C + j) * D);
         write_row(window + (size_t)(i * N + j) * D, v);
     }
-    cluster_sync(); /* everyone is here */
-    int slab = 0;   /* the first one of what is computed now */
+    cluster_sync();              /* everyone is here */
+    int slab = 0;                /* the first one of what is computed now */
     auto used = [&](int slabs) { /* behind a barrier of the block */
-        slab += slabs;
-        if (filler) weights_ahead.fill(p, slab, [&](int i) { return forward_slab(p, i); });
+                                 slab += slabs;
+                                 if (filler)
+                                     weights_ahead.fill(p, slab,
+                                                        [&](int i) { return forward_slab(p, i); });
     };
     used(0);
 
@@ -344,8 +282,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             float2 bias[sh::IN_TILES];
 #pragma unroll
             for (int i = 0; i < sh::IN_TILES; i++)
-                bias[i] = *reinterpret_cast<const float2 *>(
-                    b.in_b + rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad);
+                bias[i] = *reinterpret_cast<const float2 *>(b.in_b + rank * sh::UNITS +
+                                                            (warp * sh::IN_TILES + i) * 8 + quad);
             cluster_sync(); /* x is complete, shares were read */
 
             {
@@ -395,9 +333,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
                     prepare(v, n, t);
                 } else {
                     if (KEEP)
-                        write_row(p.saved.last + ((size_t)step * p.saved.rows + row0 + rank * own +
-                                                  t.mine) *
-                                                     D,
+                        write_row(p.saved.last +
+                                      ((size_t)step * p.saved.rows + row0 + rank * own + t.mine) *
+                                          D,
                                   v);
                     normalise(v, p.norm_eps);
                     scale_shift(v, n.w, n.b, 0);

@@ -10,43 +10,21 @@
  *   output    the head's result, from registers, times 64 inputs, added to the row's sums
  *
  * and 64 hidden units are two: into them, GELU, and out of them.  Warpgroups are not held in step:
- * while one computes, the others multiply.  All tokens of a window are computed in every step.  A row's sums do
- * not depend on the other rows, so neither on how many there are. */
+ * while one computes, the others multiply.  All tokens of a window are computed in every step.  A
+ * row's sums do not depend on the other rows, so neither on how many there are. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/cuda/rollout_tiles.cuh"
+#include "ops/cuda/rollout_attention.cuh"
+#include "ops/cuda/rollout_pack.cuh"
 
 namespace {
 
 #if CGS_HAS_WGMMA
 
-/* barriers of the block: of a warpgroup; a token's keys are there, its values are, both were read */
-enum { OWN = 1, KEYS = OWN + TOKENS, VALUES = KEYS + TOKENS - 1, READ = VALUES + TOKENS - 1 };
-
-__device__ __forceinline__ float2 pair_of(uint32_t u) {
-    return make_float2(__uint_as_float(u << 16), __uint_as_float(u & 0xffff0000u));
-}
-
-/* a thread of a warpgroup: its token and its two plans */
-struct token {
-    int group, w; /* which token, of how many in the window */
-    int at;       /* number of the token since the first frame of the context */
-    int plan[2];
-
-    __device__ bool newest() const { return group + 1 == w; }
-    /* slice of a block's modulation for plan h, from this lane's columns on */
-    __device__ const float *modulation(const tiles_task &p, int layer, int h, int slice) const {
-        return p.modulation[layer] + ((size_t)plan[h] * p.T + at) * 6 * D + slice * D +
-               4 * (threadIdx.x % 4);
-    }
-    /* threads that exchange keys of token j */
-    __device__ int readers(int j) const { return (w - j) * GROUP; }
-};
-
 /* norm, and the rows are what the next products read */
-__device__ __forceinline__ void hand_over(const tiles_task &p, room &m, const token &t,
-                                          row_sums &v, const float *w, const float *b) {
+__device__ __forceinline__ void hand_over(const tiles_task &p, room &m, const token &t, row_sums &v,
+                                          const float *w, const float *b) {
     int column = 4 * (threadIdx.x % 4);
     normalise(v, p.norm_eps);
     scale_shift(v, 0, w + column, b + column, 0);
@@ -76,8 +54,7 @@ __device__ __forceinline__ void take(const tiles_task &p, const token &t, row_su
         float4 b = read4(bias + 16 * i + 4 * (threadIdx.x % 4));
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i),
-                   r = kept[(2 * i + h) * GROUP];
+            float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i), r = kept[(2 * i + h) * GROUP];
             r.x += g.x * (y.x + b.x);
             r.y += g.y * (y.y + b.y);
             r.z += g.z * (y.z + b.z);
@@ -92,189 +69,10 @@ __device__ __forceinline__ void look_ahead(const tiles_task &p, const token &t, 
                                            int slice, int slices) {
     if (threadIdx.x % 4 == 0)
 #pragma unroll
-        for (int h = 0; h < 2; h++)
-            fetch_ahead(t.modulation(p, layer, h, slice), slices * D * 4);
+        for (int h = 0; h < 2; h++) fetch_ahead(t.modulation(p, layer, h, slice), slices * D * 4);
 }
 
-/* ---- attention ------------------------------------------------------------------------------- */
-
-__device__ __forceinline__ void round_all(uint32_t (&a)[4][4], const float (&c)[32]) {
-#pragma unroll
-    for (int i = 0; i < 16; i++) a[i / 4][i % 4] = pack(c[2 * i], c[2 * i + 1]);
-}
-/* adds products of both rows: even registers are of one, odd of the other */
-__device__ __forceinline__ void add_dots(float (&s)[2], const uint32_t (&q)[4],
-                                         const uint32_t (&k)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float2 a = pair_of(q[i]), b = pair_of(k[i]);
-        s[i % 2] += a.x * b.x + a.y * b.y;
-    }
-}
-__device__ __forceinline__ void finish_dots(float (&s)[2]) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) s[h] = quad_sum(s[h]) * 0.125f; /* 1 / sqrt(WIDTH) */
-}
-/* a thread's keys (i < 4) and values of token j */
-__device__ __forceinline__ void read_keys(uint32_t (&k)[4], const room &m, int j, int i) {
-    uint4 v = m.keys[j][i][threadIdx.x % GROUP];
-    k[0] = v.x, k[1] = v.y, k[2] = v.z, k[3] = v.w;
-}
-__device__ __forceinline__ void leave_keys(room &m, int j, int i, const uint32_t (&k)[4]) {
-    m.keys[j][i][threadIdx.x % GROUP] = make_uint4(k[0], k[1], k[2], k[3]);
-}
-
-/* score[0], [1]: of the tokens before, then of the token itself */
-typedef float scores[TOKENS][2];
-
-/* scores of the tokens before; those that exist are the same for all threads of a warpgroup */
-__device__ __forceinline__ void compare(const token &t, const room &m, const uint32_t (&q)[4][4],
-                                        scores &score) {
-#pragma unroll
-    for (int j = 0; j < TOKENS - 1; j++) {
-        score[j][0] = score[j][1] = 0;
-        if (j >= t.group) continue;
-        meet(KEYS + j, t.readers(j));
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t k[4];
-            read_keys(k, m, j, i);
-            add_dots(score[j], q[i], k);
-        }
-        finish_dots(score[j]);
-    }
-}
-
-/* a = the head's result; v: the token's own values */
-__device__ __forceinline__ void attend(const token &t, const room &m, const scores &score,
-                                       float (&v)[32], uint32_t (&a)[4][4]) {
-    float most[2], sum[2], weight[2];
-    const float base = 1.44269504f; /* exponentials by powers of two */
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        most[h] = score[TOKENS - 1][h];
-#pragma unroll
-        for (int j = 0; j < TOKENS - 1; j++)
-            if (j < t.group) most[h] = fmaxf(most[h], score[j][h]);
-        sum[h] = weight[h] = exp2_fast((score[TOKENS - 1][h] - most[h]) * base);
-    }
-#pragma unroll
-    for (int i = 0; i < 32; i++) v[i] *= weight[i / 2 % 2];
-#pragma unroll
-    for (int j = 0; j < TOKENS - 1; j++) {
-        if (j >= t.group) continue;
-        meet(VALUES + j, t.readers(j));
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            weight[h] = exp2_fast((score[j][h] - most[h]) * base);
-            sum[h] += weight[h];
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t k[4];
-            read_keys(k, m, j, 4 + i);
-#pragma unroll
-            for (int l = 0; l < 4; l++) {
-                float2 of = pair_of(k[l]);
-                v[8 * i + 2 * l] += weight[l % 2] * of.x;
-                v[8 * i + 2 * l + 1] += weight[l % 2] * of.y;
-            }
-        }
-        pass_by(READ + j, t.readers(j));
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) sum[h] = 1.0f / sum[h];
-#pragma unroll
-    for (int i = 0; i < 32; i++) v[i] *= sum[i / 2 % 2];
-    round_all(a, v);
-}
-
-/* c = x times the 64 outputs of slab s, which is given back */
-__device__ __forceinline__ void project(const tiles_task &p, room &m, const token &t,
-                                        float (&c)[32], int s) {
-    await(m, s);
-    into_units(c, m, t.group, s);
-    release(p, m, s, t.w);
-}
-
-/* four registers of keys or values, rounded */
-__device__ __forceinline__ void round_four(uint32_t (&k)[4], const float (&c)[32], int i) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) k[j] = pack(c[8 * i + 2 * j], c[8 * i + 2 * j + 1]);
-}
-
-/* y = what attention gives, from slab s on; first: keys of nobody were left yet in this step */
-__device__ __forceinline__ void attention(const tiles_task &p, room &m, const token &t, row_sums &y,
-                                          int s, bool first) {
-#pragma unroll 1
-    for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
-        float c[32];
-        uint32_t q[4][4];
-        scores score;
-        project(p, m, t, c, s);
-        round_all(q, c);
-
-        project(p, m, t, c, s + 1);
-        if (!t.newest() && (!first || head)) meet(READ + t.group, t.readers(t.group));
-        score[TOKENS - 1][0] = score[TOKENS - 1][1] = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t k[4];
-            round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, i, k);
-            add_dots(score[TOKENS - 1], q[i], k);
-        }
-        finish_dots(score[TOKENS - 1]);
-        if (!t.newest()) pass_by(KEYS + t.group, t.readers(t.group));
-        compare(t, m, q, score);
-
-        project(p, m, t, c, s + 2);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t k[4];
-            round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, 4 + i, k);
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                float2 v = pair_of(k[j]);
-                c[8 * i + 2 * j] = v.x, c[8 * i + 2 * j + 1] = v.y;
-            }
-        }
-        if (!t.newest()) pass_by(VALUES + t.group, t.readers(t.group));
-        attend(t, m, score, c, q);
-        await(m, s + 3);
-        into_rows(y, q, m, s + 3, head > 0);
-        release(p, m, s + 3, t.w);
-    }
-}
-
-/* a token that is not asked itself leaves its keys and values; it takes part in all barriers */
-__device__ __forceinline__ void keys_only(const tiles_task &p, room &m, const token &t, int s,
-                                          bool first) {
-#pragma unroll 1
-    for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
-        float c[32];
-        await(m, s);
-        release(p, m, s, t.w);
-#pragma unroll 1
-        for (int part = 0; part < 2; part++) {
-            project(p, m, t, c, s + 1 + part);
-            if (part == 0 && (!first || head)) meet(READ + t.group, t.readers(t.group));
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                uint32_t k[4];
-                round_four(k, c, i);
-                leave_keys(m, t.group, 4 * part + i, k);
-            }
-            pass_by((part ? VALUES : KEYS) + t.group, t.readers(t.group));
-            for (int j = 0; j < t.group; j++) meet((part ? VALUES : KEYS) + j, t.readers(j));
-        }
-        for (int j = 0; j < t.group; j++) pass_by(READ + j, t.readers(j));
-        await(m, s + 3);
-        release(p, m, s + 3, t.w);
-    }
-    meet(READ + t.group, t.readers(t.group));
-}
+/* ---- hidden units -------------------------------------------------------------------------- */
 
 /* y = GELU of x into hidden units, out of them again; `groups` warpgroups do so */
 __device__ __forceinline__ void hidden_units(const tiles_task &p, room &m, const token &t,
@@ -328,8 +126,8 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
         if (p.frames && exists)
 #pragma unroll
             for (int i = 0; i < 12; i++)
-                *reinterpret_cast<float4 *>(p.frames + ((size_t)t.plan[h] * p.H + step) * D + 16 * i +
-                                            column) = run_of(v, i, h);
+                *reinterpret_cast<float4 *>(p.frames + ((size_t)t.plan[h] * p.H + step) * D +
+                                            16 * i + column) = run_of(v, i, h);
         if (step + 1 < p.H) continue;
         const float *goal = p.goal + (size_t)(t.plan[h] / p.K) * D + column;
         float sum = 0;
@@ -425,65 +223,6 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
         __syncthreads(); /* frames are read by other warpgroups; nobody is a phase behind */
     }
 #endif
-}
-
-/* ---- packing
- * ------------------------------------------------------------------------------- */
-
-struct pack_task {
-    int layers;
-    float batch_eps;
-    const uint16_t *qkv[CGS_PREDICTOR_LAYERS + 1], *out[CGS_PREDICTOR_LAYERS + 1];
-    const uint16_t *in[CGS_PREDICTOR_LAYERS + 1], *down[CGS_PREDICTOR_LAYERS + 1];
-    const float *in_b[CGS_PREDICTOR_LAYERS + 1]; /* the last of in, down, in_b: the projector's */
-    const float *norm_w, *norm_b, *mean, *var;
-};
-
-/* a block packs a slab */
-__global__ void __launch_bounds__(256) pack_slabs(unsigned char *slabs, pack_task p) {
-    int layer = (int)blockIdx.x / LAYER_SLABS, r = (int)blockIdx.x % LAYER_SLABS, K = D;
-    bool projector = layer == p.layers, rows = true; /* rows: 64 outputs of W; or 64 inputs */
-    const uint16_t *W;
-    int first;
-    if (!projector && r < HEADS * HEAD_SLABS) {
-        rows = r % HEAD_SLABS < 3;
-        W = rows ? p.qkv[layer] : p.out[layer];
-        first = rows ? r % HEAD_SLABS * INNER + r / HEAD_SLABS * WIDTH : r / HEAD_SLABS * WIDTH;
-        if (!rows) K = INNER;
-    } else {
-        if (!projector) r -= HEADS * HEAD_SLABS;
-        rows = r % UNIT_SLABS == 0;
-        W = rows ? p.in[layer] : p.down[layer];
-        first = r / UNIT_SLABS * 64;
-        if (!rows) K = HIDDEN;
-    }
-    unsigned char *to = slabs + (size_t)blockIdx.x * PACKED;
-    for (int i = threadIdx.x; i < SLAB / 2; i += 256) {
-        int k = i % 64, n = i / 64, piece = 0; /* n: row of the operand in its piece */
-        size_t from;
-        if (rows) {
-            piece = n / 64;
-            n %= 64;
-            from = (size_t)(first + n) * K + piece * 64 + k;
-        } else { /* columns 16 i + 4 q + 2 h + e of rows are outputs 16 i + 8 h + 2 q + e here */
-            int column = n / 16 * 16 + n % 8 / 2 * 4 + n % 16 / 8 * 2 + n % 2;
-            from = (size_t)column * K + first + k;
-        }
-        size_t at = (size_t)piece * PIECE + n / 8 * ATOM + n % 8 * 128 + ((k / 8) ^ (n % 8)) * 16;
-        *reinterpret_cast<uint16_t *>(to + at + k % 8 * 2) = W[from];
-    }
-    float *extra = (float *)(to + SLAB);
-    for (int i = threadIdx.x; i < 64; i += 256) {
-        float factor = 1, addend = 0;
-        int u = first + i;
-        if (rows && W == p.in[layer]) addend = p.in_b[layer][u];
-        if (rows && projector) { /* batch norm of what was learned */
-            factor = p.norm_w[u] / sqrtf(p.var[u] + p.batch_eps);
-            addend = (addend - p.mean[u]) * factor + p.norm_b[u];
-        }
-        extra[i] = factor;
-        extra[64 + i] = addend;
-    }
 }
 
 /* ---- the host's side
