@@ -66,6 +66,7 @@ step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
 for way in tiles ring; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
 done
+step plan-modulations 20 env CGS_MODULATIONS=1 "$cgs" bench plan --device cuda
 step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
