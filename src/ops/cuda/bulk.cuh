@@ -36,6 +36,7 @@ static __device__ __forceinline__ void counter_expect(phase_counter *c, int byte
                  : "memory");
 #endif
 }
+/* by whole warps, which are together again behind it */
 static __device__ __forceinline__ void counter_wait(phase_counter *c, uint32_t phase) {
 #if CGS_HAS_CLUSTERS
     uint32_t at = shared_address(c), done;
@@ -47,6 +48,7 @@ static __device__ __forceinline__ void counter_wait(phase_counter *c, uint32_t p
                      : "r"(at), "r"(phase & 1)
                      : "memory");
     } while (!done);
+    __syncwarp();
 #endif
 }
 

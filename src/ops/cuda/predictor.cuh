@@ -236,14 +236,14 @@ template <int S> __device__ __forceinline__ void send(bf16 *x, int row, const ro
     }
 }
 
-/* bias + the shares of all blocks, in their order */
-template <int S>
+/* bias + the shares of all blocks, in their order; READ of them are on the way at a time */
+template <int S, int READ = 8>
 __device__ __forceinline__ void add_shares_to(row_values &v, const row_values &bias, float *parts,
                                               int row) {
     float *at = parts + (size_t)row * PART_ROW;
 #pragma unroll
     for (int j = 0; j < 3; j++) v[j] = bias[j];
-#pragma unroll 8
+#pragma unroll READ
     for (int b = 0; b < S; b++) {
         row_values w;
         read_row(w, in_block(at, b));

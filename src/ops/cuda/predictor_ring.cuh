@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
                         bool first) {
             row_values y, r;
             read_row(r, stream + (size_t)(t.mine * N + t.token) * D);
-            add_shares_to<S>(y, n.bias, parts, row_of(t));
+            add_shares_to<S, S>(y, n.bias, parts, row_of(t));
 #pragma unroll
             for (int j = 0; j < 3; j++) {
                 v[j].x = r[j].x + n.gate[j].x * y[j].x;
@@ -398,7 +398,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             size_t row = row0 + (size_t)(rank * own + warp);
             bool exists = row < (size_t)p.rows;
             float *frames = window + (size_t)warp * N * D;
-            add_shares_to<S>(v, bias, parts, (fresh - 1) * R + rank * own + warp);
+            add_shares_to<S, S>(v, bias, parts, (fresh - 1) * R + rank * own + warp);
             for (int j = 0; w == N && j + 1 < N; j++) { /* the lane's own columns: in order */
                 row_values later;
                 read_row(later, frames + (size_t)(j + 1) * D);

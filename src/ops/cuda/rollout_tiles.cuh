@@ -170,6 +170,7 @@ __device__ __forceinline__ void release(const tiles_task &p, room &m, int s, int
         m.released[slot] = 0;
         if (s + SLOTS < p.H * (p.layers * LAYER_SLABS + MLP_SLABS)) request(p, m, s + SLOTS);
     }
+    __syncwarp(); /* products want whole warps */
 }
 
 #if CGS_HAS_WGMMA
