@@ -22,10 +22,14 @@ __device__ __forceinline__ float2 pair_of(uint32_t u) {
 /* a thread of a warpgroup: its token and its two plans */
 struct token {
     int group, w; /* which token, of how many in the window */
+    int active;   /* tokens that are computed: all, or the newest alone */
+    bool grows;   /* keys and values are used again in the next step */
     int at;       /* number of the token since the first frame of the context */
     int plan[2];
 
     __device__ bool newest() const { return group + 1 == w; }
+    /* keys and values of the tokens before come from memory, not from other warpgroups */
+    __device__ bool recalls() const { return active < w; }
     /* slice of a block's modulation for plan h, from this lane's columns on */
     __device__ const float *modulation(const tiles_task &p, int layer, int h, int slice) const {
         return p.modulation[layer] + ((size_t)plan[h] * p.T + at) * 6 * D + slice * D +
@@ -59,8 +63,29 @@ __device__ __forceinline__ void read_keys(uint32_t (&k)[4], const room &m, int j
     uint4 v = m.keys[j][i][threadIdx.x % GROUP];
     k[0] = v.x, k[1] = v.y, k[2] = v.z, k[3] = v.w;
 }
+__device__ __forceinline__ uint4 four(const uint32_t (&k)[4]) {
+    return make_uint4(k[0], k[1], k[2], k[3]);
+}
 __device__ __forceinline__ void leave_keys(room &m, int j, int i, const uint32_t (&k)[4]) {
-    m.keys[j][i][threadIdx.x % GROUP] = make_uint4(k[0], k[1], k[2], k[3]);
+    m.keys[j][i][threadIdx.x % GROUP] = four(k);
+}
+
+/* The same in memory, for steps to come. */
+__device__ __forceinline__ uint4 *cache_at(const tiles_task &p, int layer, int head, int j) {
+    size_t at = ((size_t)blockIdx.x * p.layers + layer) * HEADS + head;
+    return p.cache + ((at * (TOKENS - 1) + j) * 8) * GROUP + threadIdx.x % GROUP;
+}
+/* starts copying keys and values of a head of the tokens before; a thread's own, so it has to
+ * wait for nobody else */
+__device__ __forceinline__ void recall(const tiles_task &p, room &m, const token &t, int layer,
+                                       int head) {
+    for (int j = 0; j < t.group; j++) {
+        const uint4 *from = cache_at(p, layer, head, j);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            copy16((bf16 *)&m.keys[j][i][threadIdx.x % GROUP], (const bf16 *)(from + i * GROUP));
+    }
+    copies_close();
 }
 
 /* score[0], [1]: of the tokens before, then of the token itself */
@@ -73,7 +98,7 @@ __device__ __forceinline__ void compare(const token &t, const room &m, const uin
     for (int j = 0; j < TOKENS - 1; j++) {
         score[j][0] = score[j][1] = 0;
         if (j >= t.group) continue;
-        meet(KEYS + j, t.readers(j));
+        if (!t.recalls()) meet(KEYS + j, t.readers(j));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
@@ -102,7 +127,7 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
 #pragma unroll
     for (int j = 0; j < TOKENS - 1; j++) {
         if (j >= t.group) continue;
-        meet(VALUES + j, t.readers(j));
+        if (!t.recalls()) meet(VALUES + j, t.readers(j));
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             weight[h] = exp2_fast((score[j][h] - most[h]) * base);
@@ -119,7 +144,7 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
                 v[8 * i + 2 * l + 1] += weight[l % 2] * of.y;
             }
         }
-        pass_by(READ + j, t.readers(j));
+        if (!t.recalls()) pass_by(READ + j, t.readers(j));
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = 1.0f / sum[h];
@@ -133,7 +158,7 @@ __device__ __forceinline__ void project(const tiles_task &p, room &m, const toke
                                         float (&c)[32], int s) {
     await(m, s);
     into_units(c, m, t.group, s);
-    release(p, m, s, t.w);
+    release(p, m, s, t.active);
 }
 
 /* four registers of keys or values, rounded */
@@ -142,9 +167,10 @@ __device__ __forceinline__ void round_four(uint32_t (&k)[4], const float (&c)[32
     for (int j = 0; j < 4; j++) k[j] = pack(c[8 * i + 2 * j], c[8 * i + 2 * j + 1]);
 }
 
-/* y = what attention gives, from slab s on; first: keys of nobody were left yet in this step */
+/* y = what attention gives, from slab s on */
 __device__ __forceinline__ void attention(const tiles_task &p, room &m, const token &t, row_sums &y,
-                                          int s, bool first) {
+                                          int layer, int s) {
+    if (t.recalls()) recall(p, m, t, layer, 0);
 #pragma unroll 1
     for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
         float c[32];
@@ -154,17 +180,20 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
         round_all(q, c);
 
         project(p, m, t, c, s + 1);
-        if (!t.newest() && (!first || head)) meet(READ + t.group, t.readers(t.group));
+        /* the others have read the head before, if there was one in this step */
+        if (!t.newest() && (layer || head)) meet(READ + t.group, t.readers(t.group));
         score[TOKENS - 1][0] = score[TOKENS - 1][1] = 0;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
             if (!t.newest()) leave_keys(m, t.group, i, k);
+            if (t.grows) cache_at(p, layer, head, t.group)[i * GROUP] = four(k);
             add_dots(score[TOKENS - 1], q[i], k);
         }
         finish_dots(score[TOKENS - 1]);
         if (!t.newest()) pass_by(KEYS + t.group, t.readers(t.group));
+        copies_wait<0>();
         compare(t, m, q, score);
 
         project(p, m, t, c, s + 2);
@@ -173,6 +202,7 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
             uint32_t k[4];
             round_four(k, c, i);
             if (!t.newest()) leave_keys(m, t.group, 4 + i, k);
+            if (t.grows) cache_at(p, layer, head, t.group)[(4 + i) * GROUP] = four(k);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 float2 v = pair_of(k[j]);
@@ -181,36 +211,38 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
         }
         if (!t.newest()) pass_by(VALUES + t.group, t.readers(t.group));
         attend(t, m, score, c, q);
+        if (t.recalls() && head + 1 < HEADS) recall(p, m, t, layer, head + 1);
         await(m, s + 3);
         into_rows(y, q, m, s + 3, head > 0);
-        release(p, m, s + 3, t.w);
+        release(p, m, s + 3, t.active);
     }
 }
 
 /* a token that is not asked itself leaves its keys and values; it takes part in all barriers */
-__device__ __forceinline__ void keys_only(const tiles_task &p, room &m, const token &t, int s,
-                                          bool first) {
+__device__ __forceinline__ void keys_only(const tiles_task &p, room &m, const token &t, int layer,
+                                          int s) {
 #pragma unroll 1
     for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
         float c[32];
         await(m, s);
-        release(p, m, s, t.w);
+        release(p, m, s, t.active);
 #pragma unroll 1
         for (int part = 0; part < 2; part++) {
             project(p, m, t, c, s + 1 + part);
-            if (part == 0 && (!first || head)) meet(READ + t.group, t.readers(t.group));
+            if (part == 0 && (layer || head)) meet(READ + t.group, t.readers(t.group));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 uint32_t k[4];
                 round_four(k, c, i);
                 leave_keys(m, t.group, 4 * part + i, k);
+                if (t.grows) cache_at(p, layer, head, t.group)[(4 * part + i) * GROUP] = four(k);
             }
             pass_by((part ? VALUES : KEYS) + t.group, t.readers(t.group));
             for (int j = 0; j < t.group; j++) meet((part ? VALUES : KEYS) + j, t.readers(j));
         }
         for (int j = 0; j < t.group; j++) pass_by(READ + j, t.readers(j));
         await(m, s + 3);
-        release(p, m, s + 3, t.w);
+        release(p, m, s + 3, t.active);
     }
     meet(READ + t.group, t.readers(t.group));
 }

@@ -10,8 +10,9 @@
  *   output    the head's result, from registers, times 64 inputs, added to the row's sums
  *
  * and 64 hidden units are two: into them, GELU, and out of them.  Warpgroups are not held in step:
- * while one computes, the others multiply.  All tokens of a window are computed in every step.  A
- * row's sums do not depend on the other rows, so neither on how many there are. */
+ * while one computes, the others multiply.  While the window grows only its newest token is new,
+ * and keys and values of the others come from memory; once it slides, all are computed.  A row's
+ * sums do not depend on the other rows, so neither on how many there are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,15 +176,15 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, room &m, cons
         const bool last = layer + 1 == p.layers;
         look_ahead(p, t, layer, 2, 3);
         if (last && !t.newest()) { /* behind the last attention only the newest is wanted */
-            keys_only(p, m, t, s, layer == 0);
+            keys_only(p, m, t, layer, s);
             return;
         }
-        attention(p, m, t, v, s, layer == 0);
+        attention(p, m, t, v, layer, s);
         take(p, t, v, layer, 2, l.out_b);
         prepare(p, m, t, v, layer, 3, l.mlp_norm_w, l.mlp_norm_b);
         look_ahead(p, t, layer, 5, 1);
         if (!last) look_ahead(p, t, layer + 1, 0, 2);
-        hidden_units(p, m, t, v, s + HEADS * HEAD_SLABS, last ? 1 : t.w);
+        hidden_units(p, m, t, v, s + HEADS * HEAD_SLABS, last ? 1 : t.active);
         take(p, t, v, layer, 5, l.down_b);
         if (!last)
             prepare(p, m, t, v, layer + 1, 0, p.layer[layer + 1].attn_norm_w,
@@ -219,7 +220,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
         int seen = p.C + step;
         t.w = seen < p.N ? seen : p.N;
         t.at = seen - t.w + t.group;
-        if (t.group < t.w) imagine_token(p, m, t, step);
+        t.active = seen > p.N || step == 0 ? t.w : 1; /* the window slides, or there is none yet */
+        t.grows = seen < p.N && step + 1 < p.H;
+        if (t.group < t.w && t.group >= t.w - t.active) imagine_token(p, m, t, step);
         __syncthreads(); /* frames are read by other warpgroups; nobody is a phase behind */
     }
 #endif
@@ -230,7 +233,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
 
 struct tiles {
     tiles_task base;
-    void *slabs, *kept;
+    void *slabs, *kept, *cache;
 };
 
 const float *values(const cgs_tensor *x) { return (const float *)x->data; }
@@ -241,7 +244,11 @@ cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int row
     pack_task k = {};
     CGS_TRY(d->ops->alloc(d, &o->slabs, slabs * PACKED));
     CGS_TRY(d->ops->alloc(d, &o->kept, blocks * 2 * TOKENS * PLANS * D * sizeof(float)));
+    CGS_TRY(d->ops->alloc(d, &o->cache,
+                          blocks * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * GROUP *
+                              sizeof(uint4)));
     t->slabs = (const unsigned char *)o->slabs;
+    t->cache = (uint4 *)o->cache;
     t->kept = (float4 *)o->kept;
     k.layers = w->layers;
     k.batch_eps = w->batch_eps;
@@ -322,6 +329,7 @@ void cgs_cuda_tiles_close(cgs_device *d, void *kept) {
     tiles *o = (tiles *)kept;
     d->ops->release(d, o->slabs);
     d->ops->release(d, o->kept);
+    d->ops->release(d, o->cache);
     free(o);
 }
 

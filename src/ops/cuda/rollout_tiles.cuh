@@ -42,6 +42,7 @@ struct tiles_task {
     const float *pos, *norm_w, *norm_b, *proj_out_b;
     const float *z, *goal, *modulation[CGS_PREDICTOR_LAYERS];
     float *cost, *frames;
+    uint4 *cache; /* (blocks, layers, HEADS, TOKENS - 1, 8, GROUP) keys and values, bf16 */
     float4 *kept; /* (blocks, 2 TOKENS, D / 4, ... ) residual rows, frames: see rows_at */
 };
 
