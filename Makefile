@@ -12,7 +12,8 @@
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
-# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here)
+# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here), CLOCKS=1 (long
+# kernels print where their time goes)
 
 CC     ?= gcc
 ifeq ($(origin CC),default)
@@ -73,6 +74,9 @@ NVARCH    := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[
 NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc --expt-relaxed-constexpr \
              -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
              $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
+endif
+ifeq ($(CLOCKS),1)
+NVFLAGS  += -DCGS_CLOCKS
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror

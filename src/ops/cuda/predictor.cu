@@ -707,7 +707,9 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     bool keep = j->gradient[0] != NULL;
     for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
     cudaError_t e = forward(d, p->S, t, keep, clusters, NULL);
+    if (p->ring) show_clocks(stream_of(d), clusters * (unsigned)p->S);
     if (e == cudaSuccess && keep) e = backward(d, p->S, t, clusters, NULL);
+    if (p->ring && keep) show_clocks(stream_of(d), clusters * (unsigned)p->S);
     cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
     LAUNCHED(d, "a rollout");
 }

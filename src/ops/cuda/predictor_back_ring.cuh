@@ -168,6 +168,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
     const bool exists = mine < (size_t)p.rows;
     const size_t plan = exists ? mine : (size_t)p.rows - 1;
 
+    /* phases: projector, barrier, into units, out of them, barrier, rows, barrier, output,
+     * attention, q k v, barrier, rows */
+    phase_clock clock;
+    clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring weights_ahead;
     weights_ahead.make(p, memory);
     int slab = 0;                /* the first one of what is computed now */
@@ -356,9 +360,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
             const int asked = layer + 1 == p.layers ? 1 : w, tile0 = w - asked;
             const bool owner = token < w && token >= tile0;
             standardised s;
+            clock.mark(layer + 1 == p.layers ? 0 : 11);
             copies_wait<0>(); /* hidden units */
             recall_qkv(p, step, layer, kept, row0, w);
             cluster_sync(); /* x is complete, shares were read */
+            clock.mark(1);
 
             /* MLP */
             into_units(tile0, asked, [&](int row, int i, const float(&c)[4]) {
@@ -375,6 +381,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
             copies_wait<0>(); /* q, k, v */
             __syncthreads();
             used(INTO_SLAB - UP_SLAB);
+            clock.mark(2);
             if (layer)
                 recall_hidden(p, step, layer - 1, pre, row0, w);
             else if (step)
@@ -384,10 +391,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
                 fetch_gate(n, layer, 2, p.saved.y1);
             }
             out_of_units(tile0, asked);
+            clock.mark(3);
             cluster_arrive();
             if (owner) norms_again(s, n);
             cluster_wait(); /* shares are complete, x is free */
             used(BACK_OUT_SLAB - INTO_SLAB);
+            clock.mark(4);
             if (owner) {
                 row_values v, u;
                 read_row(v, stream + (size_t)token * D);
@@ -396,7 +405,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
                 write_row(stream + (size_t)token * D, v);
                 open_gate(v, n, layer, 2);
             }
+            clock.mark(5);
             cluster_sync(); /* x is complete, shares were read */
+            clock.mark(6);
 
             /* attention */
             {
@@ -410,6 +421,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
             }
             __syncthreads();
             used(BACK_QKV_SLAB - BACK_OUT_SLAB);
+            clock.mark(7);
             attend_back_kept(h, kept, da, w, asked);
             if (token < w) {
                 fetch_norms(n, layer, 0, p.saved.x1, b.attn_norm_w);
@@ -427,11 +439,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
                             of[((warp * sh::OUT_TILES + i) * 2 + k) * 32 + lane];
             }
             __syncthreads();
+            clock.mark(8);
             products(down, h, bs::H_ROW, 0, w, share);
+            clock.mark(9);
             cluster_arrive();
             if (token < w) norms_again(s, n);
             cluster_wait(); /* shares are complete, x is free */
             used(RING_LAYER - BACK_QKV_SLAB);
+            clock.mark(10);
             if (token < w) {
                 int frame = seen - w + token - p.C;
                 row_values v, u;
@@ -454,6 +469,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back_ring(const __grid_con
                 }
             }
         }
+        clock.mark(11);
         __syncthreads(); /* frames are read by other warps */
     }
     cluster_sync(); /* nobody leaves while others read its shared memory */

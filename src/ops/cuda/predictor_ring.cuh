@@ -11,6 +11,7 @@
 #ifndef CGS_OPS_CUDA_PREDICTOR_RING_CUH
 #define CGS_OPS_CUDA_PREDICTOR_RING_CUH
 
+#include "ops/cuda/clocks.cuh"
 #include "ops/cuda/tiles.cuh"
 #include "ops/cuda/weight_ring.cuh"
 
@@ -123,6 +124,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
         size_t row = row0 + (size_t)(rank * own + i);
         return row < (size_t)p.rows ? row : (size_t)p.rows - 1;
     };
+    /* phases: barrier, q k v, attention, output, barrier, rows, barrier, in, out, barrier, rows,
+     * projector */
+    phase_clock clock;
+    clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring weights_ahead;
     weights_ahead.make(p, memory);
     for (int t = warp; t < own * p.C; t += WARPS) { /* the context */
@@ -238,6 +243,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             row_vectors n;
             if (old) recall_keys(p, layer, qkv, R, row0, old, fresh);
             cluster_sync(); /* x is complete */
+            clock.mark(0);
 
             {
                 weights<sh::QKV_TILES, PAIRS_D> wq;
@@ -256,6 +262,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             copies_wait<0>();
             __syncthreads();
             used(OUT_SLAB - Q_SLAB);
+            clock.mark(1);
             attend_all(a, qkv, R, w, fresh, asked);
             if (grows) keep_keys<S>(p, layer, qkv, R, row0, old, fresh);
             if (KEEP) save_qkv<S>(p, step, layer, qkv, R, row0, w);
@@ -270,10 +277,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             for (int i = 0; i < sh::OUT_TILES; i++)
                 take_tile(wo, i, from, warp * sh::OUT_TILES + i);
             __syncthreads();
+            clock.mark(2);
             products(wo, a, sh::A_ROW, tile0, tiles, share);
+            clock.mark(3);
             cluster_sync(); /* shares are complete, x is free */
 
             used(IN_SLAB - OUT_SLAB);
+            clock.mark(4);
             if (t.any) {
                 row_values v;
                 take(v, n, t, layer, true);
@@ -284,7 +294,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             for (int i = 0; i < sh::IN_TILES; i++)
                 bias[i] = *reinterpret_cast<const float2 *>(b.in_b + rank * sh::UNITS +
                                                             (warp * sh::IN_TILES + i) * 8 + quad);
+            clock.mark(5);
             cluster_sync(); /* x is complete, shares were read */
+            clock.mark(6);
 
             {
                 weights<sh::IN_TILES, PAIRS_D> win;
@@ -311,6 +323,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             }
             __syncthreads();
             used(DOWN_SLAB - IN_SLAB);
+            clock.mark(7);
             if (t.any) {
                 fetch_gate(n, t, layer, 5, b.down_b);
                 if (!last) {
@@ -322,9 +335,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
                 }
             }
             down(tile0, tiles);
+            clock.mark(8);
             cluster_sync(); /* shares are complete, x is free */
 
             used(RING_LAYER - DOWN_SLAB);
+            clock.mark(9);
             if (t.any) {
                 row_values v;
                 take(v, n, t, layer, false);
@@ -342,6 +357,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
                     send<S>(x, row_of(t), v);
                 }
             }
+            clock.mark(10);
         }
 
         /* the projector: linear map, batch norm, GELU, linear map, of the newest token */
@@ -422,6 +438,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             }
         }
         __syncthreads(); /* rows of the window are read by other warps */
+        clock.mark(11);
     }
     cluster_sync(); /* nobody leaves while others read its shared memory */
 }

@@ -26,7 +26,11 @@ struct token {
     bool grows;   /* keys and values are used again in the next step */
     int at;       /* number of the token since the first frame of the context */
     int plan[2];
+    mutable phase_clock clock;
 
+    /* phases of each warpgroup */
+    enum { WAITED, MULTIPLIED, ATTENDED, ACTIVATED, ROWS };
+    __device__ void mark(int phase) const { clock.mark(5 * group + phase); }
     __device__ bool newest() const { return group + 1 == w; }
     /* keys and values of the tokens before come from memory, not from other warpgroups */
     __device__ bool recalls() const { return active < w; }
@@ -157,7 +161,9 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
 __device__ __forceinline__ void project(const tiles_task &p, room &m, const token &t,
                                         float (&c)[32], int s) {
     await(m, s);
+    t.mark(token::WAITED);
     into_units(c, m, t.group, s);
+    t.mark(token::MULTIPLIED);
     release(p, m, s, t.active);
 }
 
@@ -212,8 +218,11 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
         if (!t.newest()) pass_by(VALUES + t.group, t.readers(t.group));
         attend(t, m, score, c, q);
         if (t.recalls() && head + 1 < HEADS) recall(p, m, t, layer, head + 1);
+        t.mark(token::ATTENDED);
         await(m, s + 3);
+        t.mark(token::WAITED);
         into_rows(y, q, m, s + 3, head > 0);
+        t.mark(token::MULTIPLIED);
         release(p, m, s + 3, t.active);
     }
 }

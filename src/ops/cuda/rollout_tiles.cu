@@ -34,6 +34,7 @@ __device__ __forceinline__ void hand_over(const tiles_task &p, room &m, const to
     enter(m.x[t.group], v);
     written_for_products();
     meet(OWN + t.group, GROUP);
+    t.mark(token::ROWS);
 }
 /* ... behind norm and modulation: shift and scale are slices */
 __device__ __forceinline__ void prepare(const tiles_task &p, room &m, const token &t, row_sums &v,
@@ -84,7 +85,9 @@ __device__ __forceinline__ void hidden_units(const tiles_task &p, room &m, const
         float c[32];
         uint32_t a[4][4];
         await(m, s);
+        t.mark(token::WAITED);
         into_units(c, m, t.group, s);
+        t.mark(token::MULTIPLIED);
         const float *extra = m.extra[s % SLOTS] + column;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
@@ -98,8 +101,11 @@ __device__ __forceinline__ void hidden_units(const tiles_task &p, room &m, const
             a[j / 2][j % 2 * 2 + 1] = pack(u[2], u[3]);
         }
         release(p, m, s, groups);
+        t.mark(token::ACTIVATED);
         await(m, s + 1);
+        t.mark(token::WAITED);
         into_rows(y, a, m, s + 1, unit > 0);
+        t.mark(token::MULTIPLIED);
         release(p, m, s + 1, groups);
     }
 }
@@ -203,6 +209,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
     room &m = *(room *)memory;
     token t;
     t.group = __shfl_sync(0xffffffffu, (int)threadIdx.x / GROUP, 0);
+    t.clock.start(blockIdx.x == 0 && threadIdx.x % GROUP == 0);
     int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % GROUP / 32 * 16 + threadIdx.x % 32 / 4);
     for (int h = 0; h < 2; h++) /* rows that do not exist repeat the last */
         t.plan[h] = row0 + 8 * h < p.rows ? row0 + 8 * h : p.rows - 1;
@@ -224,6 +231,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
         t.grows = seen < p.N && step + 1 < p.H;
         if (t.group < t.w && t.group >= t.w - t.active) imagine_token(p, m, t, step);
         __syncthreads(); /* frames are read by other warpgroups; nobody is a phase behind */
+        if (threadIdx.x == 0) t.clock.mark(15);
     }
 #endif
 }
@@ -323,6 +331,7 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     for (int i = 0; i < t.layers; i++) t.modulation[i] = j->modulation[i];
     imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(room), stream_of(d)>>>(t);
     LAUNCHED(d, "a rollout by tiles");
+    show_clocks(stream_of(d), blocks_for((size_t)j->rows, PLANS));
 }
 
 void cgs_cuda_tiles_close(cgs_device *d, void *kept) {

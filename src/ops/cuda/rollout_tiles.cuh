@@ -8,6 +8,7 @@
 #define CGS_OPS_CUDA_ROLLOUT_TILES_CUH
 
 #include "ops/cuda/bulk.cuh"
+#include "ops/cuda/clocks.cuh"
 #include "ops/cuda/wgmma.cuh"
 
 extern "C" {
