@@ -70,8 +70,8 @@ endif
 ifeq ($(CUDA),1)
 CPPFLAGS  += -DCGS_WITH_CUDA
 LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
-NVARCH    := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
-NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc --expt-relaxed-constexpr \
+NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
+             -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
              -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
              $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
 endif
@@ -155,10 +155,12 @@ $(B)/%.o: %.c
 $(B)/src/ops/cuda/%.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(call say,NV)$(NVCC) $(NVFLAGS) $(NVARCH) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# products of warpgroups exist for compute capability 9.0 alone
-$(B)/src/ops/cuda/rollout_tiles.cu.o: NVARCH := -gencode arch=compute_90a,code=sm_90a
+# products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
+WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,rollout_tiles.cu.o)
+$(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+  -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 
 # random numbers are the same bits as on a CPU: no fused multiply-add
 $(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false

@@ -177,15 +177,9 @@ __device__ __forceinline__ void release(const tiles_task &p, room &m, int s, int
 
 #if CGS_HAS_WGMMA
 
-/* A matrix that is used now: its descriptors are made here and do not stay in registers, of which
- * none is left. */
-__device__ __forceinline__ uint64_t used_now(uint64_t m) {
-    asm volatile("" : "+l"(m));
-    return m;
-}
 /* c = x W^T for the 64 outputs of slab s */
 __device__ __forceinline__ void into_units(float (&c)[32], room &m, int token, int s) {
-    uint64_t x = used_now(matrix_at(m.x[token])), w = used_now(matrix_at(m.slab[s % SLOTS]));
+    uint64_t x = matrix_at(m.x[token]), w = matrix_at(m.slab[s % SLOTS]);
     products_begin();
 #pragma unroll
     for (int k = 0; k < D / 16; k++) {
@@ -201,7 +195,7 @@ __device__ __forceinline__ void into_units(float (&c)[32], room &m, int token, i
  * tensor cores meanwhile, and registers for two products at a time are not there. */
 __device__ __forceinline__ void into_rows(row_sums &y, const uint32_t (&a)[4][4], room &m, int s,
                                           bool add) {
-    uint64_t w = used_now(matrix_at(m.slab[s % SLOTS]));
+    uint64_t w = matrix_at(m.slab[s % SLOTS]);
     products_begin();
 #pragma unroll
     for (int k = 0; k < 4; k++) group_product<false>(y, a[k], along_rows(w, k), add || k > 0);
