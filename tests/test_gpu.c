@@ -614,6 +614,7 @@ static void test_fused_small(void **state) {
     check_fused(1, 1, 1, 20, 2, "modulations");
     check_fused_gradient(1, 1, 2, 2, NULL);
     check_fused_gradient(1, 1, 2, 2, "ring");
+    check_fused_gradient(1, 1, 2, 2, "modulations");
 }
 
 /* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
@@ -645,6 +646,8 @@ static void test_modulations(void **state) {
     check_fused(6, 1, 1, 128, 5, "modulations");
     check_fused(2, 1, 3, 60, 5, "modulations");
     check_fused(1, 3, 2, 500, 12, "modulations"); /* many rows */
+    check_fused_gradient(6, 1, 1, 5, "modulations");
+    check_fused_gradient(2, 2, 18, 4, "modulations");
 }
 
 static void test_fused(void **state) {

@@ -125,6 +125,9 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
         o->ops->predictor_run(o->device, o->predictor, &job);
         if (!grad) continue;
         int n = run.H * run.A;
+        if (o->modulations)
+            o->ops->modulations_back(o->device, o->modulations, o->embedding->grad,
+                                     o->embedding->data, o->G * K * r->T, o->gradient);
         cgs_tape_backward(o->condition);
         o->ops->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n, 1);
     }
@@ -161,22 +164,25 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* modulations of all blocks in one call of the device, if it has that; only for costs: gradients
- * go back through the tape */
+/* modulations of all blocks in one call of the device, if it has that */
 static cgs_status open_modulations(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
     cgs_modulation_weights w = {.layers = o->layers, .D = r->D};
     size_t each = (size_t)(o->G * r->config.samples * r->T) * 6 * (size_t)r->D;
-    if (r->config.gradient || !o->ops->modulations_open) return CGS_OK;
+    if (!o->ops->modulations_open) return CGS_OK;
     for (int i = 0; i < o->layers; i++) {
         w.w[i] = &m->predictor[i].ada.w;
         w.b[i] = &m->predictor[i].ada.b;
     }
-    CGS_TRY(o->ops->modulations_open(o->device, &o->modulations, &w));
+    CGS_TRY(o->ops->modulations_open(o->device, &o->modulations, &w, r->config.gradient));
     if (!o->modulations) return CGS_OK;
     CGS_TRY(o->device->ops->alloc(o->device, &o->modulation_memory,
-                                  (size_t)o->layers * each * sizeof(float)));
-    for (int i = 0; i < o->layers; i++)
+                                  (size_t)o->layers * each * sizeof(float) *
+                                      (r->config.gradient ? 2 : 1)));
+    for (int i = 0; i < o->layers; i++) {
         o->modulation[i] = (float *)o->modulation_memory + (size_t)i * each;
+        if (r->config.gradient)
+            o->gradient[i] = (float *)o->modulation_memory + (size_t)(o->layers + i) * each;
+    }
     return CGS_OK;
 }
 
@@ -191,6 +197,7 @@ static cgs_status open_condition(rollout_device *o, const cgs_rollout *r, cgs_le
     if (o->modulations) {
         o->embedding = cgs_lewm_embed_actions(o->condition, m, o->actions);
         cgs_keep(o->embedding);
+        if (r->config.gradient) cgs_seed(o->condition, o->embedding);
         return cgs_tape_finish(o->condition, NULL);
     }
     c = cgs_lewm_condition(o->condition, m, o->actions, NULL);

@@ -100,9 +100,13 @@ typedef struct cgs_planning {
     void (*predictor_close)(cgs_device *d, void *p);
 
     /* to[i] (rows, 6D) = SiLU(c (rows, D)) w[i]^T + b[i] for all blocks at once; *out is NULL
-     * where the device has no such form, or it is not wanted */
-    cgs_status (*modulations_open)(cgs_device *d, void **out, const cgs_modulation_weights *w);
+     * where the device has no such form, or it is not wanted.  back: dc from the gradients of to,
+     * where that was opened with `gradient` */
+    cgs_status (*modulations_open)(cgs_device *d, void **out, const cgs_modulation_weights *w,
+                                   bool gradient);
     void (*modulations_run)(cgs_device *d, void *p, const float *c, int rows, float *const *to);
+    void (*modulations_back)(cgs_device *d, void *p, float *dc, const float *c, int rows,
+                             float *const *gradient);
     void (*modulations_close)(cgs_device *d, void *p);
 } cgs_planning;
 

@@ -68,5 +68,6 @@ const cgs_planning cgs_cuda_planning = {
     .predictor_close = cgs_cuda_predictor_close,
     .modulations_open = cgs_cuda_modulations_open,
     .modulations_run = cgs_cuda_modulations_run,
+    .modulations_back = cgs_cuda_modulations_back,
     .modulations_close = cgs_cuda_modulations_close,
 };
