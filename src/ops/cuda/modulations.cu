@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(THREADS)
         float2 v[BATCH][8];
 #pragma unroll
         for (int j = 0; j < BATCH; j++) { /* all on the way before the first is used */
-            int i = i0 + j * WARPS, layer = i < pairs ? i / PAIRS : 0, pair = i % PAIRS;
+            int i = min(i0 + j * WARPS, pairs - 1), layer = i / PAIRS, pair = i % PAIRS;
             w[j] = p.turned[layer][((size_t)tile * PAIRS + pair) * 32 + lane];
             const float *from = p.to[layer] + pair * 32;
 #pragma unroll
@@ -83,9 +83,10 @@ __global__ void __launch_bounds__(THREADS)
             uint32_t a[2][4]; /* 16 of the inner index each */
 #pragma unroll
             for (int k = 0; k < 8; k++) a[k / 4][k % 4] = pack(v[j][k].x, v[j][k].y);
-            if (i0 + j * WARPS >= pairs) continue; /* the same for a warp */
-            mma_tile(sum, a[0], w[j].x, w[j].y);
-            mma_tile(sum, a[1], w[j].z, w[j].w);
+            uint32_t there =
+                i0 + j * WARPS < pairs ? 0xffffffffu : 0; /* a branch would delay loads */
+            mma_tile(sum, a[0], w[j].x & there, w[j].y & there);
+            mma_tile(sum, a[1], w[j].z & there, w[j].w & there);
         }
     }
 #pragma unroll
