@@ -241,8 +241,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_ring(const __grid_constant
             const int asked = last ? 1 : fresh; /* behind the last attention one token is wanted */
             const int tile0 = (fresh - asked) * p.MT, tiles = asked * p.MT;
             row_vectors n;
-            if (old) recall_keys(p, layer, qkv, R, row0, old, fresh);
+            /* where keys of older tokens go, a step before this may have left shares */
+            if (old && layer) recall_keys(p, layer, qkv, R, row0, old, fresh);
             cluster_sync(); /* x is complete */
+            if (old && !layer) recall_keys(p, layer, qkv, R, row0, old, fresh);
             clock.mark(0);
 
             {
