@@ -63,6 +63,10 @@ for tool in memcheck racecheck; do
 done
 # planning again with smaller clusters, and with one fast path less
 step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
+# ways that are off unless asked for: each alone, so that none stops the others
+step ways-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
+    "$tests" ways test_ways_small
+for way in tiles ring modulations; do step "ways-$way" 60 "$tests" ways test_$way; done
 for way in tiles ring; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
 done
