@@ -560,11 +560,10 @@ static void check_fused_gradient(int layers, int C, int count, int H, const char
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, again);
     take_way(NULL);
     double of_tape = off(tape, exact, n), of_fused = off(fused, exact, n);
-    print_message(
-        "gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
-        "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
-        layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED", of_fused,
-        of_tape, fused[0], fused[1], exact[0], exact[1]);
+    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
+                  "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+                  layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED",
+                  of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
     if (!is) return;
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
