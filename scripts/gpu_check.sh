@@ -69,6 +69,8 @@ step ways-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --pri
 for way in tiles ring modulations; do step "ways-$way" 60 "$tests" ways test_$way; done
 for way in tiles ring; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
+    step "plan-$way-modulations" 30 env CGS_ROLLOUT=$way CGS_MODULATIONS=1 \
+        "$cgs" bench plan --device cuda
 done
 step plan-modulations 20 env CGS_MODULATIONS=1 "$cgs" bench plan --device cuda
 step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
