@@ -12,7 +12,8 @@
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
-# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here)
+# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here), CLOCKS=1 (long
+# kernels print where their time goes)
 
 CC     ?= gcc
 ifeq ($(origin CC),default)
@@ -73,6 +74,9 @@ NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 
              -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
              -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
              $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
+endif
+ifeq ($(CLOCKS),1)
+NVFLAGS  += -DCGS_CLOCKS
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
@@ -152,6 +156,11 @@ $(B)/src/ops/cuda/%.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
+WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,rollout_tiles.cu.o)
+$(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+  -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 
 # random numbers are the same bits as on a CPU: no fused multiply-add
 $(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false

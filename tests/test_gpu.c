@@ -9,7 +9,8 @@
  *   test_gpu model       golden vectors, refusals
  *   test_gpu plan        planning
  *   test_gpu dino        DINO-WM: features, updates, planning
- *   test_gpu dino-small  the same at sizes for memory checkers */
+ *   test_gpu dino-small  the same at sizes for memory checkers
+ *   test_gpu ways [NAME] ways of planning that are off unless asked for; NAME as test_tiles */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -537,23 +538,35 @@ static double off(const float *a, const float *b, int n) {
     return sqrt(error / size);
 }
 
+/* turns a way of making rollouts on, or all off: blocks in a cluster, a word of CGS_ROLLOUT, or
+ * "modulations" */
+static void take_way(const char *way) {
+    unsetenv("CGS_CLUSTER");
+    unsetenv("CGS_ROLLOUT");
+    unsetenv("CGS_MODULATIONS");
+    if (!way) return;
+    if (!strcmp(way, "modulations"))
+        setenv("CGS_MODULATIONS", "1", 1);
+    else
+        setenv(strcmp(way, "8") && strcmp(way, "16") ? "CGS_ROLLOUT" : "CGS_CLUSTER", way, 1);
+}
+
 static void check_fused_gradient(int layers, int C, int count, int H, const char *cluster) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
     int n = count * H * cgs_lewm_block(&c);
-    if (cluster) setenv("CGS_CLUSTER", cluster, 1);
+    take_way(cluster);
     gradients_on(&cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, fused);
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, again);
-    unsetenv("CGS_CLUSTER");
+    take_way(NULL);
     double of_tape = off(tape, exact, n), of_fused = off(fused, exact, n);
-    print_message(
-        "gradient, %d blocks, context %d, %d plans, H %d, cluster %s: %s, error %.2e, the "
-        "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
-        layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED", of_fused,
-        of_tape, fused[0], fused[1], exact[0], exact[1]);
+    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
+                  "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+                  layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED",
+                  of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
     if (!is) return;
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
@@ -576,15 +589,15 @@ static void check_fused(int layers, int C, int count, int samples, int H, const 
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    if (cluster) setenv("CGS_CLUSTER", cluster, 1);
+    take_way(cluster);
     costs_on(&cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
     costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, true, again);
     costs_on(&gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
-    unsetenv("CGS_CLUSTER");
+    take_way(NULL);
     double of_tape = blur(tape, exact, n), of_fused = blur(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, cluster %s: %s, error %.2e of the "
+    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
                   layers, C, count, samples, H, cluster ? cluster : "default",
                   is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],
@@ -599,6 +612,49 @@ static void test_fused_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, NULL);
     check_fused_gradient(1, 1, 2, 2, NULL);
+}
+
+/* every way that is off unless asked for, for memory checkers */
+static void test_ways_small(void **state) {
+    (void)state;
+    check_fused(1, 1, 1, 20, 2, "tiles");
+    check_fused(1, 1, 1, 20, 2, "ring");
+    check_fused(1, 1, 1, 20, 2, "modulations");
+    check_fused_gradient(1, 1, 2, 2, "ring");
+    check_fused_gradient(1, 1, 2, 2, "modulations");
+}
+
+/* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
+static void test_tiles(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "tiles");
+    check_fused(6, 2, 2, 40, 3, "tiles");
+    check_fused(6, 3, 1, 17, 4, "tiles");
+    check_fused(2, 1, 3, 60, 5, "tiles");
+    check_fused(1, 1, 2, 140, 4, "tiles");
+}
+
+/* weights by a ring: one and two tiles of plans a cluster, more plans than fit at a time */
+static void test_ring(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "ring");
+    check_fused(6, 2, 2, 40, 3, "ring");
+    check_fused(6, 3, 1, 17, 4, "ring");
+    check_fused(2, 1, 3, 60, 5, "ring");
+    check_fused(1, 1, 2, 140, 4, "ring");
+    check_fused_gradient(6, 1, 1, 5, "ring");
+    check_fused_gradient(2, 2, 18, 4, "ring");
+    check_fused_gradient(6, 3, 2, 3, "ring");
+}
+
+/* modulations of all blocks by one kernel */
+static void test_modulations(void **state) {
+    (void)state;
+    check_fused(6, 1, 1, 128, 5, "modulations");
+    check_fused(2, 1, 3, 60, 5, "modulations");
+    check_fused(1, 3, 2, 500, 12, "modulations"); /* many rows */
+    check_fused_gradient(6, 1, 1, 5, "modulations");
+    check_fused_gradient(2, 2, 18, 4, "modulations");
 }
 
 static void test_fused(void **state) {
@@ -783,10 +839,17 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_dino_plans),
         cmocka_unit_test(test_dino_small_costs),
     };
+    const struct CMUnitTest ways[] = {
+        cmocka_unit_test(test_ways_small),
+        cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_modulations),
+    };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
     only = argc > 2 && !strcmp(part, "only") ? argv[2] : NULL;
     int failed = 0;
+    if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
     if (!strcmp(part, "small") || only) failed += cmocka_run_group_tests(small, NULL, NULL);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
     if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
@@ -794,6 +857,7 @@ int main(int argc, char **argv) {
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
     if (!strcmp(part, "dino") || every) failed += cmocka_run_group_tests(dino, NULL, NULL);
     if (!strcmp(part, "dino-small")) failed += cmocka_run_group_tests(dino_small, NULL, NULL);
+    if (!strcmp(part, "ways") || every) failed += cmocka_run_group_tests(ways, NULL, NULL);
     cgs_device_close(&cpu);
     cgs_device_close(&ref);
     cgs_device_close(&gpu);

@@ -19,6 +19,20 @@ static __device__ __forceinline__ void cluster_sync() {
 #endif
 }
 
+/* The two halves of it: what is between them must not need the others. */
+static __device__ __forceinline__ void cluster_arrive() {
+#if CGS_HAS_CLUSTERS
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void cluster_wait() {
+#if CGS_HAS_CLUSTERS
+    __syncwarp();
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
 static __device__ __forceinline__ int cluster_rank() {
     unsigned rank = 0;
 #if CGS_HAS_CLUSTERS

@@ -18,6 +18,7 @@
  * Rows of a step are ordered by token, then by plan.  While the window grows only its newest token
  * is new, and keys and values of the others come from a cache; once it slides, all are computed. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ops/cuda/predictor_back.cuh"
 
@@ -123,6 +124,12 @@ __device__ void save_qkv(const task &p, int step, int layer, const float *qkv, i
         *reinterpret_cast<float4 *>(to + 4 * c) = *reinterpret_cast<const float4 *>(from + 4 * c);
     }
 }
+
+} // namespace
+
+#include "ops/cuda/predictor_back_ring.cuh" /* uses the two above */
+
+namespace {
 
 /* ---- the kernel
  * -------------------------------------------------------------------------------------- */
@@ -416,9 +423,11 @@ struct predictor {
     task base;
     int S, capacity; /* blocks in a cluster; clusters that run at the same time */
     int most_MT;
+    bool ring;    /* weights by predictor_ring.cuh */
     int gradient; /* steps of jobs that want one; 0: none */
     void *packed, *saved;
     float *cache;
+    void *tiles; /* not NULL: rollouts are made by rollout_tiles.cu, and nothing else is set */
 };
 
 /* with `active`: asks how many clusters run at a time instead */
@@ -449,6 +458,9 @@ cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t,
 
 cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clusters,
                     int *active) {
+    if (t.slots)
+        return launch(d, keep ? imagine_ring<true> : imagine_ring<false>, RING_BLOCKS,
+                      ring::bytes(t.slots) + ring_rest(t.MT, t.N), t, clusters, active);
     if (S == 16)
         return launch(d, keep ? imagine<16, true> : imagine<16, false>, 16,
                       shape<16>::shared(t.MT, t.N), t, clusters, active);
@@ -457,6 +469,12 @@ cudaError_t forward(cgs_device *d, int S, const task &t, bool keep, unsigned clu
 }
 
 cudaError_t backward(cgs_device *d, int S, const task &t, unsigned clusters, int *active) {
+    task by_ring = t;
+    by_ring.slots = back_ring_slots((size_t)cgs_cuda_of(d)->max_shared, t.N, t.H);
+    if (t.slots && by_ring.slots)
+        return launch(d, imagine_back_ring, RING_BLOCKS,
+                      ring::bytes(by_ring.slots) + back_ring_rest(t.N, t.H), by_ring, clusters,
+                      active);
     if (S == 16)
         return launch(d, imagine_back<16>, 16, back_shape<16>::shared(t.MT, t.N, t.H), t, clusters,
                       active);
@@ -512,12 +530,31 @@ int wish(const char *name, int otherwise) {
     return text && *text ? atoi(text) : otherwise;
 }
 
+/* clusters of 16 whose weights come by a ring, where CGS_ROLLOUT=ring asks for them */
+bool choose_ring(cgs_device *d, predictor *p) {
+    const char *text = getenv("CGS_ROLLOUT");
+    if (!text || strcmp(text, "ring")) return false;
+    for (int MT = 1; MT <= (p->gradient ? 1 : 2); MT++) {
+        p->base.MT = MT;
+        p->base.slots = ring_slots((size_t)cgs_cuda_of(d)->max_shared, MT, p->base.N);
+        int active = p->base.slots ? active_clusters(d, p->base, RING_BLOCKS, p->gradient) : 0;
+        if (!active) break;
+        if (MT == 1) p->capacity = active;
+        p->most_MT = MT;
+    }
+    p->base.slots = 0;
+    p->S = RING_BLOCKS;
+    p->ring = p->capacity > 0;
+    return p->ring;
+}
+
 bool choose(cgs_device *d, predictor *p) {
     int major = 0, wanted = wish("CGS_CLUSTER", 0);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
     if (major < 9 || !wish("CGS_FUSED", 1)) return false;
-    p->base.MT = 1;
     p->base.H = p->gradient;
+    if (choose_ring(d, p)) return true;
+    p->base.MT = 1;
     int of16 = wanted == 8 ? 0 : active_clusters(d, p->base, 16, p->gradient);
     /* 128 plans are 8 clusters: below that, smaller clusters use the GPU better */
     p->S = of16 >= 8 || (wanted == 16 && of16 > 0) ? 16 : 8;
@@ -616,6 +653,16 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
     if (!fits(w)) return CGS_OK;
     predictor *p = (predictor *)calloc(1, sizeof *p);
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a predictor");
+    if (!gradient) {
+        cgs_status rc = cgs_cuda_tiles_open(d, &p->tiles, w, rows);
+        if (rc != CGS_OK || p->tiles) {
+            if (rc == CGS_OK)
+                *out = p;
+            else
+                free(p);
+            return rc;
+        }
+    }
     p->gradient = gradient;
     p->base.N = w->history;
     p->base.layers = w->layers;
@@ -636,6 +683,10 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
 
 void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *j) {
     const predictor *p = (const predictor *)kept;
+    if (p->tiles) {
+        cgs_cuda_tiles_run(d, p->tiles, j);
+        return;
+    }
     task t = p->base;
     t.rows = j->rows;
     t.K = j->K;
@@ -652,16 +703,20 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     while (t.MT < p->most_MT && ((int)blocks_for((size_t)j->rows, 16 * (size_t)t.MT)) > p->capacity)
         t.MT++;
     unsigned clusters = blocks_for((size_t)j->rows, 16 * (size_t)t.MT);
+    t.slots = p->ring ? ring_slots((size_t)cgs_cuda_of(d)->max_shared, t.MT, t.N) : 0;
     bool keep = j->gradient[0] != NULL;
     for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
     cudaError_t e = forward(d, p->S, t, keep, clusters, NULL);
+    if (p->ring) show_clocks(stream_of(d), clusters * (unsigned)p->S);
     if (e == cudaSuccess && keep) e = backward(d, p->S, t, clusters, NULL);
+    if (p->ring && keep) show_clocks(stream_of(d), clusters * (unsigned)p->S);
     cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
     LAUNCHED(d, "a rollout");
 }
 
 void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
     predictor *p = (predictor *)kept;
+    if (p->tiles) cgs_cuda_tiles_close(d, p->tiles);
     d->ops->release(d, p->packed);
     d->ops->release(d, p->saved);
     d->ops->release(d, p->cache);

@@ -144,6 +144,7 @@ struct saved_pass {
 
 struct task {
     int rows, K, C, H, N, T, MT, layers;
+    int slots; /* of predictor_ring.cuh; 0: weights go straight to registers */
     float ada_eps, norm_eps, batch_eps;
     block_weights block[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;
@@ -235,13 +236,14 @@ template <int S> __device__ __forceinline__ void send(bf16 *x, int row, const ro
     }
 }
 
-/* bias + the shares of all blocks, in their order */
-template <int S>
-__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts,
-                                           int row) {
+/* bias + the shares of all blocks, in their order; READ of them are on the way at a time */
+template <int S, int READ = 8>
+__device__ __forceinline__ void add_shares_to(row_values &v, const row_values &bias, float *parts,
+                                              int row) {
     float *at = parts + (size_t)row * PART_ROW;
-    read_row(v, bias);
-#pragma unroll 8
+#pragma unroll
+    for (int j = 0; j < 3; j++) v[j] = bias[j];
+#pragma unroll READ
     for (int b = 0; b < S; b++) {
         row_values w;
         read_row(w, in_block(at, b));
@@ -251,6 +253,13 @@ __device__ __forceinline__ void add_shares(row_values &v, const float *bias, flo
             v[j].y += w[j].y;
         }
     }
+}
+template <int S>
+__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts,
+                                           int row) {
+    row_values first;
+    read_row(first, bias);
+    add_shares_to<S>(v, first, parts, row);
 }
 
 __device__ __forceinline__ float gelu(float x) {

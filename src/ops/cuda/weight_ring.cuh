@@ -1,0 +1,77 @@
+/* weight_ring.cuh - a ring of slabs of packed weights in shared memory, which one warp keeps filled
+ * by bulk copies, for clusters of 16 blocks. */
+#ifndef CGS_OPS_CUDA_WEIGHT_RING_CUH
+#define CGS_OPS_CUDA_WEIGHT_RING_CUH
+
+#include "ops/cuda/bulk.cuh"
+#include "ops/cuda/predictor.cuh"
+
+namespace {
+
+enum { RING_BLOCKS = 16, RING_SLAB = 8 * PAIRS_D * 512, RING_MOST = 8 };
+enum { RING_LAYER = 8, RING_PROJECTOR = 4 }; /* slabs of a block's part */
+
+/* Where a slab comes from: `pieces` runs of equal size, of which each lane names one. */
+struct slab_source {
+    const uint4 *from;
+    int pieces;
+};
+/* 8 tiles from `tile` on, of 192 inputs: one run */
+__device__ __forceinline__ slab_source whole_tiles(const uint4 *W, int tile) {
+    return {W + (size_t)tile * PAIRS_D * 32, 1};
+}
+/* `pairs` pairs from `pair` on, of tiles `tile` on that have `row` of them */
+__device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, int row, int pair,
+                                                      int pairs) {
+    return {W + ((size_t)(tile + threadIdx.x % 32) * row + pair) * 32, RING_SLAB / (pairs * 512)};
+}
+
+struct ring {
+    unsigned char *slabs;
+    phase_counter *full;
+    int slots, asked, total; /* asked for so far; all that this launch needs */
+
+    static __host__ __device__ size_t bytes(int slots) {
+        return (size_t)slots * RING_SLAB + RING_MOST * sizeof(phase_counter);
+    }
+    /* All threads; a barrier has to follow. */
+    __device__ void make(const task &p, unsigned char *memory) {
+        slabs = memory;
+        full = (phase_counter *)(memory + (size_t)p.slots * RING_SLAB);
+        slots = p.slots;
+        asked = 0;
+        total = p.H * (RING_LAYER * p.layers + RING_PROJECTOR);
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < slots; i++) counter_make(&full[i], 1);
+            counters_made();
+        }
+    }
+    /* One warp: asks for slabs as far as there are slots, `done` of them being used up.
+     * source(i) says where slab i of a step comes from. */
+    template <class F> __device__ void fill(const task &p, int done, F source) {
+        for (; asked < total && asked < done + slots; asked++) {
+            slab_source s = source(asked % (RING_LAYER * p.layers + RING_PROJECTOR));
+            int slot = asked % slots, lane = threadIdx.x % 32, size = RING_SLAB / s.pieces;
+            if (lane == 0) counter_expect(&full[slot], RING_SLAB);
+            __syncwarp();
+            if (lane < s.pieces)
+                copy_bulk(slabs + (size_t)slot * RING_SLAB + lane * size, s.from, size,
+                          &full[slot]);
+        }
+    }
+    __device__ const uint4 *await(int s) const {
+        counter_wait(&full[s % slots], (uint32_t)(s / slots));
+        return (const uint4 *)(slabs + (size_t)(s % slots) * RING_SLAB);
+    }
+};
+
+/* KP pairs of tile `tile` of a slab */
+template <int NT, int KP>
+__device__ __forceinline__ void take_tile(weights<NT, KP> &w, int n, const uint4 *slab, int tile) {
+#pragma unroll
+    for (int k = 0; k < KP; k++) w.b[n][k] = slab[(tile * KP + k) * 32 + threadIdx.x % 32];
+}
+
+} // namespace
+
+#endif /* CGS_OPS_CUDA_WEIGHT_RING_CUH */
