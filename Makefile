@@ -153,6 +153,17 @@ $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
+# products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
+WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_groups_back.cu.o \
+               linear_gelu_groups.cu.o)
+$(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+  -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
+
+$(B)/tests/probe_wgmma: tests/probe_wgmma.cu
+	@mkdir -p $(@D)
+	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
+
 # random numbers are the same bits as on a CPU: no fused multiply-add
 $(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false
 

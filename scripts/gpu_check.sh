@@ -54,6 +54,13 @@ step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
 for way in norm gelu along sums graph; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
+# ... and what each that is not yet on would be worth
+step ways 60 "$tests" ways
+for way in wgmma-forward wgmma-backward wgmma-gelu wgmma-slope halves; do
+    step "with-$way" 20 env CGS_CUDA_ON=$way "$cgs" bench train --device cuda --windows 128
+done
+step with-all 40 env CGS_CUDA_ON=wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves \
+    "$cgs" bench train --profile --device cuda --windows 128
 step plans 60 "$tests" plan
 step plan 40 "$cgs" bench plan --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi

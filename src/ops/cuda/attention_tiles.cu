@@ -11,141 +11,14 @@
  *
  * Where whole matrices would leave an SM one block (588 tokens: 148 KB), forward takes 64 queries
  * a block instead and k, v pass by in tiles of 64 keys, the next on its way while one is used.
- * Tiles that the mask hides from all 64 queries are not loaded.
- *
- * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
- * rows of a chunk lie in different banks. */
-#include "ops/cuda/attention.cuh"
-#include "ops/cuda/tiles.cuh"
+ * Tiles that the mask hides from all 64 queries are not loaded. */
+#include "ops/cuda/attention_tiles.cuh"
 
 namespace {
 
-enum { WIDTH = 64, WARPS = 6, TILE = 16 };
+enum { WARPS = 6 };
 const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
 enum { STREAM_WARPS = 4, STREAM = 64 /* queries a block, and keys a tile */ };
-const float LOG2E = 1.4426950408889634f;
-
-/* ---- tiles in shared memory ---------------------------------------------------------------------
- */
-
-__device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
-    return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
-}
-
-/* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
-__device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
-                                          size_t stride) {
-    for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
-        int row = e / 8, chunk = e % 8;
-        bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
-        if (row < rows) {
-            copy16(at, from + row * stride + chunk * 8);
-        } else {
-            *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
-        }
-    }
-}
-__device__ __forceinline__ void copies_done() {
-    copies_close();
-    copies_wait<0>();
-    __syncthreads();
-}
-
-/* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
- * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
-__device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
-    int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    load_matrices(r, p);
-}
-
-/* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
- * 16 n .. of m */
-__device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
-    int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    load_matrices_turned(r, p);
-}
-
-/* ---- tiles in registers
- * -------------------------------------------------------------------------- */
-
-/* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
-__device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
-                                          size_t stride) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int row = row0 + lane / 4 + 8 * half;
-        const bf16 *p = from + row * stride + 2 * (lane % 4);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            a[k][half] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
-            a[k][half + 2] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
-        }
-    }
-}
-
-/* 16 x 16 of results becomes A of the next product */
-__device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4]) {
-    a[0] = pack(s[0][0], s[0][1]);
-    a[1] = pack(s[0][2], s[0][3]);
-    a[2] = pack(s[1][0], s[1][1]);
-    a[3] = pack(s[1][2], s[1][3]);
-}
-
-/* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-__device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
-                                               int n0) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        regs4 b;
-        load_turned(b, m, n0, k);
-        mma(s[0], a[k], b[0], b[1]);
-        mma(s[1], a[k], b[2], b[3]);
-    }
-}
-
-/* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
-__device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
-                                              int k0) {
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-        regs4 b;
-        load_plain(b, m, k0, n);
-        mma(sum[2 * n], a, b[0], b[1]);
-        mma(sum[2 * n + 1], a, b[2], b[3]);
-    }
-}
-
-/* stores 16 x 64, times a factor for each of the lane's two rows */
-__device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
-                                           size_t stride, float upper, float lower, bool add) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int row = row0 + lane / 4 + 8 * half;
-        if (row >= rows) continue;
-        bf16 *p = to + row * stride + 2 * (lane % 4);
-        float factor = half ? lower : upper;
-#pragma unroll
-        for (int n = 0; n < 8; n++) {
-            float pair[2] = {v[n][2 * half] * factor, v[n][2 * half + 1] * factor};
-            give<2>(p + 8 * n, pair, add);
-        }
-    }
-}
-
-__device__ __forceinline__ float quad_max(float v) {
-    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
-    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
-}
-__device__ __forceinline__ float quad_sum(float v) {
-    v += __shfl_xor_sync(0xffffffffu, v, 1);
-    return v + __shfl_xor_sync(0xffffffffu, v, 2);
-}
 
 /* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
  * warp's own; rows from `rows` on do not count. */
@@ -177,65 +50,6 @@ __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TI
 
 /* ---- forward
  * --------------------------------------------------------------------------------------- */
-
-/* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
-struct running {
-    float out[8][4];
-    float top[2], sum[2]; /* of scores in units of log 2; the lane's own share of the sum */
-};
-
-/* adds keys j0 .. j0 + 16 N - 1 */
-template <int N>
-__device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
-                                         const bf16 *v, int j0, const int (&limit)[2],
-                                         float scale) {
-    int lane = threadIdx.x % 32;
-    float s[N][2][4];
-#pragma unroll
-    for (int n = 0; n < N; n++) product_turned(s[n], q, k, j0 + 16 * n);
-    float top[2] = {w.top[0], w.top[1]};
-#pragma unroll
-    for (int n = 0; n < N; n++)
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int j = j0 + 16 * n + 8 * t + 2 * (lane % 4) + i % 2, half = i / 2;
-                s[n][t][i] = j < limit[half] ? s[n][t][i] * scale : -INFINITY;
-                top[half] = fmaxf(top[half], s[n][t][i]);
-            }
-    top[0] = quad_max(top[0]);
-    top[1] = quad_max(top[1]);
-    /* the maximum soon stops growing: then nothing has to be rescaled */
-    if (__any_sync(0xffffffffu, top[0] > w.top[0] || top[1] > w.top[1])) {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float shrink = top[half] == -INFINITY ? 1.0f : exp2_fast(w.top[half] - top[half]);
-            w.sum[half] *= shrink;
-            w.top[half] = top[half];
-#pragma unroll
-            for (int n = 0; n < 8; n++) {
-                w.out[n][2 * half] *= shrink;
-                w.out[n][2 * half + 1] *= shrink;
-            }
-        }
-    }
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                /* a row beyond the last token has no key and no maximum */
-                float base = w.top[i / 2] == -INFINITY ? 0.0f : w.top[i / 2];
-                s[n][t][i] = exp2_fast(s[n][t][i] - base);
-                w.sum[i / 2] += s[n][t][i];
-            }
-        regs4 p;
-        as_factor(p, s[n]);
-        product_plain(w.out, p, v, j0 + 16 * n);
-    }
-}
 
 __global__ void __launch_bounds__(32 * WARPS, 3)
     tiles_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
@@ -507,7 +321,11 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
            shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
 }
 
-cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
+cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD))
+        CGS_TRY(cgs_cuda_attention_groups_prepare());
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD))
+        CGS_TRY(cgs_cuda_attention_groups_back_prepare());
     int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
@@ -519,6 +337,10 @@ cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *) {
 }
 
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD)) {
+        cgs_cuda_attention_groups_forward(d, r);
+        return;
+    }
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     if (is_long(r)) {
@@ -535,6 +357,10 @@ void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD)) {
+        cgs_cuda_attention_groups_backward(d, r);
+        return;
+    }
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
