@@ -12,7 +12,7 @@
 
 namespace {
 
-enum { GROUPS = 2, WARPS = 4 * GROUPS, PIECE = 64, PIECES = 3, LAST = PADDED - PIECES * PIECE };
+enum { GROUPS = 2, WARPS = 4 * GROUPS, PIECE = 64, LAST = PADDED - WHOLE };
 
 /* what a lane keeps of its two rows of queries */
 struct state {
@@ -140,6 +140,7 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
     __syncthreads();
 
     float scale = s.scale * LOG2E;
+#pragma unroll 1
     for (int i0 = group * BLOCK; i0 < WHOLE; i0 += GROUPS * BLOCK) {
         uint64_t queries = matrix_at(q + i0 * WIDTH);
         state w;
@@ -156,11 +157,11 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
         products_wait<0>();
         arrived(part);
         weigh<true, false>(w, part, p, 0, scale);
-#pragma unroll
-        for (int j = 1; j < PIECES; j++) {
+#pragma unroll 1
+        for (int j = PIECE; j < WHOLE; j += PIECE) {
             products_begin();
-            mix(w.out, p, v + (j - 1) * PIECE * WIDTH, j > 1);
-            scores(part, queries, k + j * PIECE * WIDTH);
+            mix(w.out, p, v + (j - PIECE) * WIDTH, j > PIECE);
+            scores(part, queries, k + j * WIDTH);
             products_end();
             products_wait<0>();
             arrived(part);
@@ -168,15 +169,15 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
             weigh<false, false>(w, part, p, 0, scale);
         }
         products_begin();
-        mix(w.out, p, v + (PIECES - 1) * PIECE * WIDTH, true);
-        scores(last, queries, k + PIECES * PIECE * WIDTH);
+        mix(w.out, p, v + (WHOLE - PIECE) * WIDTH, true);
+        scores(last, queries, k + WHOLE * WIDTH);
         products_end();
         products_wait<0>();
         arrived(last);
         arrived(w.out);
-        weigh<false, true>(w, last, p_last, s.T - PIECES * PIECE, scale);
+        weigh<false, true>(w, last, p_last, s.T - WHOLE, scale);
         products_begin();
-        mix(w.out, p_last, v + PIECES * PIECE * WIDTH, true);
+        mix(w.out, p_last, v + WHOLE * WIDTH, true);
         products_end();
         products_wait<0>();
         arrived(w.out);
@@ -206,7 +207,7 @@ bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigne
     const cgs_cuda *c = cgs_cuda_of(d);
     int T = r->in[0]->dim[1];
     return (c->on & way) && c->capability == 90 && !r->arg.attention.causal &&
-           T > PIECES * PIECE && T <= WHOLE + EXTRA && cgs_cuda_attention_tiles(d, r);
+           T >= WHOLE && T <= WHOLE + EXTRA && cgs_cuda_attention_tiles(d, r);
 }
 
 cgs_status cgs_cuda_attention_groups_prepare(void) {

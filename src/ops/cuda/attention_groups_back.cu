@@ -90,7 +90,7 @@ __device__ __forceinline__ void load_head(const room &m, const bf16 *q, const bf
         if (row >= PADDED) break; /* whole warps */
         float a[8], b[8], sum = 0;
         load<8>(a, chunk_at(m.g, row, threadIdx.x % 8));
-        load<8>(b, reinterpret_cast<const bf16 *>(&ahead[i]));
+        unpack(b, ahead[i]);
 #pragma unroll
         for (int c = 0; c < 8; c++) sum += a[c] * b[c];
 #pragma unroll
@@ -207,29 +207,35 @@ __device__ __forceinline__ void take_extra(const room &m, bf16 *ds, bf16 *kept, 
     }
 }
 
+/* Lanes 4 COUNT apart exchange halves of the 2 COUNT sums they have, and add: COUNT are left. */
+template <int COUNT> __device__ __forceinline__ void exchange(float (&c)[8]) {
+    bool high = threadIdx.x & (4 * COUNT);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        float other = __shfl_xor_sync(0xffffffffu, high ? c[i] : c[i + COUNT], 4 * COUNT);
+        c[i] = (high ? c[i + COUNT] : c[i]) + other;
+    }
+}
+
 /* Adds the columns of v (64,64), a warp's 16 rows of it, to sums (64) that are the warp's own;
- * rows from `rows` on do not count.  In each step lanes exchange halves of what they have left. */
+ * rows from `rows` on do not count. */
 __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], int row0, int rows,
                                             float scale) {
     int lane = threadIdx.x % 32, row = row0 + threadIdx.x % GROUP / 32 * 16 + lane / 4;
-    float c[16];
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-        int at = i / 2 * 4 + i % 2;
-        c[i] = (row < rows ? v[at] : 0.0f) + (row + 8 < rows ? v[at + 2] : 0.0f);
-    }
+    for (int half = 0; half < 2; half++) { /* 32 columns at a time */
+        float c[8];
 #pragma unroll
-    for (int count = 8; count >= 2; count /= 2) {
-        bool high = lane & (2 * count);
-#pragma unroll
-        for (int i = 0; i < count; i++) {
-            float other = __shfl_xor_sync(0xffffffffu, high ? c[i] : c[i + count], 2 * count);
-            c[i] = (high ? c[i + count] : c[i]) + other;
+        for (int i = 0; i < 8; i++) {
+            int at = 16 * half + i / 2 * 4 + i % 2;
+            c[i] = (row < rows ? v[at] : 0.0f) + (row + 8 < rows ? v[at + 2] : 0.0f);
         }
+        exchange<4>(c);
+        exchange<2>(c);
+        exchange<1>(c);
+        /* which column is left: 8 of them by bits 4 and 3 of the lane, then 2, then bit 2 */
+        sums[32 * half + lane / 8 * 8 + 2 * (lane % 4) + lane / 4 % 2] += scale * c[0];
     }
-    int n = lane / 16 * 4 + lane / 8 % 2 * 2 + lane / 4 % 2; /* which 8 columns are left */
-    sums[8 * n + 2 * (lane % 4)] += scale * c[0];
-    sums[8 * n + 2 * (lane % 4) + 1] += scale * c[1];
 }
 
 /* dq of a tile from dS^T of all keys, whose place it then takes on the way out */
@@ -291,14 +297,16 @@ __global__ void __launch_bounds__(ALL, 1)
     load_head(m, qkv + s.q(b, h), dout + s.out(b, h), out + s.out(b, h),
               lse + (size_t)blockIdx.x * s.T, s);
     float scale = s.scale * LOG2E, dk[32] = {0}, dv[32] = {0};
+#pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
         int side = tile % MAKERS;
         bf16 *ds = m.ds + side * MATRIX;
         bool maker = group == side;
         if (tile >= MAKERS && !maker) meet(EMPTY + side, ALL);
         if (tile < WHOLE / BLOCK) {
-            take_queries<PIECE>(dk, dv, m, ds, key0, tile * BLOCK, scale);
-            take_queries<PIECE>(dk, dv, m, ds, key0, tile * BLOCK + PIECE, scale);
+#pragma unroll 1
+            for (int i0 = tile * BLOCK; i0 < (tile + 1) * BLOCK; i0 += PIECE)
+                take_queries<PIECE>(dk, dv, m, ds, key0, i0, scale);
         } else {
             take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale);
         }

@@ -21,8 +21,7 @@ enum { LEAST = 1024 };    /* rows for which this is worth a block's start */
 enum { BEHIND = 1 };      /* barriers: one for each group */
 
 struct shape {
-    size_t n;
-    int m;
+    size_t n, m;
     bool add; /* dh is added to */
 };
 
@@ -43,11 +42,11 @@ __device__ __forceinline__ bf16 *piece_at(bf16 *m, int row, int chunk) {
 }
 
 template <bool BACK>
-__device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, int m, int col0) {
+__device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, size_t m, int col0) {
     for (int e = threadIdx.x; e < SLAB * K / 8; e += ALL) {
         int cols = BACK ? SLAB / 8 : K / 8, row = e / cols, chunk = e % cols;
         const bf16 *from =
-            BACK ? weights + (size_t)row * m + col0 : weights + (size_t)(col0 + row) * K;
+            BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
         bf16 *piece = to + chunk / 8 * (BACK ? K : SLAB) * PIECE;
         copy16(piece_at(piece, row, chunk % 8), from + chunk * 8);
     }
@@ -56,12 +55,15 @@ __device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, int
 /* 64 rows of x for a group; rows that are not there keep what was in their place */
 __device__ __forceinline__ void fetch_rows(bf16 (&to)[K / PIECE][ROWS * PIECE], const bf16 *x,
                                            size_t row0, size_t n) {
+    int row = threadIdx.x % GROUP / 8, chunk = threadIdx.x % 8; /* and every 16th row on */
+    const bf16 *from = x + (row0 + row) * K + chunk * 8;
 #pragma unroll
-    for (int i = 0; i < ROWS * K / 8 / GROUP; i++) {
-        int e = threadIdx.x % GROUP + i * GROUP, row = e / (K / 8), chunk = e % (K / 8);
-        if (row0 + row < n)
-            copy16(piece_at(to[chunk / 8], row, chunk % 8), x + (row0 + row) * K + chunk * 8);
-    }
+    for (int i = 0; i < ROWS / 16; i++)
+        if (row0 + row + 16 * i < n)
+#pragma unroll
+            for (int piece = 0; piece < K / PIECE; piece++)
+                copy16(piece_at(to[piece], row, chunk) + 16 * i * PIECE,
+                       from + 16 * i * K + piece * PIECE);
     copies_close();
 }
 
@@ -93,13 +95,13 @@ __device__ __forceinline__ void turn_rows(bf16 *turn, const float (&c)[32], cons
     __syncwarp();
 }
 
-/* h of a warp's 16 x 64, on its way */
+/* h of a warp's 16 x 64, on its way; h points at this lane's first row */
 __device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t row, size_t n,
-                                           int m) {
+                                           size_t m) {
 #pragma unroll
     for (int i = 0; i < 4; i++)
         if (row + 4 * i < n)
-            to[i] = *reinterpret_cast<const uint4 *>(h + (row + 4 * i) * (size_t)m);
+            to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
 }
 
 __device__ __forceinline__ void add_to(float4 &sum, const float *v) {
@@ -141,9 +143,10 @@ __global__ void __launch_bounds__(ALL, 1)
     __syncthreads();
 
     bf16 *turn = m.turn[warp];
-    uint64_t rows = matrix_at(m.x[group]), slab = matrix_at(m.weights);
     for (int i = 0; BACK && i < 4; i++) (&m.sums[warp][0][0][0])[i * 32 + lane] = float4();
+#pragma unroll 1
     for (; row0 < s.n; row0 += step) {
+        uint64_t rows = matrix_at(m.x[group]), slab = matrix_at(m.weights);
         float c[2][32];
         products_begin();
 #pragma unroll
@@ -158,10 +161,9 @@ __global__ void __launch_bounds__(ALL, 1)
             }
         products_end();
         /* this lane's part of a warp's 16 x 64 in rows: 8 columns in every fourth row */
-        size_t row = row0 + warp % 4 * 16 + lane / 8;
-        int col = col0 + lane % 8 * 8;
+        size_t row = row0 + warp % 4 * 16 + lane / 8, at = row * s.m + col0 + lane % 8 * 8;
         uint4 ahead[4];
-        if (BACK) read_ahead(ahead, h + col, row, s.n, s.m);
+        if (BACK) read_ahead(ahead, h + at, row, s.n, s.m);
         products_wait<0>();
         arrived(c[0]);
         arrived(c[1]);
@@ -174,28 +176,28 @@ __global__ void __launch_bounds__(ALL, 1)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 if (row + 4 * i >= s.n) continue;
-                size_t at = (row + 4 * i) * (size_t)s.m + col + j * PIECE;
+                size_t to = at + 4 * i * s.m + j * PIECE;
                 const bf16 *turned = piece_at(turn, 4 * i + lane / 8, lane % 8);
                 float v[8];
                 load<8>(v, turned);
                 if constexpr (!BACK) {
-                    *reinterpret_cast<uint4 *>(h + at) = *reinterpret_cast<const uint4 *>(turned);
+                    *reinterpret_cast<uint4 *>(h + to) = *reinterpret_cast<const uint4 *>(turned);
 #pragma unroll
                     for (int k = 0; k < 8; k++) v[k] = gelu_rounded(v[k]);
-                    store<8>(out + at, v);
+                    store<8>(out + to, v);
                 } else {
                     float x8[8];
-                    load<8>(x8, reinterpret_cast<const bf16 *>(&ahead[i]));
+                    unpack(x8, ahead[i]);
 #pragma unroll
                     for (int k = 0; k < 8; k++) {
                         v[k] *= gelu_slope_rounded(x8[k]);
                         sum[k] += v[k];
                     }
-                    give<8>(out + at, v, s.add);
+                    give<8>(out + to, v, s.add);
                 }
             }
             if constexpr (BACK) {
-                if (j == 0) read_ahead(ahead, h + col + PIECE, row, s.n, s.m);
+                if (j == 0) read_ahead(ahead, h + at + PIECE, row, s.n, s.m);
                 add_to(m.sums[warp][j][0][lane], sum);
                 add_to(m.sums[warp][j][1][lane], sum + 4);
             }
@@ -205,7 +207,7 @@ __global__ void __launch_bounds__(ALL, 1)
         meet(BEHIND + group, GROUP); /* the next rows are there */
     }
     if constexpr (BACK)
-        if (parts) add_up(parts + (size_t)blockIdx.y * s.m + col0, m);
+        if (parts) add_up(parts + blockIdx.y * s.m + col0, m);
 #endif
 }
 
@@ -245,7 +247,7 @@ cgs_status cgs_cuda_gelu_groups_prepare(void) {
 
 void cgs_cuda_gelu_groups_forward(cgs_device *d, const cgs_record *map) {
     const cgs_tensor *x = map->in[0], *W = map->in[1], *b = map->in[2], *h = map->out;
-    shape s = {cgs_rows(x), cgs_cols(h), false};
+    shape s = {cgs_rows(x), (size_t)cgs_cols(h), false};
     launch<false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL, (const bf16 *)x->data,
                   (const bf16 *)W->bf16, b ? (const float *)b->data : NULL, s);
 }
@@ -255,7 +257,7 @@ void cgs_cuda_gelu_groups_backward(cgs_device *d, const cgs_record *map) {
     const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
     bool bias = made && cgs_cuda_wants(made, 2);
     float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
-    shape s = {cgs_rows(dy), cgs_cols(h), act->accumulate[0]};
+    shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
     launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
                  (const bf16 *)W->bf16, NULL, s);
     if (bias)

@@ -30,6 +30,7 @@ enum { GROUP = 128 /* threads of a warpgroup */, ATOM = 1024 /* bytes of 8 rows 
  * to 29) is not needed: no operand here is wider. */
 static __device__ __forceinline__ uint64_t matrix_at(const void *rows) {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(rows);
+    asm volatile("" : "+r"(at)); /* or the compiler keeps dozens of these in registers in a loop */
     return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(ATOM >> 4) << 32 |
            (uint64_t)1 << 62;
 }
