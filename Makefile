@@ -280,8 +280,8 @@ $(B)/dist/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 dist: all $(B)/dist/cgs
 	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
-dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu
-	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu
+dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
+	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
 
 clean:
 	rm -rf $(B)

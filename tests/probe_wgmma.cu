@@ -17,7 +17,8 @@ static __device__ bf16 *element(bf16 *m, int row, int col) {
 }
 
 /* FORM: 0 A along rows, 1 A turned, 2 A in registers */
-template <int N, int FORM, bool TURN_B> __global__ void probe(float *out, const bf16 *a, const bf16 *b) {
+template <int N, int FORM, bool TURN_B>
+__global__ void probe(float *out, const bf16 *a, const bf16 *b) {
 #if CGS_HAS_WGMMA
     __shared__ __align__(1024) bf16 A[64 * 64], B[MOST * 64];
     for (int e = threadIdx.x; e < 64 * DEPTH; e += GROUP) { /* a (64,DEPTH) */
@@ -37,7 +38,8 @@ template <int N, int FORM, bool TURN_B> __global__ void probe(float *out, const 
     regs4 r[DEPTH / 16];
     for (int k = 0; k < DEPTH / 16; k++)
         for (int i = 0; i < 4; i++)
-            r[k][i] = *(const uint32_t *)element(A, first + i % 2 * 8, 16 * k + i / 2 * 8 + 2 * (lane % 4));
+            r[k][i] = *(const uint32_t *)element(A, first + i % 2 * 8,
+                                                 16 * k + i / 2 * 8 + 2 * (lane % 4));
     products_begin();
 #pragma unroll
     for (int k = 0; k < DEPTH / 16; k++) {
@@ -45,7 +47,8 @@ template <int N, int FORM, bool TURN_B> __global__ void probe(float *out, const 
         if constexpr (FORM == 2)
             group_product<TURN_B>(c, r[k], rk, k > 0);
         else
-            group_product<FORM == 1, TURN_B>(c, FORM ? down_rows(left, k) : along_rows(left, k), rk, k > 0);
+            group_product<FORM == 1, TURN_B>(c, FORM ? down_rows(left, k) : along_rows(left, k), rk,
+                                             k > 0);
     }
     products_end();
     products_wait<0>();
@@ -70,8 +73,10 @@ template <int N, int FORM, bool TURN_B> static int check(void) {
     for (int i = 0; i < (64 + N) * DEPTH; i++) { /* sixteenths: every sum is exact */
         seed = seed * 1664525u + 1013904223u;
         float v = (float)(int)(seed >> 27) / 16 - 1;
-        if (i < 64 * DEPTH) a16[i] = __float2bfloat16(a[i] = v);
-        else b16[i - 64 * DEPTH] = __float2bfloat16(b[i - 64 * DEPTH] = v);
+        if (i < 64 * DEPTH)
+            a16[i] = __float2bfloat16(a[i] = v);
+        else
+            b16[i - 64 * DEPTH] = __float2bfloat16(b[i - 64 * DEPTH] = v);
     }
     float *out;
     bf16 *da, *db;
@@ -92,10 +97,12 @@ template <int N, int FORM, bool TURN_B> static int check(void) {
         }
     static const char *const forms[] = {"along rows", "turned", "in registers"};
     printf("64 x %d, A %s, B %s: %s", N, forms[FORM], TURN_B ? "turned" : "along rows",
-           e != cudaSuccess ? cudaGetErrorString(e) : off ? "WRONG" : "right");
+           e != cudaSuccess ? cudaGetErrorString(e)
+           : off            ? "WRONG"
+                            : "right");
     if (off && e == cudaSuccess)
-        printf(", %d of %d, first at row %d column %d: %g, want %g", off, 64 * N, where / N, where % N,
-               got[where], plain(a, b, where / N, where % N));
+        printf(", %d of %d, first at row %d column %d: %g, want %g", off, 64 * N, where / N,
+               where % N, got[where], plain(a, b, where / N, where % N));
     printf("\n");
     cudaFree(out);
     cudaFree(da);

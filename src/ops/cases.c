@@ -294,7 +294,6 @@ const cgs_case cgs_cases[] = {
     CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "256 tokens",   {1, 256, 1, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "261 tokens",   {1, 261, 1, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
-    CASE(attention, "200 tokens",   {1, 200, 1, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "predictor",    {16, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
     CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "long frames",  {1, 403, 1, 64, 1, 135, 0},        1e-5,  2e-2,  1e-4, H),

@@ -1,9 +1,9 @@
-/* attention_groups.cu - attention forward by warpgroups (wgmma): bf16 heads of width 64, 193 to
+/* attention_groups.cu - attention forward by warpgroups (wgmma): bf16 heads of width 64, 256 to
  * 264 tokens that all see each other.
  *
  * A block takes one head of one batch element, all of q, k and v in shared memory.  Each of its
- * two groups takes 64 queries at a time; keys come in pieces of 64, 64, 64 and 80, and while tensor
- * cores multiply one piece of probabilities with v they go on to the scores of the next.  Two
+ * two groups takes 64 queries at a time; keys come in pieces of 64, the last of 16, and while
+ * tensor cores multiply one piece of probabilities with v they go on to the scores of the next. Two
  * blocks share a multiprocessor: one group's exponentials run beside another's products.
  *
  * 257 tokens are 4 x 64 and one more.  Queries from 256 on are made at the end by single warps,
@@ -23,8 +23,7 @@ struct state {
 #if CGS_HAS_WGMMA
 
 /* s (64,N) = q k^T */
-template <int H>
-__device__ __forceinline__ void scores(float (&s)[H], uint64_t q, const bf16 *k) {
+template <int H> __device__ __forceinline__ void scores(float (&s)[H], uint64_t q, const bf16 *k) {
     uint64_t keys = matrix_at(k);
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
@@ -206,8 +205,8 @@ extern "C" {
 bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way) {
     const cgs_cuda *c = cgs_cuda_of(d);
     int T = r->in[0]->dim[1];
-    return (c->on & way) && c->capability == 90 && !r->arg.attention.causal &&
-           T >= WHOLE && T <= WHOLE + EXTRA && cgs_cuda_attention_tiles(d, r);
+    return (c->on & way) && c->capability == 90 && !r->arg.attention.causal && T >= WHOLE &&
+           T <= WHOLE + EXTRA && cgs_cuda_attention_tiles(d, r);
 }
 
 cgs_status cgs_cuda_attention_groups_prepare(void) {

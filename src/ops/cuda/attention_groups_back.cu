@@ -18,7 +18,7 @@
 namespace {
 
 enum { GROUPS = 4, ALL = GROUPS * GROUP, PIECE = 32, MAKERS = 2 /* groups that make dq */ };
-enum { LEFT = EXTRA * WIDTH };  /* sums of dk (or dv) of the keys from 256 on */
+enum { LEFT = EXTRA * WIDTH };         /* sums of dk (or dv) of the keys from 256 on */
 enum { FULL = 1, EMPTY = 3, OWN = 5 }; /* barriers: two buffers each, and one for a group */
 
 /* Shared memory of a block. */
@@ -250,8 +250,7 @@ __device__ __forceinline__ void make_dq(bf16 *dqkv, bool add, bool columns, cons
     products_end();
     products_wait<0>();
     arrived(dq);
-    if (columns)
-        add_columns(m.columns + threadIdx.x / 32 * WIDTH, dq, tile * BLOCK, s.T, s.scale);
+    if (columns) add_columns(m.columns + threadIdx.x / 32 * WIDTH, dq, tile * BLOCK, s.T, s.scale);
     meet(barrier, GROUP); /* all warps of the group have read dS */
     give_block(dqkv, dq, s.scale, s.scale, ds, tile * BLOCK, s.T, s.in_row(), add);
 }
@@ -334,8 +333,7 @@ __global__ void __launch_bounds__(ALL, 1)
     __syncthreads();
     float *columns = (float *)m.ds, *own = columns + threadIdx.x / 32 * WIDTH;
     if (parts) {
-        for (int i = threadIdx.x % 32; i < WIDTH; i += 32)
-            own[i] = own[4 * GROUPS * WIDTH + i] = 0;
+        for (int i = threadIdx.x % 32; i < WIDTH; i += 32) own[i] = own[4 * GROUPS * WIDTH + i] = 0;
         __syncwarp();
         add_columns(own, dk, key0, s.T, s.scale);
         add_columns(own + 4 * GROUPS * WIDTH, dv, key0, s.T, 1.0f);

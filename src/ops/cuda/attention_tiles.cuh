@@ -20,7 +20,7 @@ static __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, i
 
 /* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
 static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
-                                          size_t stride) {
+                                                 size_t stride) {
     for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
@@ -56,8 +56,8 @@ static __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k
 /* ---- tiles in registers ------------------------------------------------------------------- */
 
 /* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
-static __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0, int rows,
-                                          size_t stride) {
+static __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0,
+                                                 int rows, size_t stride) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -80,8 +80,8 @@ static __device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4
 }
 
 /* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-static __device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4], const bf16 *m,
-                                               int n0) {
+static __device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4],
+                                                      const bf16 *m, int n0) {
 #pragma unroll
     for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
 #pragma unroll
@@ -94,8 +94,8 @@ static __device__ __forceinline__ void product_turned(float (&s)[2][4], const re
 }
 
 /* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
-static __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a, const bf16 *m,
-                                              int k0) {
+static __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a,
+                                                     const bf16 *m, int k0) {
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         regs4 b;
@@ -106,8 +106,9 @@ static __device__ __forceinline__ void product_plain(float (&sum)[8][4], const r
 }
 
 /* stores 16 x 64, times a factor for each of the lane's two rows */
-static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0, int rows,
-                                           size_t stride, float upper, float lower, bool add) {
+static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0,
+                                                  int rows, size_t stride, float upper, float lower,
+                                                  bool add) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -143,8 +144,8 @@ struct running {
 /* adds keys j0 .. j0 + 16 N - 1 */
 template <int N>
 static __device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4], const bf16 *k,
-                                         const bf16 *v, int j0, const int (&limit)[2],
-                                         float scale) {
+                                                const bf16 *v, int j0, const int (&limit)[2],
+                                                float scale) {
     int lane = threadIdx.x % 32;
     float s[N][2][4];
 #pragma unroll

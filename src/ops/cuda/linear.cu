@@ -20,8 +20,8 @@ struct factor {
 
 /* C (M,N) = A (M,K) B (K,N), any layout and type: a block makes 64 x 64 of it, a thread 4 x 4 */
 template <class T>
-__global__ void __launch_bounds__(256) product(T *C, factor A, factor B, size_t M, size_t N,
-                                               size_t K, const float *bias, bool add) {
+__global__ void __launch_bounds__(256)
+    product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias, bool add) {
     __shared__ float a[DEPTH][TILE + 1], b[DEPTH][TILE + 1];
     size_t i0 = (size_t)blockIdx.y * TILE, j0 = (size_t)blockIdx.x * TILE;
     int ti = threadIdx.x / 16, tj = threadIdx.x % 16;

@@ -16,9 +16,9 @@
 namespace {
 
 enum { K = 192, GROUPS = 4, ALL = GROUPS * GROUP, ROWS = 64, SLAB = 128, PIECE = 64 };
-enum { PLACES = 132 };    /* blocks, about: the multiprocessors of the GPU this is for */
-enum { LEAST = 1024 };    /* rows for which this is worth a block's start */
-enum { BEHIND = 1 };      /* barriers: one for each group */
+enum { PLACES = 132 }; /* blocks, about: the multiprocessors of the GPU this is for */
+enum { LEAST = 1024 }; /* rows for which this is worth a block's start */
+enum { BEHIND = 1 };   /* barriers: one for each group */
 
 struct shape {
     size_t n, m;
@@ -27,10 +27,11 @@ struct shape {
 
 /* bytes of shared memory */
 struct room {
-    bf16 weights[SLAB * K];             /* forward (3,128,64), backward (2,192,64) */
+    bf16 weights[SLAB * K]; /* forward (3,128,64), backward (2,192,64) */
     bf16 x[GROUPS][K / PIECE][ROWS * PIECE];
     bf16 turn[4 * GROUPS][16 * PIECE];
-    float4 sums[4 * GROUPS][2][2][32]; /* backward: of a lane's 8 columns in both halves of a slab */
+    float4 sums[4 * GROUPS][2][2]
+               [32]; /* backward: of a lane's 8 columns in both halves of a slab */
     float bias[SLAB];
 };
 
@@ -45,8 +46,7 @@ template <bool BACK>
 __device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, size_t m, int col0) {
     for (int e = threadIdx.x; e < SLAB * K / 8; e += ALL) {
         int cols = BACK ? SLAB / 8 : K / 8, row = e / cols, chunk = e % cols;
-        const bf16 *from =
-            BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
+        const bf16 *from = BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
         bf16 *piece = to + chunk / 8 * (BACK ? K : SLAB) * PIECE;
         copy16(piece_at(piece, row, chunk % 8), from + chunk * 8);
     }
@@ -100,8 +100,7 @@ __device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t
                                            size_t m) {
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (row + 4 * i < n)
-            to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
+        if (row + 4 * i < n) to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
 }
 
 __device__ __forceinline__ void add_to(float4 &sum, const float *v) {
@@ -221,8 +220,9 @@ unsigned sharers(const shape &s) {
 template <bool BACK>
 void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
             const float *bias, shape s) {
-    groups_gelu<BACK><<<dim3((unsigned)(s.m / SLAB), sharers(s)), ALL, sizeof(room) + ATOM,
-                        stream_of(d)>>>(h, out, parts, x, weights, bias, s);
+    groups_gelu<BACK>
+        <<<dim3((unsigned)(s.m / SLAB), sharers(s)), ALL, sizeof(room) + ATOM, stream_of(d)>>>(
+            h, out, parts, x, weights, bias, s);
     LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
 }
 

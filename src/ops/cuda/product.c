@@ -23,9 +23,10 @@ enum { PROPOSALS = 12, TIMES = 5 };
 #define FUNCTIONS(X)                                                                               \
     X(Create)                                                                                      \
     X(Destroy)                                                                                     \
-    X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate)       \
-        X(MatrixLayoutDestroy) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)                \
-            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
+    X(MatmulDescCreate)                                                                            \
+    X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy)    \
+        X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)       \
+            X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
@@ -121,7 +122,8 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
 /* what a choice depends on, as the beginning of its line */
 static void describe_choice(const cgs_cuda_blas *b, const cgs_cuda_product *p, char out[160]) {
     const cgs_cuda_shape *s = &p->shape;
-    snprintf(out, 160, "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu rows %zu %zu:",
+    snprintf(out, 160,
+             "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu rows %zu %zu:",
              b->GetVersion(), s->M, s->N, s->K, (int)s->in, (int)s->out, s->a_transposed,
              s->b_transposed, s->bias, (int)p->bias, s->accumulate, s->aligned, s->a_row, s->c_row);
 }
