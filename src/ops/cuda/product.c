@@ -23,10 +23,9 @@ enum { PROPOSALS = 12, TIMES = 5 };
 #define FUNCTIONS(X)                                                                               \
     X(Create)                                                                                      \
     X(Destroy)                                                                                     \
-    X(MatmulDescCreate)                                                                            \
-    X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy)    \
-        X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)       \
-            X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
+    X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate)       \
+        X(MatrixLayoutDestroy) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)                \
+            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
