@@ -25,13 +25,12 @@ struct shape {
     bool add; /* dh is added to */
 };
 
-/* bytes of shared memory */
+/* Shared memory of a block. */
 struct room {
     bf16 weights[SLAB * K]; /* forward (3,128,64), backward (2,192,64) */
     bf16 x[GROUPS][K / PIECE][ROWS * PIECE];
     bf16 turn[4 * GROUPS][16 * PIECE];
-    float4 sums[4 * GROUPS][2][2]
-               [32]; /* backward: of a lane's 8 columns in both halves of a slab */
+    float4 sums[4 * GROUPS][2][2][32]; /* of dh, in a lane's 8 columns of both halves */
     float bias[SLAB];
 };
 
