@@ -58,7 +58,7 @@ for way in norm gelu along sums graph; do
 done
 # ... and what each that is not yet on would be worth
 if [ -x "$probe" ]; then step probe 20 "$probe"; fi
-step ways 60 "$tests" ways
+step encoder 60 "$tests" encoder
 for way in wgmma-forward wgmma-backward wgmma-gelu wgmma-slope halves; do
     step "with-$way" 20 env CGS_CUDA_ON=$way "$cgs" bench train --device cuda --windows 128
 done
@@ -71,8 +71,8 @@ for tool in memcheck racecheck; do
     step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
         only odd
 done
-step memcheck-ways 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
-    "$tests" ways "261 tokens"
+step memcheck-encoder 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
+    "$tests" encoder "261 tokens"
 # planning again with smaller clusters, and with one fast path less
 step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
 step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda

@@ -4,7 +4,7 @@
  *   test_gpu             everything; skipped (77) where no GPU can be opened
  *   test_gpu small       only small cases of every operation, for memory checkers
  *   test_gpu ops         operations at all sizes, the optimiser and random draws
- *   test_gpu ways [WORD] fast ways that are off otherwise (cases with WORD)
+ *   test_gpu encoder [WORD]  fast ways of attention and maps that are off otherwise (cases with WORD)
  *   test_gpu only WORD   the cases whose name has WORD in it
  *   test_gpu train       training: continued, repeated, beside the CPU's
  *   test_gpu model       golden vectors, refusals
@@ -121,7 +121,7 @@ static void test_paper_sizes(void **state) {
 
 /* The ways that are off otherwise, each alone and then all together: what they do must pass as what
  * stands in their place does.  On GPUs other than 9.0 there are no products by warpgroups. */
-static void test_ways(void **state) {
+static void test_encoder_ways(void **state) {
     (void)state;
     static const char *const words[] = {
         "wgmma-forward", "wgmma-backward", "wgmma-gelu", "wgmma-slope", "halves",
@@ -766,8 +766,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
         cmocka_unit_test(test_optimiser),
     };
-    const struct CMUnitTest ways[] = {
-        cmocka_unit_test(test_ways),
+    const struct CMUnitTest encoder[] = {
+        cmocka_unit_test(test_encoder_ways),
     };
     const struct CMUnitTest runs[] = {
         cmocka_unit_test(test_frames_stay),
@@ -787,12 +787,12 @@ int main(int argc, char **argv) {
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
-    bool some = !strcmp(part, "only"), others = !strcmp(part, "ways");
+    bool some = !strcmp(part, "only"), others = !strcmp(part, "encoder");
     only = argc > 2 && (some || others) ? argv[2] : NULL;
     int failed = 0;
     if (!strcmp(part, "small") || some) failed += cmocka_run_group_tests(small, NULL, NULL);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
-    if (others || every) failed += cmocka_run_group_tests(ways, NULL, NULL);
+    if (others || every) failed += cmocka_run_group_tests(encoder, NULL, NULL);
     if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
     if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, NULL, NULL);
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
