@@ -53,25 +53,37 @@ __device__ __forceinline__ room room_of(unsigned char *shared) {
     return m;
 }
 
-/* Loads all of a head, and makes <dout, out>: 8 lanes a row. */
-__device__ __forceinline__ void load_head(const room &m, const bf16 *q, const bf16 *dout,
-                                          const bf16 *out, const float *lse,
-                                          const attention_shape &s) {
-    enum { TURNS = (PADDED * 8 + ALL - 1) / ALL };
-    copy_rows(m.q, q, s.T, PADDED, s.in_row());
-    copy_rows(m.k, q + s.part(), s.T, PADDED, s.in_row());
-    copy_rows(m.v, q + 2 * s.part(), s.T, PADDED, s.in_row());
-    copy_rows(m.g, dout, s.T, PADDED, s.out_row());
-    copies_close();
-    uint4 ahead[TURNS];
+/* Row `row` of <dout, out>, of which the lane has a chunk of out: 8 lanes a row. */
+__device__ __forceinline__ void row_product(const room &m, int row, uint4 out) {
+    float a[8], b[8], sum = 0;
+    load<8>(a, chunk_at(m.g, row, threadIdx.x % 8));
+    unpack(b, out);
 #pragma unroll
-    for (int i = 0; i < TURNS; i++) {
-        int row = (threadIdx.x + i * ALL) / 8;
-        ahead[i] = make_uint4(0, 0, 0, 0);
-        if (row < s.T)
-            ahead[i] = *reinterpret_cast<const uint4 *>(out + (size_t)row * s.out_row() +
-                                                        threadIdx.x % 8 * 8);
-    }
+    for (int c = 0; c < 8; c++) sum += a[c] * b[c];
+#pragma unroll
+    for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    if (threadIdx.x % 8 == 0) m.sums[row] = sum;
+}
+
+/* Loads what the first 64 queries need, and leaves the rest of q, dout and out on its way; out
+ * comes to the second buffer of dS, which is free until then. */
+__device__ __forceinline__ void load_first(const room &m, const bf16 *q, const bf16 *dout,
+                                           const bf16 *out, const float *lse,
+                                           const attention_shape &s) {
+    static_assert(BLOCK * 8 == ALL, "one chunk a thread");
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    int later = s.T - BLOCK, padded = PADDED - BLOCK;
+    copy_rows(m.k, q + s.part(), s.T, PADDED, in_row);
+    copy_rows(m.v, q + 2 * s.part(), s.T, PADDED, in_row);
+    copy_rows(m.q, q, BLOCK, BLOCK, in_row);
+    copy_rows(m.g, dout, BLOCK, BLOCK, out_row);
+    copies_close();
+    copy_rows(m.q + BLOCK * WIDTH, q + BLOCK * in_row, later, padded, in_row);
+    copy_rows(m.g + BLOCK * WIDTH, dout + BLOCK * out_row, later, padded, out_row);
+    copy_rows(m.ds + MATRIX, out + BLOCK * out_row, later, padded, out_row);
+    copies_close();
+    int row = threadIdx.x / 8;
+    uint4 first = *reinterpret_cast<const uint4 *>(out + row * out_row + threadIdx.x % 8 * 8);
     for (int i = threadIdx.x; i < PADDED; i += ALL) /* beyond the last token exp(-inf) = 0 */
         m.norms[i] = i < s.T ? lse[i] * LOG2E : INFINITY;
     for (int i = threadIdx.x; i < 4 * MAKERS * WIDTH; i += ALL) m.columns[i] = 0;
@@ -81,21 +93,20 @@ __device__ __forceinline__ void load_head(const room &m, const bf16 *q, const bf
         reinterpret_cast<uint4 *>(m.ds + buffer * MATRIX + WHOLE * WIDTH)[chunk] =
             make_uint4(0, 0, 0, 0);
     }
+    copies_wait<1>();
+    written_for_products();
+    __syncthreads();
+    row_product(m, row, first);
+    __syncthreads();
+}
+
+__device__ __forceinline__ void load_rest(const room &m) {
     copies_wait<0>();
     written_for_products();
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < TURNS; i++) {
-        int row = (threadIdx.x + i * ALL) / 8;
-        if (row >= PADDED) break; /* whole warps */
-        float a[8], b[8], sum = 0;
-        load<8>(a, chunk_at(m.g, row, threadIdx.x % 8));
-        unpack(b, ahead[i]);
-#pragma unroll
-        for (int c = 0; c < 8; c++) sum += a[c] * b[c];
-#pragma unroll
-        for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-        if (threadIdx.x % 8 == 0) m.sums[row] = sum;
+    for (int e = threadIdx.x; e < (PADDED - BLOCK) * 8; e += ALL) { /* whole warps */
+        const bf16 *out = chunk_at(m.ds + MATRIX, e / 8, threadIdx.x % 8);
+        row_product(m, BLOCK + e / 8, *reinterpret_cast<const uint4 *>(out));
     }
     __syncthreads();
 }
@@ -293,8 +304,8 @@ __global__ void __launch_bounds__(ALL, 1)
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, group = own_group();
     int key0 = group * BLOCK, tiles = s.T > WHOLE ? WHOLE / BLOCK + 1 : WHOLE / BLOCK;
     dqkv += s.q(b, h);
-    load_head(m, qkv + s.q(b, h), dout + s.out(b, h), out + s.out(b, h),
-              lse + (size_t)blockIdx.x * s.T, s);
+    load_first(m, qkv + s.q(b, h), dout + s.out(b, h), out + s.out(b, h),
+               lse + (size_t)blockIdx.x * s.T, s);
     float scale = s.scale * LOG2E, dk[32] = {0}, dv[32] = {0};
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
@@ -309,6 +320,7 @@ __global__ void __launch_bounds__(ALL, 1)
         } else {
             take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale);
         }
+        if (tile == 0) load_rest(m);
         if (s.T > WHOLE && group == MAKERS + side) {
             bf16 *kept = m.kept + side * EXTRA * WIDTH;
             float *left = m.left + side * 2 * LEFT;
