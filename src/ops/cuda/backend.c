@@ -309,6 +309,19 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .accumulate = r->accumulate[1],
                              .aligned = common(W->grad, dy, x->data)};
         CGS_TRY(cgs_cuda_product_find(d, &dW, false, &l->dW));
+        if (l->half && dW.aligned >= 16) {
+            cgs_cuda_shape rows = {.M = m,
+                                   .N = k + 4,
+                                   .K = n / 2,
+                                   .in = x->dtype,
+                                   .out = CGS_F32,
+                                   .a_transposed = true,
+                                   .aligned = 16,
+                                   .a_row = 2 * m,
+                                   .b_row = 2 * k};
+            CGS_TRY(cgs_cuda_need(d, 2 * m * (k + 4) * sizeof(float)));
+            CGS_TRY(cgs_cuda_product_find(d, &rows, false, &l->half_dW));
+        }
     }
     return CGS_OK;
 }

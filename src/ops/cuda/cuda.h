@@ -85,7 +85,8 @@ typedef struct cgs_cuda_shape {
     bool bias;       /* + bias[j] */
     bool accumulate; /* C += instead of C = */
     size_t aligned;  /* every pointer is a multiple of this many bytes */
-    size_t a_row, c_row; /* elements from a row of A or C to the next; 0: as many as it has */
+    /* elements from a stored row of A, B or C to the next; 0: as many as it has */
+    size_t a_row, b_row, c_row;
 } cgs_cuda_shape;
 
 typedef struct cgs_cuda_product cgs_cuda_product;
@@ -103,7 +104,7 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
 /* prepare() leaves this in the record of a linear map; a missing product is done by own code */
 typedef struct cgs_cuda_linear {
     cgs_cuda_product *forward, *dx, *dW;
-    cgs_cuda_product *half; /* instead of forward: every second row, see linear.cu */
+    cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
     bool round_dy; /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
 

@@ -67,6 +67,15 @@ __global__ void __launch_bounds__(256)
     wide[i] = from < k ? W[row * k + from] : narrow<bf16>(0.0f);
 }
 
+/* dW (m,k) from the sums over even and over odd rows, wide as the weights above */
+__global__ void __launch_bounds__(256)
+    join_gradients(float *dW, bool add, const float *wide, size_t count, size_t k, size_t m) {
+    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= count) return;
+    size_t at = i / k * (k + 4) + i % k;
+    give_one(dW + i, wide[at] + wide[m * (k + 4) + at + 4], add);
+}
+
 /* W as the products use it */
 cgs_cuda_factor weights(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
@@ -88,6 +97,18 @@ void multiply_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r)
         cgs_cuda_product_run(d, half, (bf16 *)y->data + odd * m,
                              (const bf16 *)x->data + odd * (k - 4), wide + odd * each,
                              b ? (const float *)b->data : NULL, b ? b->bf16 : NULL);
+}
+
+void sum_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    size_t k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y), each = m * (k + 4);
+    float *wide = (float *)cgs_cuda_of(d)->scratch;
+    for (size_t odd = 0; odd < 2; odd++)
+        cgs_cuda_product_run(d, half, wide + odd * each, (const bf16 *)y->grad + odd * m,
+                             (const bf16 *)x->data + odd * (k - 4), NULL, NULL);
+    join_gradients<<<blocks_for(m * k, 256), 256, 0, stream_of(d)>>>(
+        (float *)r->in[1]->grad, r->accumulate[1], wide, m * k, k, m);
+    LAUNCHED(d, "gradients of halves");
 }
 
 /* whoever made dy has summed it too */
@@ -162,7 +183,9 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
             cgs_cuda_own_product(d, x->grad, x->dtype, dy, w, n, k, m, NULL, r->accumulate[0]);
     }
     if (cgs_cuda_wants(r, 1)) { /* dW = dy^T x */
-        if (l->dW)
+        if (l->half_dW)
+            sum_halves(d, l->half_dW, r);
+        else if (l->dW)
             cgs_cuda_product_run(d, l->dW, W->grad, dy.p, x->data, NULL, NULL);
         else
             cgs_cuda_own_product(d, W->grad, W->dtype, turned(dy), {x->data, x->dtype, k, 1}, m, k,
