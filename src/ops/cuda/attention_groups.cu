@@ -212,8 +212,10 @@ bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigne
 cgs_status cgs_cuda_attention_groups_prepare(void) {
     cudaError_t e = cudaFuncSetAttribute(
         groups_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes());
-    if (e == cudaSuccess) return CGS_OK;
-    return cgs_cuda_failed(e, "attention");
+    if (e == cudaSuccess) /* two blocks a multiprocessor need nearly all of it */
+        e = cudaFuncSetAttribute(groups_forward, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                 (int)cudaSharedmemCarveoutMaxShared);
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention");
 }
 
 void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r) {
