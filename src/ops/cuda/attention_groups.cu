@@ -205,8 +205,9 @@ extern "C" {
 bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way) {
     const cgs_cuda *c = cgs_cuda_of(d);
     int T = r->in[0]->dim[1];
-    return (c->on & way) && c->capability == 90 && !r->arg.attention.causal && T >= WHOLE &&
-           T <= WHOLE + EXTRA && cgs_cuda_attention_tiles(d, r);
+    return (c->on & way) && c->capability == 90 && !r->arg.attention.causal &&
+           r->arg.attention.dropout <= 0 && T >= WHOLE && T <= WHOLE + EXTRA &&
+           cgs_cuda_attention_tiles(d, r);
 }
 
 cgs_status cgs_cuda_attention_groups_prepare(void) {
