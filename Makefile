@@ -158,9 +158,15 @@ $(B)/%.cu.o: %.cu
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
-WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,rollout_tiles.cu.o)
+WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_groups_back.cu.o \
+               linear_gelu_groups.cu.o rollout_tiles.cu.o)
 $(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
   -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
+
+$(B)/tests/probe_wgmma: tests/probe_wgmma.cu
+	@mkdir -p $(@D)
+	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
 
 # random numbers are the same bits as on a CPU: no fused multiply-add
 $(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false
@@ -298,8 +304,8 @@ $(B)/dist/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 dist: all $(B)/dist/cgs
 	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
-dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu
-	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu
+dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
+	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
 
 clean:
 	rm -rf $(B)

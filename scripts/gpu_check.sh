@@ -1,10 +1,10 @@
 #!/bin/sh
 # Everything about the GPU in one call: tests, speed, memory checker.
 #   scripts/gpu_check.sh [OUT [FOLDER]]
-# OUT (gpu_check) gets one log a step and a summary.  FOLDER has bin/test_gpu and bin/cgs with
-# their libraries in lib/ (make dist-gpu makes it on another machine); without it both are
-# built here.  The most important steps come first, each has its own limit in seconds, and no
-# step stops the next; exits with 1 if one failed.
+# OUT (gpu_check) gets one log a step and a summary.  FOLDER has bin/test_gpu, bin/probe_wgmma and
+# bin/cgs with their libraries in lib/ (make dist-gpu makes it on another machine); without it
+# they are built here.  The most important steps come first, each has its own limit in seconds,
+# and no step stops the next; exits with 1 if one failed.
 # Environment: SKIP, names of steps to leave out; PEER, a Python script to measure beside us.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -13,11 +13,13 @@ mkdir -p "$out" || exit 1
 if [ $# -gt 1 ]; then
     cgs=$2/bin/cgs
     tests=$2/bin/test_gpu
+    probe=$2/bin/probe_wgmma
     export LD_LIBRARY_PATH="$2/lib:${LD_LIBRARY_PATH:-}"
 else
-    make -j"$(nproc)" build/cgs build/tests/test_gpu || exit 1
+    make -j"$(nproc)" build/cgs build/tests/test_gpu build/tests/probe_wgmma || exit 1
     cgs=build/cgs
     tests=build/tests/test_gpu
+    probe=build/tests/probe_wgmma
 fi
 status=0
 summary=$out/summary.txt
@@ -36,7 +38,7 @@ step() { # name seconds command...
     [ $rc = 0 ] || status=1
     echo "$name: $said, $(($(date +%s) - begin)) s: $*" | tee -a "$summary"
     # what a reader wants to see at once
-    grep -E "^ +(update|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
+    grep -E "^ +(update|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|WRONG|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
         "$out/$name.log" | head -40 | sed 's/^/    /' | tee -a "$summary"
 }
 
@@ -54,6 +56,14 @@ step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
 for way in norm gelu along sums graph; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
+# ... and what each that is not yet on would be worth
+if [ -x "$probe" ]; then step probe 20 "$probe"; fi
+step encoder 60 "$tests" encoder
+for way in wgmma-forward wgmma-backward wgmma-gelu wgmma-slope halves; do
+    step "with-$way" 20 env CGS_CUDA_ON=$way "$cgs" bench train --device cuda --windows 128
+done
+step with-all 40 env CGS_CUDA_ON=wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves \
+    "$cgs" bench train --profile --device cuda --windows 128
 step plans 60 "$tests" plan
 step plan 40 "$cgs" bench plan --device cuda
 # DINO-WM: golden numbers are in the step "model"
@@ -73,6 +83,8 @@ for tool in memcheck racecheck; do
     step $tool-dino 90 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 "$tests" \
         dino-small
 done
+step memcheck-encoder 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
+    "$tests" encoder "261 tokens"
 # planning again with smaller clusters, and with one fast path less
 step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
 # ways that are off unless asked for: each alone, so that none stops the others

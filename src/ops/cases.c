@@ -269,6 +269,7 @@ const cgs_case cgs_cases[] = {
     CASE(linear, "typical",         {130, 192, 768, 1},                1e-5,  1e-2,  1e-4, H),
     CASE(linear, "qkv",             {33, 192, 3072},                   1e-5,  1e-2,  1e-4, H),
     CASE(linear, "patches",         {70, 588, 192, 1},                 1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "many patches",    {1030, 588, 16, 1},                1e-5,  1e-2,  1e-4, H),
     CASE(linear, "latent",          {24, 2048, 192, 1, 1},             1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd",             {7, 13, 5, 1},                     1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd, no bias",    {3, 65, 67, 0, 1},                 1e-5,  1e-2,  1e-4, H),
@@ -277,6 +278,7 @@ const cgs_case cgs_cases[] = {
     CASE_BY(linear, "f32 input", build_linear_f32, {31, 10, 17, 1},    1e-5,  1e-2,  1e-4, H),
     CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
     CASE_BY(linear, "mlp", build_mlp, {130, 192, 256, 1},              1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(linear, "mlp, many rows", build_mlp, {1100, 192, 256, 1},  1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, 64 wide", build_mlp, {37, 64, 128, 1},       1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, odd", build_mlp, {33, 96, 64, 0},            1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "narrow mlp", build_narrow_mlp, {150, 28, 384, 28, 1}, 1e-5, 2e-2, 0,  0),
@@ -286,6 +288,7 @@ const cgs_case cgs_cases[] = {
     HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
     HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
     HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
+    HEAVY_BY(linear, "paper, mlp", build_mlp, {16448, 192, 768, 1}),
     HEAVY(linear, "paper, plan",  {384, 192, 3072}),
 
     CASE(tokens, "typical",         {2, 64, 192},                      1e-5,  1e-2,  1e-4, H),
@@ -332,6 +335,8 @@ const cgs_case cgs_cases[] = {
     /* backward may read the rounded result: rowsum(P dP) = dout . out.  That is noise of
      * about 4e-2 where the true gradient is 0, at tokens that see only themselves. */
     CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "256 tokens",   {1, 256, 1, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attention, "261 tokens",   {1, 261, 1, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "predictor",    {16, 3, 16, 64, 1, 1, 10},         1e-5,  4e-2,  1e-4, H),
     CASE(attention, "frames",       {1, 84, 2, 64, 1, 28, 0},          1e-5,  2e-2,  1e-4, H),
     CASE(attention, "long frames",  {1, 403, 1, 64, 1, 135, 0},        1e-5,  2e-2,  1e-4, H),
@@ -356,6 +361,8 @@ const cgs_case cgs_cases[] = {
                                                                        1e-5,  2e-2,  0,    0),
     CASE_BY(attention, "narrow tokens, 32 wide", build_narrow_attention, {2, 17, 1, 32, 1, 5},
                                                                        1e-5,  2e-2,  0,    0),
+    CASE_BY(attention, "with its map, encoder", build_self_attention, {2, 257, 1, 64, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
     HEAVY(attention, "paper, encoder", {16, 257, 3, 64, 0, 1, 0}),
     HEAVY(attention, "paper, predictor", {128, 3, 16, 64, 1, 1, 10}),
     HEAVY(attention, "paper, patches", {1, 588, 16, 64, 1, 196, 0}),

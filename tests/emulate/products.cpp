@@ -32,18 +32,21 @@ void cgs_cuda_product_run(cgs_device *, cgs_cuda_product *p, void *C, const void
                           const float *bias, const uint16_t *bias16) {
     emulate::enqueue([=] {
         cgs_cuda_shape s = p->s;
+        size_t a_row = s.a_row ? s.a_row : s.a_transposed ? s.M : s.K;
+        size_t b_row = s.b_row ? s.b_row : s.b_transposed ? s.K : s.N;
+        size_t c_row = s.c_row ? s.c_row : s.N;
         std::vector<float> b(s.K * s.N), row(s.N), a(s.K);
         for (size_t k = 0; k < s.K; k++)
             for (size_t n = 0; n < s.N; n++)
-                b[k * s.N + n] = value(B, s.in, s.b_transposed ? n * s.K + k : k * s.N + n);
+                b[k * s.N + n] = value(B, s.in, s.b_transposed ? n * b_row + k : k * b_row + n);
         for (size_t m = 0; m < s.M; m++) {
             for (size_t k = 0; k < s.K; k++)
-                a[k] = value(A, s.in, s.a_transposed ? k * s.M + m : m * s.K + k);
+                a[k] = value(A, s.in, s.a_transposed ? k * a_row + m : m * a_row + k);
             for (size_t n = 0; n < s.N; n++) row[n] = 0;
             for (size_t k = 0; k < s.K; k++)
                 for (size_t n = 0; n < s.N; n++) row[n] += a[k] * b[k * s.N + n];
             for (size_t n = 0; n < s.N; n++) {
-                size_t i = m * s.N + n;
+                size_t i = m * c_row + n;
                 float v = row[n];
                 if (s.bias) v += bias16 && !bias ? value(bias16, CGS_BF16, n) : bias[n];
                 if (s.accumulate) v += value(C, s.out, i);

@@ -219,6 +219,10 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
 
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) {
     if (cgs_cuda_attention_stream(d, r)) return CGS_OK;
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD))
+        CGS_TRY(cgs_cuda_attention_groups_prepare());
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD))
+        CGS_TRY(cgs_cuda_attention_groups_back_prepare());
     int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
@@ -230,6 +234,10 @@ cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) 
 }
 
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD)) {
+        cgs_cuda_attention_groups_forward(d, r);
+        return;
+    }
     if (cgs_cuda_attention_stream(d, r)) {
         cgs_cuda_attention_stream_forward(d, r);
         return;
@@ -242,6 +250,10 @@ void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD)) {
+        cgs_cuda_attention_groups_backward(d, r);
+        return;
+    }
     if (cgs_cuda_attention_stream(d, r)) {
         cgs_cuda_attention_stream_backward(d, r);
         return;

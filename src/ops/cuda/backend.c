@@ -101,8 +101,14 @@ static cgs_status fill_in(cgs_device *d) {
     void *p;
     cudaError_t e = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "making a stream");
+    int major = 0, minor = 0;
     e = cudaDeviceGetAttribute(&c->max_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d->index);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
+    c->capability = 10 * major + minor;
     CGS_TRY(alloc(d, &p, sizeof *c->step));
     c->step = p;
     CGS_TRY(alloc(d, &p, (CGS_CUDA_PARTS + 1) * sizeof *c->sums));
@@ -110,32 +116,41 @@ static cgs_status fill_in(cgs_device *d) {
     return cgs_cuda_blas_open(&c->blas);
 }
 
-/* which fast ways the environment turns off */
-static unsigned turned_off(void) {
-    static const struct {
-        const char *word;
-        unsigned way;
-    } ways[] = {{"norm", CGS_CUDA_NORM},
-                {"gelu", CGS_CUDA_GELU},
-                {"graph", CGS_CUDA_GRAPH},
-                {"cache", CGS_CUDA_CACHE},
-                {"along", CGS_CUDA_ALONG},
-                {"sums", CGS_CUDA_SUMS},
-                {"stream", CGS_CUDA_STREAM},
-                {"narrow", CGS_CUDA_NARROW},
-                {"mlp", CGS_CUDA_MLP}};
-    const char *words = getenv("CGS_CUDA_OFF");
-    unsigned off = 0;
-    for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
-        if (strstr(words, ways[i].word)) off |= ways[i].way;
-    return off;
+typedef struct way {
+    const char *word;
+    unsigned bit;
+} way;
+
+/* the ways whose words a variable has */
+static unsigned named_in(const char *variable, const way *ways, size_t count) {
+    const char *words = getenv(variable);
+    unsigned bits = 0;
+    for (size_t i = 0; words && i < count; i++)
+        if (strstr(words, ways[i].word)) bits |= ways[i].bit;
+    return bits;
+}
+
+/* which fast ways the environment turns off, and which others on */
+static void read_switches(cgs_cuda *c) {
+    static const way off[] = {{"norm", CGS_CUDA_NORM},   {"gelu", CGS_CUDA_GELU},
+                              {"graph", CGS_CUDA_GRAPH}, {"cache", CGS_CUDA_CACHE},
+                              {"along", CGS_CUDA_ALONG}, {"sums", CGS_CUDA_SUMS},
+                              {"stream", CGS_CUDA_STREAM}, {"narrow", CGS_CUDA_NARROW},
+                              {"mlp", CGS_CUDA_MLP}};
+    static const way on[] = {{"wgmma-forward", CGS_CUDA_WGMMA_FORWARD},
+                             {"wgmma-backward", CGS_CUDA_WGMMA_BACKWARD},
+                             {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
+                             {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
+                             {"halves", CGS_CUDA_HALVES}};
+    c->off = named_in("CGS_CUDA_OFF", off, sizeof off / sizeof off[0]);
+    c->on = named_in("CGS_CUDA_ON", on, sizeof on / sizeof on[0]);
 }
 
 static cgs_status open_cuda(cgs_device *d) {
     CGS_TRY(choose(d));
     d->impl = calloc(1, sizeof(cgs_cuda));
     if (!d->impl) return cgs_fail(CGS_ENOMEM, "no memory for the cuda device");
-    cgs_cuda_of(d)->off = turned_off();
+    read_switches(cgs_cuda_of(d));
     cgs_status rc = fill_in(d);
     if (rc != CGS_OK) close_cuda(d);
     return rc;
@@ -268,6 +283,16 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                               .bias = b != NULL,
                               .aligned = common(y->data, x->data, w)};
     CGS_TRY(cgs_cuda_product_find(d, &forward, b && b->bf16, &l->forward));
+    if (half && y->dtype == CGS_BF16 && forward.aligned >= 16 && cgs_cuda_halves(d, n, k, m)) {
+        cgs_cuda_shape rows = forward;
+        rows.M = n / 2;
+        rows.K = k + 4;
+        rows.a_row = 2 * k;
+        rows.c_row = 2 * m;
+        rows.aligned = 16;
+        CGS_TRY(cgs_cuda_need(d, 2 * m * (k + 4) * sizeof(uint16_t)));
+        CGS_TRY(cgs_cuda_product_find(d, &rows, b && b->bf16, &l->half));
+    }
     if (!y->grad) return CGS_OK;
     l->round_dy = half && y->dtype == CGS_F32;
     const void *dy = l->round_dy ? NULL : y->grad; /* scratch is aligned well */
@@ -291,6 +316,19 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .accumulate = r->accumulate[1],
                              .aligned = common(W->grad, dy, x->data)};
         CGS_TRY(cgs_cuda_product_find(d, &dW, false, &l->dW));
+        if (l->half && dW.aligned >= 16) {
+            cgs_cuda_shape rows = {.M = m,
+                                   .N = k + 4,
+                                   .K = n / 2,
+                                   .in = x->dtype,
+                                   .out = CGS_F32,
+                                   .a_transposed = true,
+                                   .aligned = 16,
+                                   .a_row = 2 * m,
+                                   .b_row = 2 * k};
+            CGS_TRY(cgs_cuda_need(d, 2 * m * (k + 4) * sizeof(float)));
+            CGS_TRY(cgs_cuda_product_find(d, &rows, false, &l->half_dW));
+        }
     }
     return CGS_OK;
 }

@@ -24,7 +24,9 @@ typedef struct cgs_cuda {
     uint64_t *step;         /* (1) on the device: the update that random draws are for */
     double *sums;           /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
     int max_shared;         /* bytes of shared memory that one block may have          */
+    int capability;         /* compute capability: 90 for 9.0                          */
     unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
+    unsigned on;            /* ... and those that it turned on                         */
     bool capturing;         /* calls are recorded into a graph                         */
     cudaStream_t copies;    /* beside the computation                                  */
     cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
@@ -52,6 +54,16 @@ enum {
     CGS_CUDA_MLP = 256  /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
 };
 
+/* Ways that are not yet known to be faster: the words of CGS_CUDA_ON turn them on.  Those by
+ * warpgroups need compute capability 9.0. */
+enum {
+    CGS_CUDA_WGMMA_FORWARD = 1,  /* "wgmma-forward": attention by warpgroups                */
+    CGS_CUDA_WGMMA_BACKWARD = 2, /* "wgmma-backward": its gradient                          */
+    CGS_CUDA_WGMMA_GELU = 4,     /* "wgmma-gelu": linear map and GELU by warpgroups         */
+    CGS_CUDA_WGMMA_SLOPE = 8,    /* "wgmma-slope": their gradient                           */
+    CGS_CUDA_HALVES = 16         /* "halves": maps of 588 columns as two of 592             */
+};
+
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
 
 /* Remembers a failure, if `error` is one, for the next sync. */
@@ -76,6 +88,8 @@ typedef struct cgs_cuda_shape {
     bool bias;       /* + bias[j] */
     bool accumulate; /* C += instead of C = */
     size_t aligned;  /* every pointer is a multiple of this many bytes */
+    /* elements from a stored row of A, B or C to the next; 0: as many as it has */
+    size_t a_row, b_row, c_row;
 } cgs_cuda_shape;
 
 typedef struct cgs_cuda_product cgs_cuda_product;
@@ -93,8 +107,12 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
 /* prepare() leaves this in the record of a linear map; a missing product is done by own code */
 typedef struct cgs_cuda_linear {
     cgs_cuda_product *forward, *dx, *dW;
+    cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
     bool round_dy; /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
+
+/* Whether a map from n rows of k to m bf16 columns is made as two products of half of the rows. */
+bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m);
 
 /* ... and this in that of SIGReg */
 typedef struct cgs_cuda_sigreg {
@@ -154,6 +172,12 @@ bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map);
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map);
+/* ... by warpgroups, where that way is on: from or to a width of 192, many rows */
+bool cgs_cuda_gelu_groups(const cgs_device *d, const cgs_tensor *narrow, const cgs_tensor *wide,
+                          unsigned way);
+cgs_status cgs_cuda_gelu_groups_prepare(void);
+void cgs_cuda_gelu_groups_forward(cgs_device *d, const cgs_record *map);
+void cgs_cuda_gelu_groups_backward(cgs_device *d, const cgs_record *map);
 
 static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r && r->op == op; }
 
@@ -181,6 +205,12 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
+/* ... and by warpgroups, where that way is on: about 257 tokens, no mask */
+bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way);
+cgs_status cgs_cuda_attention_groups_prepare(void);
+void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_attention_groups_back_prepare(void);
+void cgs_cuda_attention_groups_backward(cgs_device *d, const cgs_record *r);
 
 /* ... of any length, with dropout: in tiles that pass by.  parts: floats of scratch for sums */
 bool cgs_cuda_attention_stream(const cgs_device *d, const cgs_record *r);

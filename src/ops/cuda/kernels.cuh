@@ -48,15 +48,17 @@ template <int V> __device__ __forceinline__ void load(float (&v)[V], const float
         v[0] = *p;
     }
 }
+static __device__ __forceinline__ void unpack(float (&v)[8], uint4 u) {
+    const unsigned w[4] = {u.x, u.y, u.z, u.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = __uint_as_float(w[i] << 16);
+        v[2 * i + 1] = __uint_as_float(w[i] & 0xffff0000u);
+    }
+}
 template <int V> __device__ __forceinline__ void load(float (&v)[V], const bf16 *p) {
     if constexpr (V == 8) {
-        uint4 u = *reinterpret_cast<const uint4 *>(p);
-        const unsigned w[4] = {u.x, u.y, u.z, u.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            v[2 * i] = __uint_as_float(w[i] << 16);
-            v[2 * i + 1] = __uint_as_float(w[i] & 0xffff0000u);
-        }
+        unpack(v, *reinterpret_cast<const uint4 *>(p));
     } else if constexpr (V == 2) {
         unsigned w = *reinterpret_cast<const unsigned *>(p);
         v[0] = __uint_as_float(w << 16);

@@ -20,8 +20,8 @@ struct factor {
 
 /* C (M,N) = A (M,K) B (K,N), any layout and type: a block makes 64 x 64 of it, a thread 4 x 4 */
 template <class T>
-__global__ void __launch_bounds__(256) product(T *C, factor A, factor B, size_t M, size_t N,
-                                               size_t K, const float *bias, bool add) {
+__global__ void __launch_bounds__(256)
+    product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias, bool add) {
     __shared__ float a[DEPTH][TILE + 1], b[DEPTH][TILE + 1];
     size_t i0 = (size_t)blockIdx.y * TILE, j0 = (size_t)blockIdx.x * TILE;
     int ti = threadIdx.x / 16, tj = threadIdx.x % 16;
@@ -54,6 +54,28 @@ __global__ void __launch_bounds__(256) product(T *C, factor A, factor B, size_t 
         }
 }
 
+/* A map from 588 columns: rows begin at multiples of 8 bytes only, and products are slow.  But two
+ * rows together are a multiple of 16, so the even rows are a matrix whose rows lie 1176 apart, and
+ * so are the odd ones together with the four elements before each: weights get four columns of
+ * zeros, behind for even rows and before for odd ones.  wide (2,m,k+4): these two. */
+__global__ void __launch_bounds__(256)
+    widen_weights(bf16 *wide, const bf16 *W, size_t count, size_t k, size_t m) {
+    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= count) return;
+    size_t col = i % (k + 4), row = i / (k + 4) % m, odd = i / (k + 4) / m;
+    size_t from = col - 4 * odd; /* of zeros before the row it is very large */
+    wide[i] = from < k ? W[row * k + from] : narrow<bf16>(0.0f);
+}
+
+/* dW (m,k) from the sums over even and over odd rows, wide as the weights above */
+__global__ void __launch_bounds__(256)
+    join_gradients(float *dW, bool add, const float *wide, size_t count, size_t k, size_t m) {
+    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= count) return;
+    size_t at = i / k * (k + 4) + i % k;
+    give_one(dW + i, wide[at] + wide[m * (k + 4) + at + 4], add);
+}
+
 /* W as the products use it */
 cgs_cuda_factor weights(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
@@ -63,6 +85,31 @@ cgs_cuda_factor weights(const cgs_record *r) {
 }
 
 cgs_cuda_factor turned(cgs_cuda_factor f) { return {f.p, f.type, f.col, f.row}; }
+
+void multiply_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *b = r->in[2], *y = r->out;
+    size_t k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y), each = m * (k + 4);
+    bf16 *wide = (bf16 *)cgs_cuda_of(d)->scratch;
+    widen_weights<<<blocks_for(2 * each, 256), 256, 0, stream_of(d)>>>(
+        wide, (const bf16 *)r->in[1]->bf16, 2 * each, k, m);
+    LAUNCHED(d, "weights with zeros");
+    for (size_t odd = 0; odd < 2; odd++)
+        cgs_cuda_product_run(d, half, (bf16 *)y->data + odd * m,
+                             (const bf16 *)x->data + odd * (k - 4), wide + odd * each,
+                             b ? (const float *)b->data : NULL, b ? b->bf16 : NULL);
+}
+
+void sum_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    size_t k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y), each = m * (k + 4);
+    float *wide = (float *)cgs_cuda_of(d)->scratch;
+    for (size_t odd = 0; odd < 2; odd++)
+        cgs_cuda_product_run(d, half, wide + odd * each, (const bf16 *)y->grad + odd * m,
+                             (const bf16 *)x->data + odd * (k - 4), NULL, NULL);
+    join_gradients<<<blocks_for(m * k, 256), 256, 0, stream_of(d)>>>(
+        (float *)r->in[1]->grad, r->accumulate[1], wide, m * k, k, m);
+    LAUNCHED(d, "gradients of halves");
+}
 
 /* whoever made dy has summed it too */
 bool bias_is_done(const cgs_record *r) {
@@ -93,6 +140,11 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
     }
 }
 
+bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m) {
+    return (cgs_cuda_of(d)->on & CGS_CUDA_HALVES) && k % 8 == 4 && m % 8 == 0 && n % 2 == 0 &&
+           n >= 1024;
+}
+
 void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
     const cgs_tensor *x = r->in[0], *b = r->in[2], *y = r->out;
@@ -106,6 +158,8 @@ void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
         return; /* the activation does both maps */
     if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(r, r->next))
         cgs_cuda_linear_gelu_forward(d, r);
+    else if (l->half)
+        multiply_halves(d, l->half, r);
     else if (l->forward)
         cgs_cuda_product_run(d, l->forward, y->data, x->data, W.p, bias, b ? b->bf16 : NULL);
     else
@@ -134,7 +188,9 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
             cgs_cuda_own_product(d, x->grad, x->dtype, dy, w, n, k, m, NULL, r->accumulate[0]);
     }
     if (cgs_cuda_wants(r, 1)) { /* dW = dy^T x */
-        if (l->dW)
+        if (l->half_dW)
+            sum_halves(d, l->half_dW, r);
+        else if (l->dW)
             cgs_cuda_product_run(d, l->dW, W->grad, dy.p, x->data, NULL, NULL);
         else
             cgs_cuda_own_product(d, W->grad, W->dtype, turned(dy), {x->data, x->dtype, k, 1}, m, k,

@@ -228,6 +228,9 @@ cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
     size_t rows = cgs_rows(map->in[0]), widest = (size_t)cgs_cols(map->out);
     if ((size_t)cgs_cols(map->in[0]) > widest) widest = (size_t)cgs_cols(map->in[0]);
     cudaError_t e = cudaSuccess;
+    if (cgs_cuda_gelu_groups(d, map->in[0], map->out, CGS_CUDA_WGMMA_GELU) ||
+        cgs_cuda_gelu_groups(d, map->out, map->in[0], CGS_CUDA_WGMMA_SLOPE))
+        CGS_TRY(cgs_cuda_gelu_groups_prepare());
     WITH_WIDTH(K, cgs_cols(map->in[0]), e = allow<K, false>());
     if (e == cudaSuccess) WITH_WIDTH(K, cgs_cols(map->out), e = allow<K, true>());
     if (e != cudaSuccess) {
@@ -239,6 +242,10 @@ cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
 
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
     const cgs_tensor *x = map->in[0], *W = map->in[1], *b = map->in[2], *h = map->out;
+    if (cgs_cuda_gelu_groups(d, x, h, CGS_CUDA_WGMMA_GELU)) {
+        cgs_cuda_gelu_groups_forward(d, map);
+        return;
+    }
     shape s = {cgs_rows(x), cgs_cols(h), false};
     WITH_WIDTH(K, cgs_cols(x),
                launch<K, false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL,
@@ -249,6 +256,10 @@ void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
     const cgs_record *act = map->before, *made = act->before;
     const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
+    if (cgs_cuda_gelu_groups(d, dy, h, CGS_CUDA_WGMMA_SLOPE)) {
+        cgs_cuda_gelu_groups_backward(d, map);
+        return;
+    }
     bool bias = made && cgs_cuda_wants(made, 2);
     float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     shape s = {cgs_rows(dy), cgs_cols(h), act->accumulate[0]};

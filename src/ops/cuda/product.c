@@ -121,9 +121,12 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
 /* what a choice depends on, as the beginning of its line */
 static void describe_choice(const cgs_cuda_blas *b, const cgs_cuda_product *p, char out[160]) {
     const cgs_cuda_shape *s = &p->shape;
-    snprintf(out, 160, "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu:",
+    snprintf(out, 160,
+             "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu "
+             "rows %zu %zu %zu:",
              b->GetVersion(), s->M, s->N, s->K, (int)s->in, (int)s->out, s->a_transposed,
-             s->b_transposed, s->bias, (int)p->bias, s->accumulate, s->aligned);
+             s->b_transposed, s->bias, (int)p->bias, s->accumulate, s->aligned, s->a_row, s->b_row,
+             s->c_row);
 }
 
 /* the algorithm is 8 words that the library can take back in the same version */
@@ -175,9 +178,13 @@ static void choose(cgs_cuda_blas *b, cgs_cuda_product *p,
                    const cublasLtMatmulHeuristicResult_t *proposal, int count,
                    cudaStream_t stream) {
     const cgs_cuda_shape *s = &p->shape;
-    const size_t bytes[3] = {s->M * s->N * cgs_dtype_size(s->out),
-                             s->M * s->K * cgs_dtype_size(s->in),
-                             s->K * s->N * cgs_dtype_size(s->in)};
+    size_t a_rows = s->a_transposed ? s->K : s->M, a_cols = s->a_transposed ? s->M : s->K;
+    size_t b_rows = s->b_transposed ? s->N : s->K, b_cols = s->b_transposed ? s->K : s->N;
+    const size_t bytes[3] = {
+        s->M * (s->c_row ? s->c_row : s->N) * cgs_dtype_size(s->out),
+        a_rows * (s->a_row ? s->a_row : a_cols) * cgs_dtype_size(s->in),
+        b_rows * (s->b_row ? s->b_row : b_cols) * cgs_dtype_size(s->in),
+    };
     void *m[3] = {NULL, NULL, NULL};
     cudaEvent_t from = NULL, to = NULL;
     float ms[PROPOSALS];
@@ -269,21 +276,24 @@ static bool describe(cgs_cuda_blas *b, cgs_cuda_product *p) {
     cublasOperation_t second = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     size_t Br = s->b_transposed ? s->K : s->N, Bc = s->b_transposed ? s->N : s->K;
     size_t Ar = s->a_transposed ? s->M : s->K, Ac = s->a_transposed ? s->K : s->M;
+    size_t a_row = s->a_row ? s->a_row : Ar, b_row = s->b_row ? s->b_row : Br;
+    size_t c_row = s->c_row ? s->c_row : s->N;
     cudaDataType_t in = type_of(s->in), out = type_of(s->out);
     return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
            b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) ==
                CUBLAS_STATUS_SUCCESS &&
            b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second,
                                      sizeof second) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)Br) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)Ar) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)s->N) == CUBLAS_STATUS_SUCCESS;
+           b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)b_row) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)a_row) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)c_row) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool same(const cgs_cuda_shape *a, const cgs_cuda_shape *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate && a->aligned == b->aligned;
+           a->bias == b->bias && a->accumulate == b->accumulate && a->aligned == b->aligned &&
+           a->a_row == b->a_row && a->b_row == b->b_row && a->c_row == b->c_row;
 }
 
 cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf16_bias,
