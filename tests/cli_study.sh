@@ -33,6 +33,13 @@ for name in pusht cube tworooms reacher demo ablations cube-references reacher-h
     "$cgs" reproduce "$name" --dry-run >"$tmp/plan" || fail "no plan of $name"
     if grep -q '[{}@]' "$tmp/plan"; then fail "a hole in $name: $(grep '[{}@]' "$tmp/plan" | head -1)"; fi
 done
+for name in pusht cube tworooms reacher; do
+    "$cgs" reproduce "$name" --dry-run >"$tmp/plan"
+    for stage in 'geometry' 'mechanism of MPPI' 'probes' 'quality of the priors' 'priors alone' 'surprise' \
+        'imagined beside simulated'; do
+        grep -q "\] $stage  (" "$tmp/plan" || fail "$name has no stage \"$stage\""
+    done
+done
 "$cgs" reproduce pusht --dry-run --seeds 3072,1,2 >"$tmp/plan"
 [ "$(grep -c '\] train ' "$tmp/plan")" = 9 ] || fail "three methods and three seeds are nine trainings"
 grep -q 'models/lewm-s1 .*train.seed=1 ' "$tmp/plan" || fail "seed 1 has no folder of its own"

@@ -145,6 +145,14 @@ put_json("mechanism.json", "mechanism", {
                   {"name": "LeWM+TS", "q_inf_median": 0.835, "p32": 0.803},
                   {"name": "LeWM+CGS", "q_inf_median": 0.685, "p32": 0.913}]})
 
+# ---- priors
+put_json("prior-quality.json", "prior-quality", {
+    "zero": "control", "starts": 150, "goal_offset": 25, "held_out": False, "seeds": ["0", "1", "42"],
+    "models": [{"name": name(s), "method": m, "model": name("models/" + m), "horizon": 5, "rho": band(0.31 - g, 0.02),
+                "rho_median": {"median": 0.29 - g, "lo": 0.27 - g, "hi": 0.31 - g}, "below_one": 147,
+                "ratios": [(0.29 - g) * math.exp(rng.gauss(0, 0.6)) for _ in range(150)],
+                **({"published": 0.262} if m == "lewm" else {})} for m, s, g in METHODS]})
+
 # ---- probes
 targets = [name("agent position"), name("goal distance")]
 keys = ["D_lin", "D_mlp", "C_A", "C_AS", "B_A", "B_AS"]

@@ -202,11 +202,6 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
 
 /* ---- mechanism --------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
     double x[64], v[3][MAX_MODELS][64];
     cgs_plot_series series[MAX_MODELS];
@@ -243,37 +238,13 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
 }
 
 static void draw_contraction(cgs_page *p, const cJSON *models) {
-    double(*q)[MAX_POINTS] = malloc(MAX_MODELS * sizeof *q),
-    *share = malloc(sizeof *q * MAX_MODELS);
-    cgs_plot_series series[MAX_MODELS];
-    char name[MAX_MODELS][128];
-    int count = 0;
-    if (!q || !share) p->body.failed = true;
-    for (const cJSON *m = models->child; q && share && m && count < MAX_MODELS; m = m->next) {
-        int style, n = cgs_json_numbers(cgs_json_list(m, "q_inf"), q[count], MAX_POINTS), kept = 0;
-        for (int i = 0; i < n; i++)
-            if (isfinite(q[count][i])) q[count][kept++] = q[count][i];
-        if (kept == 0) continue;
-        cgs_json_model(m, name[count], sizeof name[count], &style);
-        qsort(q[count], (size_t)kept, sizeof **q, by_value);
-        double *s = share + (size_t)count * MAX_POINTS;
-        for (int i = 0; i < kept; i++) s[i] = 100.0 * (i + 1) / kept;
-        series[count] =
-            (cgs_plot_series){name[count], style, CGS_LINE_STEPS, kept, q[count], s, NULL, NULL};
-        count++;
-    }
-    if (count) {
-        cgs_plot plot = {
-            .title = "Contraction of the population update",
-            .x = {.label = "contraction q\xE2\x88\x9E"},
-            .y = {.label = "anchors at or below, %", .fixed = true, .low = 0, .high = 101},
-            .series = series,
-            .count = count};
-        cgs_plot_lines(cgs_page_figure(p), &plot);
-        cgs_page_figure_end(p, "Further left is faster: below 1 every update helps.");
-    }
-    free(q);
-    free(share);
+    cgs_draw_shares(
+        p, models,
+        &(cgs_shares){.key = "q_inf",
+                      .title = "Contraction of the population update",
+                      .x = {.label = "contraction q\xE2\x88\x9E"},
+                      .y = "anchors at or below, %",
+                      .caption = "Further left is faster: below 1 every update helps."});
 }
 
 static const cJSON *published_for(const cJSON *j, const char *name) {

@@ -20,6 +20,7 @@ static void draw_run(cgs_page *p, const cgs_folder *f, char *verdict, size_t siz
     cgs_section_sweeps(p, f, &rates);
     cgs_section_geometry(p, f);
     cgs_section_mechanism(p, f);
+    cgs_section_priors(p, f, &rates);
     cgs_section_plans(p, f);
     cgs_section_training(p, f);
     cgs_section_probe(p, f);
