@@ -150,6 +150,39 @@ from check import read
 assert len(read('b.html')[1].ids) == 15 + 6
 assert read('c.html')[1].ids == ['training-0']")
 
+# ---- models that differ in one setting of their training are a curve over it
+"$python" - "$tmp" <<'PY'
+import json, os, sys
+tmp = sys.argv[1]
+base = {"loss.cgs.ramp": 0.05, "model.history": 3, "loss.sigreg.weight": 0.09, "loss.cgs.weight": 0.01}
+models = {"lewm-cgs": {}, "lewm-cgs-ramp-0": {"loss.cgs.ramp": 0}, "lewm-cgs-ramp-0.2": {"loss.cgs.ramp": 0.2},
+          "lewm-cgs-N-4": {"model.history": 4}, "lewm-cgs-both": {"model.history": 2, "loss.cgs.weight": 1}}
+for m, change in models.items():
+    os.makedirs(f"{tmp}/ablate/models/{m}")
+    with open(f"{tmp}/ablate/models/{m}/config.txt", "w") as f:
+        f.writelines(f"{k} = {v}\n" for k, v in {**base, **change}.items())
+with open(tmp + "/ablate/results.jsonl", "w") as out:
+    for l in map(json.loads, open(tmp + "/study/results.jsonl")):
+        s = l["settings"]
+        if s["method"] != "lewm-cgs" or s["planner"] not in ("mppi", "gd") or s.get("samples", 128) != 128:
+            continue
+        for m in models:
+            s["model"] = "models/" + m
+            out.write(json.dumps(l) + "\n")
+PY
+"$cgs" report "$tmp/ablate" --out "$tmp/ablate.html" --quiet
+(cd "$tmp" && "$python" -c "
+import re
+from check import read
+text, page, drawings = read('ablate.html')
+assert 'ablations-0' in page.ids, page.ids
+curves = {re.search('aria-label=\"([^\"]*)\"', d).group(1): d for d in drawings}
+assert 'Ramp of the CGS weight' in curves and 'History' in curves, list(curves)
+assert 'Weight of SIGReg' not in curves and 'Weight of CGS' not in curves
+# MPPI and GD at ramps 0, 0.05 and 0.2; the model with two changes is on no curve
+assert curves['Ramp of the CGS weight'].count('<title>') == 6, curves['Ramp of the CGS weight']
+assert curves['History'].count('<title>') == 4 and 'reference' in curves['History']")
+
 # ---- honest: worse is called worse, the same is called the same
 flip() {
     mkdir -p "$tmp/$1"

@@ -11,6 +11,7 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
                          size_t size);
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_training(cgs_page *p, const cgs_folder *f);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
