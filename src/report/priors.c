@@ -90,6 +90,7 @@ static void draw_alone(cgs_page *p, const cgs_protocol *q, int setting) {
 }
 
 static void alone_row(cgs_page *p, const cgs_protocol *q, int setting, const cgs_protocol *head) {
+    bool native = !strcmp(cgs_json_text(q->settings, "history", "native"), "native");
     cgs_page_row(p);
     cgs_page_name(p, q->name, -1);
     for (int m = 0; m < head->models; m++) {
@@ -99,8 +100,8 @@ static void alone_row(cgs_page *p, const cgs_protocol *q, int setting, const cgs
         int at = -1;
         for (int i = 0; i < q->models; i++)
             if (!strcmp(q->model[i].folder, head->model[m].folder)) at = i;
-        bool known =
-            cgs_published_rate(head->model[m].method, q->env, q->setting[setting].planner, 1, &pub);
+        bool known = native && cgs_published_rate(head->model[m].method, q->env,
+                                                  q->setting[setting].planner, 1, &pub);
         if (known) snprintf(paper, sizeof paper, "paper %.1f \xC2\xB1 %.1f", pub.mean, pub.sd);
         bool got = at >= 0 && cgs_rate_of(q, setting, at, &r);
         if (got) {
