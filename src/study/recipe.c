@@ -164,8 +164,8 @@ const cgs_recipe cgs_recipes[] = {
      "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
      COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
-     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe plan "
-     "report",
+     "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
+     "plan report",
      three, COUNT(three), "env=tworooms", NULL,
      /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
       * begin: 56,000 windows, more than 600 updates draw. */
