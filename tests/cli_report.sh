@@ -97,7 +97,7 @@ pictures = [a for t, a in page.tags if t == "img"]
 assert len(pictures) == 4 and summary["figures"] == len(drawings) + len(pictures) == text.count("<figure>"), summary
 titles = " ".join(re.findall(r'aria-label="([^"]*)"', text))
 for want in ["LeWM+CGS minus LeWM", "MPPI on TwoRooms", "CEM on TwoRooms", "PG-MPPI on TwoRooms", "Ideal",
-             "Episode 13 from step 4", "Gram error", "isotropy", "direction cosine", "Contraction", "progress",
+             "Episode 13 from step 4", "Gram error", "isotropy", "pair error", "direction cosine", "Contraction", "progress",
              "Prediction loss", "SIGReg", "Temporal straightening", "CGS loss", "Consecutive cosine",
              "Learning rate", "Throughput", "agent moved elsewhere", "Distance left by the prior",
              "Success of the prior alone, TwoRooms"]:

@@ -128,7 +128,8 @@ def band(mean, half):
 put_json("geometry.json", "geometry", {
     "windows": windows, "ideal": gram(1, 0),
     "summary": [{"name": name(s), "method": m, "anchors": 256, "gram_error": band(0.5 - 3 * g, 0.03),
-                 "isotropy": band(0.2 + 5 * g, 0.04), "direction_cosine": band(0.5 + 4 * g, 0.02)}
+                 "isotropy": band(0.2 + 5 * g, 0.04), "pair_error": band(0.5 - 2 * g, 0.02),
+                 "direction_cosine": band(0.5 + 4 * g, 0.02)}
                 for m, s, g in METHODS]})
 
 # ---- mechanism

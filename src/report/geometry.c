@@ -89,8 +89,11 @@ static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
 
 /* ---- summary ----------------------------------------------------------------------- */
 
-static const char *const measures[] = {"gram_error", "isotropy", "direction_cosine"};
-static const char *const measure_names[] = {"Gram error", "isotropy", "direction cosine"};
+enum { MEASURES = 4 };
+static const char *const measures[MEASURES] = {"gram_error", "isotropy", "pair_error",
+                                               "direction_cosine"};
+static const char *const measure_names[MEASURES] = {"Gram error", "isotropy", "pair error",
+                                                    "direction cosine"};
 
 static void mean_cell(cgs_page *p, const cJSON *v) {
     double mean = cgs_json_number(v, "mean"), low = cgs_json_number(v, "lo");
@@ -111,7 +114,7 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
     cgs_page_row(p);
     cgs_page_head(p, "model");
     cgs_page_head(p, "anchors");
-    for (int k = 0; k < 3; k++) cgs_page_head(p, measure_names[k]);
+    for (int k = 0; k < MEASURES; k++) cgs_page_head(p, measure_names[k]);
     int count = 0;
     for (const cJSON *m = summary->child; m && count < MAX_MODELS; m = m->next, count++) {
         char name[128], text[32];
@@ -122,20 +125,22 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
         double anchors = cgs_json_number(m, "anchors");
         snprintf(text, sizeof text, "%.0f", anchors);
         cgs_page_cell(p, isnan(anchors) ? "\xE2\x80\x93" : text, NULL, NULL, 0);
-        for (int k = 0; k < 3; k++) mean_cell(p, cJSON_GetObjectItemCaseSensitive(m, measures[k]));
+        for (int k = 0; k < MEASURES; k++)
+            mean_cell(p, cJSON_GetObjectItemCaseSensitive(m, measures[k]));
     }
     cgs_page_table_end(p);
     cgs_page_note(
         p, "Mean over anchors with a 95 %% bootstrap interval. Gram error: distance of the "
            "response map from the ideal one (0 is ideal). Isotropy: smallest over largest "
-           "curvature of a plan's cost (1 is ideal). Direction cosine: between an action and "
-           "the latent change it causes, after one rotation for all (1 is ideal).");
+           "curvature of a plan's cost (1 is ideal). Pair error: between the cosine of two actions "
+           "and that of the latent changes they cause (0 is ideal). Direction cosine: between an "
+           "action and the latent change it causes, after one rotation for all (1 is ideal).");
 }
 
 static void draw_summary(cgs_page *p, const cJSON *summary) {
     if (!summary || !summary->child) return;
     cgs_page_grid(p, false);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < MEASURES; k++) {
         cgs_plot_row row[MAX_MODELS];
         char name[MAX_MODELS][128];
         int rows = 0, count = 0;
