@@ -32,7 +32,7 @@ cgs_prior_quality_options cgs_prior_quality_defaults(void) {
 cgs_status cgs_prior_ratios(cgs_plan_cost_fn cost, void *ctx, const float *plan,
                             const float *nothing, int E, int n, double *rho) {
     size_t rows = 2 * (size_t)E, length = (size_t)n;
-    float *pair = malloc(rows * (length + 1) * sizeof *pair), *left = pair + rows * length;
+    float *pair = calloc(rows * (length + 1), sizeof *pair), *left = pair + rows * length;
     if (!pair) return cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
     for (size_t e = 0; e < (size_t)E; e++) {
         memcpy(pair + 2 * e * length, plan + e * length, length * sizeof *pair);
