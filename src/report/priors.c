@@ -75,7 +75,6 @@ static int lone_prior(const cgs_protocol *q) {
 
 static void draw_alone(cgs_page *p, const cgs_protocol *q, int setting) {
     cgs_plot_row row[MAX_MODELS];
-    char title[160];
     int rows = 0;
     for (int m = 0; m < q->models && rows < MAX_MODELS; m++) {
         cgs_rate r;
@@ -83,10 +82,10 @@ static void draw_alone(cgs_page *p, const cgs_protocol *q, int setting) {
         row[rows++] = (cgs_plot_row){q->model[m].name, r.mean, r.wilson.low, r.wilson.high,
                                      q->model[m].style};
     }
-    snprintf(title, sizeof title, "Success of the prior alone, %.100s", q->name);
     if (rows == 0) return;
-    cgs_plot_intervals(cgs_page_figure(p), title, "success in %, with 95 % interval", row, rows);
-    cgs_page_figure_end(p, NULL);
+    cgs_plot_intervals(cgs_page_figure(p), "Success of the prior alone",
+                       "success in %, with 95 % interval", row, rows);
+    cgs_page_figure_end(p, q->name);
 }
 
 static void alone_row(cgs_page *p, const cgs_protocol *q, int setting, const cgs_protocol *head) {
@@ -146,12 +145,12 @@ void cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
             cgs_draw_shares(p, models,
                             &(cgs_shares){.key = "ratios",
                                           .title = "Distance left by the prior",
-                                          .x = {.label = RHO ", by that of doing nothing",
-                                                .scale = CGS_AXIS_LOG2},
+                                          .x = {.label = RHO, .scale = CGS_AXIS_LOG2},
                                           .y = "starts at or below, %",
+                                          .marked = true,
                                           .mark = 1,
-                                          .mark_label = "nothing done",
-                                          .caption = "Further left is nearer to the goal."});
+                                          .caption = "Further left is nearer to the goal. Dashed: "
+                                                     "nothing is done."});
         for (int i = 0; i < r->count; i++) {
             int s = lone_prior(&r->protocol[i]);
             if (s >= 0) draw_alone(p, &r->protocol[i], s);

@@ -30,8 +30,8 @@ void cgs_section_stages(cgs_page *p, const cgs_folder *f);
 typedef struct cgs_shares {
     const char *key, *title;
     cgs_axis x;
-    const char *y;          /* label of the share */
-    const char *mark_label; /* of a line at `mark`; NULL: none */
+    const char *y; /* label of the share */
+    bool marked;   /* a line at `mark` */
     double mark;
     const char *caption;
 } cgs_shares;

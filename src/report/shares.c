@@ -38,9 +38,8 @@ void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what) {
                          .y = {.label = what->y, .fixed = true, .low = 0, .high = 101},
                          .series = series,
                          .count = count,
-                         .marked = what->mark_label != NULL,
-                         .mark = what->mark,
-                         .mark_label = what->mark_label};
+                         .marked = what->marked,
+                         .mark = what->mark};
         cgs_plot_lines(cgs_page_figure(p), &plot);
         cgs_page_figure_end(p, what->caption);
     }
