@@ -183,6 +183,27 @@ static void drawn(line *l, const cJSON *all, const cgs_stage *g) {
     cJSON_Delete(j);
 }
 
+/* mean prediction error of the first episode, which is as recorded */
+static double mean_error(const cJSON *e) {
+    const cJSON *v;
+    double sum = 0;
+    int n = 0;
+    cJSON_ArrayForEach(v, item(e, "error")) {
+        if (!cJSON_IsNumber(v)) continue;
+        sum += v->valuedouble;
+        n++;
+    }
+    return n ? sum / n : NAN;
+}
+
+static void surprised(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    say_each(l, "mean surprise as recorded",
+             item(cJSON_GetArrayItem(item(j, "episodes"), 0), "models"), mean_error);
+    cJSON_Delete(j);
+}
+
 static void measured(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);
@@ -223,9 +244,9 @@ static void checked(line *l, const cJSON *all, const cgs_stage *g) {
 static const struct {
     const char *verb;
     void (*tell)(line *l, const cJSON *all, const cgs_stage *g);
-} verbs[] = {{"collect", collected}, {"train", trained},  {"prior", fitted},
-             {"plan", planned},      {"eval", evaluated}, {"geometry", measured},
-             {"probe", probed},      {"theory", checked}, {"decode", drawn}};
+} verbs[] = {{"collect", collected}, {"train", trained},     {"prior", fitted}, {"plan", planned},
+             {"eval", evaluated},    {"geometry", measured}, {"probe", probed}, {"theory", checked},
+             {"decode", drawn},      {"surprise", surprised}};
 
 /* every line that is a JSON object; lines that are not are left out */
 static cJSON *parse_lines(char *text, char **last) {
