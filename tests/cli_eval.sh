@@ -87,6 +87,26 @@ PY
 grep -q '"validation_loss"' "$tmp/prior" || fail "no validation error"
 "$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner pg-cem --samples 4 --iters 2 --seeds 0 \
     --episodes 3 --threads 1 --quiet | grep -q "pg-cem K=4" || fail "pg-cem"
+# how near it comes before any search: the same starts whatever counts as doing nothing
+for zero in control mean; do
+    "$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0,1 --episodes 4 --zero $zero \
+        --threads 1 --quiet --out "$tmp/quality-$zero.json" >"$tmp/table"
+    grep -q "nothing ($zero), 8 starts" "$tmp/table" || fail "$(cat "$tmp/table")"
+done
+"$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0,1 --episodes 4 --threads 1 --json >"$tmp/json"
+"$python" - "$tmp" <<'PY'
+import json, sys
+c, m, again = (json.load(open(sys.argv[1] + "/" + n)) for n in ("quality-control.json", "quality-mean.json", "json"))
+assert c["format"] == "cgs-prior-quality" and c["starts"] == 8 and c["seeds"] == ["0", "1"] and c["zero"] == "control"
+assert again["models"] == c["models"] and c["held_out"] is False
+a, b = c["models"][0], m["models"][0]
+assert a["ratios"] != b["ratios"] and len(a["ratios"]) == 8 and a["horizon"] == 5
+mean = sum(a["ratios"]) / 8
+assert abs(a["rho"]["mean"] - mean) < 1e-5 * mean and a["rho"]["lo"] <= mean <= a["rho"]["hi"], a
+middle = sorted(a["ratios"])[3:5]
+assert abs(a["rho_median"]["median"] - sum(middle) / 2) < 1e-5 * mean, a
+assert a["below_one"] == sum(r < 1 for r in a["ratios"])
+PY
 cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
 
 # ---- plan
@@ -129,6 +149,11 @@ refused 1 "prior was fitted to weights" eval --model "$tmp/b" --data "$tmp/data.
 refused 2 "prior.stride: 7" prior $base prior.stride=7
 refused 2 "pairs of rows" prior $base
 refused 2 "prior.nonsense" prior $base prior.nonsense=1
+refused 2 "prior.batch=3.* is for fitting" prior --quality $base prior.batch=3
+refused 2 "--out belongs to --quality" prior $base --out "$tmp/q.json"
+refused 2 '"none" is not control or mean' prior --quality $base --zero none
+refused 2 "0 starts" prior --quality $base --episodes 0
+refused 1 "prior was fitted to weights" prior --quality --model "$tmp/b" --data "$tmp/data.h5"
 refused 2 "episode 2 has no step 5000" plan $base --episode 2 --step 5000
 # a dataset and a model of other versions of the environment
 sed 's/"env_version"\( *:[ \t]*\)"1"/"env_version"\1"77"/' "$tmp/a/config.json" >"$tmp/config" &&

@@ -89,23 +89,25 @@ from check import read
 tmp = sys.argv[1]
 text, page, drawings = read(tmp + "/a.html")
 summary = json.load(open(tmp + "/summary"))
-sections = ["success", "budget", "refinement", "temperature", "geometry", "mechanism", "plans", "training",
-            "probe", "theory", "decode", "surprise", "timing", "stages"]
+sections = ["success", "budget", "refinement", "temperature", "geometry", "mechanism", "priors", "plans",
+            "training", "probe", "theory", "decode", "surprise", "timing", "stages"]
 assert page.ids == [s + "-0" for s in sections], page.ids
 assert summary["sections"] == len(sections) and summary["warnings"] == 0, summary
 pictures = [a for t, a in page.tags if t == "img"]
 assert len(pictures) == 4 and summary["figures"] == len(drawings) + len(pictures) == text.count("<figure>"), summary
 titles = " ".join(re.findall(r'aria-label="([^"]*)"', text))
 for want in ["LeWM+CGS minus LeWM", "MPPI on TwoRooms", "CEM on TwoRooms", "PG-MPPI on TwoRooms", "Ideal",
-             "Episode 13 from step 4", "Gram error", "isotropy", "direction cosine", "Contraction", "progress",
+             "Episode 13 from step 4", "Gram error", "isotropy", "pair error", "direction cosine", "Contraction", "progress",
              "Prediction loss", "SIGReg", "Temporal straightening", "CGS loss", "Consecutive cosine",
-             "Learning rate", "Throughput", "agent moved elsewhere"]:
+             "Learning rate", "Throughput", "agent moved elsewhere", "Distance left by the prior",
+             "Success of the prior alone"]:
     assert want in titles, want
-for want in ["cgs eval --model", "cgs train --data", "cgs geometry", "cgs mechanism", "cgs probe", "cgs theory",
-             "cgs decode", "cgs surprise", "cgs plan"]:
+for want in ["cgs eval --model", "cgs train --data", "cgs geometry", "cgs mechanism", "cgs prior-quality", "cgs probe",
+             "cgs theory", "cgs decode", "cgs surprise", "cgs plan"]:
     assert "<code>" + want in text, want
 # published: MPPI at K = 128 on TwoRooms, and the area under the paper's curve
-for want in ["paper 92.0 ± 3.5", "paper 97.3 ± 1.1", "paper 67.7", "paper 76.9", "paper −0.341", "paper 0.841"]:
+for want in ["paper 92.0 ± 3.5", "paper 97.3 ± 1.1", "paper 67.7", "paper 76.9", "paper −0.341", "paper 0.841",
+             "paper 0.262", "paper 100.0 ± 0.0"]:
     assert want in text, want
 
 # the numbers of the verdict, computed again from the results
@@ -145,8 +147,41 @@ cmp "$tmp/a.html" "$tmp/b.html" || fail "two pages of one study differ"
 "$cgs" report "$tmp/study/models/lewm" --out "$tmp/c.html" | grep -q "no verdict" || fail "a verdict from nothing"
 (cd "$tmp" && "$python" -c "
 from check import read
-assert len(read('b.html')[1].ids) == 14 + 5
+assert len(read('b.html')[1].ids) == 15 + 6
 assert read('c.html')[1].ids == ['training-0']")
+
+# ---- models that differ in one setting of their training are a curve over it
+"$python" - "$tmp" <<'PY'
+import json, os, sys
+tmp = sys.argv[1]
+base = {"loss.cgs.ramp": 0.05, "model.history": 3, "loss.sigreg.weight": 0.09, "loss.cgs.weight": 0.01}
+models = {"lewm-cgs": {}, "lewm-cgs-ramp-0": {"loss.cgs.ramp": 0}, "lewm-cgs-ramp-0.2": {"loss.cgs.ramp": 0.2},
+          "lewm-cgs-N-4": {"model.history": 4}, "lewm-cgs-both": {"model.history": 2, "loss.cgs.weight": 1}}
+for m, change in models.items():
+    os.makedirs(f"{tmp}/ablate/models/{m}")
+    with open(f"{tmp}/ablate/models/{m}/config.txt", "w") as f:
+        f.writelines(f"{k} = {v}\n" for k, v in {**base, **change}.items())
+with open(tmp + "/ablate/results.jsonl", "w") as out:
+    for l in map(json.loads, open(tmp + "/study/results.jsonl")):
+        s = l["settings"]
+        if s["method"] != "lewm-cgs" or s["planner"] not in ("mppi", "gd") or s.get("samples", 128) != 128:
+            continue
+        for m in models:
+            s["model"] = "models/" + m
+            out.write(json.dumps(l) + "\n")
+PY
+"$cgs" report "$tmp/ablate" --out "$tmp/ablate.html" --quiet
+(cd "$tmp" && "$python" -c "
+import re
+from check import read
+text, page, drawings = read('ablate.html')
+assert 'ablations-0' in page.ids, page.ids
+curves = {re.search('aria-label=\"([^\"]*)\"', d).group(1): d for d in drawings}
+assert 'Ramp of the CGS weight' in curves and 'History' in curves, list(curves)
+assert 'Weight of SIGReg' not in curves and 'Weight of CGS' not in curves
+# MPPI and GD at ramps 0, 0.05 and 0.2; the model with two changes is on no curve
+assert curves['Ramp of the CGS weight'].count('<title>') == 6, curves['Ramp of the CGS weight']
+assert curves['History'].count('<title>') == 4 and 'reference' in curves['History']")
 
 # ---- honest: worse is called worse, the same is called the same
 flip() {
@@ -179,7 +214,7 @@ grep -q "No clear difference" "$tmp/same.html" || fail "the same is not called n
 from check import read
 text, page, drawings = read('h.html')
 assert '<script' not in text and '&lt;script&gt;' in text
-assert len(page.ids) == 14, page.ids")
+assert len(page.ids) == 15, page.ids")
 
 # ---- broken and foreign files: one warning each, on the page and on standard error;
 # ---- files changed at random: never a crash, always a good page
@@ -221,7 +256,7 @@ def broken(name, change, word):
     assert text.count("<li>") == 1 and "Left out of this page" in text, name
 
 
-for kind in "geometry", "mechanism", "probe", "theory", "decode", "surprise":
+for kind in "geometry", "mechanism", "prior-quality", "probe", "theory", "decode", "surprise":
     broken(kind + ".json", lambda t: t[:100], "not a JSON object")
     broken(kind + ".json", lambda t: t.replace("cgs-" + kind, "other"), '"other", not "cgs-%s"' % kind)
     broken(kind + ".json", lambda t: t.replace('"version": 1', '"version": 9'), "version 9")

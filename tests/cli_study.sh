@@ -19,7 +19,7 @@ dir=\$1
 shift
 exec "$cgs" reproduce demo --out "\$dir" --device cpu --threads 1 --episodes 12 --updates 8 validate=4 \\
     checkpoint=2 'train=train.batch=4 loss.sigreg.projections=16 train.validate_batches=1' \\
-    'prior=prior.updates=4 prior.every=2 prior.batch=16 prior.hidden=16' held=2 held_K=1,2 \\
+    'prior=prior.updates=4 prior.every=2 prior.batch=16 prior.hidden=16' held=2 starts=3 held_K=1,2 \\
     held_pg_K=1 iters=2 gif_K=2 gd_steps=2 'geometry=--anchors 4 --windows 1' \\
     'mechanism=--anchors 2' 'probe=--episodes 10' "\$@"
 SH
@@ -32,6 +32,13 @@ for name in pusht cube tworooms reacher demo ablations cube-references reacher-h
     grep -q "^  $name " "$tmp/list" || fail "$name is not in the list"
     "$cgs" reproduce "$name" --dry-run >"$tmp/plan" || fail "no plan of $name"
     if grep -q '[{}@]' "$tmp/plan"; then fail "a hole in $name: $(grep '[{}@]' "$tmp/plan" | head -1)"; fi
+done
+for name in pusht cube tworooms reacher; do
+    "$cgs" reproduce "$name" --dry-run >"$tmp/plan"
+    for stage in 'geometry' 'mechanism of MPPI' 'probes' 'quality of the priors' 'priors alone' 'surprise' \
+        'imagined beside simulated'; do
+        grep -q "\] $stage  (" "$tmp/plan" || fail "$name has no stage \"$stage\""
+    done
 done
 "$cgs" reproduce pusht --dry-run --seeds 3072,1,2 >"$tmp/plan"
 [ "$(grep -c '\] train ' "$tmp/plan")" = 9 ] || fail "three methods and three seeds are nine trainings"
@@ -54,22 +61,22 @@ grep -q helt "$tmp/err" || fail "the sentence does not name the setting"
 # ---- from beginning to end
 "$tmp/tiny" "$tmp/a" >"$tmp/first"
 for f in study.json stages.jsonl data.h5 results.jsonl models/lewm-cgs/prior.safetensors plans/lewm.gif \
-    plans/lewm.json geometry.json mechanism.json probe.json report.html; do
+    plans/lewm.json geometry.json mechanism.json prior-quality.json probe.json report.html; do
     [ -s "$tmp/a/$f" ] || fail "no $f"
 done
 n=$(grep -c . "$tmp/a/stages.jsonl")
-[ "$n" = 17 ] || fail "$n stages instead of 17"
+[ "$n" = 18 ] || fail "$n stages instead of 18"
 grep -q 'held-out pairs' "$tmp/first" || fail "a stage does not say what it found"
 
 # ---- again: nothing runs
 "$tmp/tiny" "$tmp/a" >"$tmp/again"
-[ "$(grep -c 'done before:' "$tmp/again")" = 17 ] || fail "a finished stage ran again"
-[ "$(grep -c . "$tmp/a/stages.jsonl")" = 17 ] || fail "a stage is recorded twice"
+[ "$(grep -c 'done before:' "$tmp/again")" = 18 ] || fail "a finished stage ran again"
+[ "$(grep -c . "$tmp/a/stages.jsonl")" = 18 ] || fail "a stage is recorded twice"
 
 # ---- the folder may be moved, and the machine does not matter
 mv "$tmp/a" "$tmp/b"
 "$tmp/tiny" "$tmp/b" --threads 2 >"$tmp/again"
-[ "$(grep -c 'done before:' "$tmp/again")" = 17 ] || fail "a moved study begins anew"
+[ "$(grep -c 'done before:' "$tmp/again")" = 18 ] || fail "a moved study begins anew"
 
 # ---- more starts: the evaluation runs, training does not
 "$tmp/tiny" "$tmp/b" held=4 --only held-out >"$tmp/more"

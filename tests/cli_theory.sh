@@ -58,6 +58,26 @@ J
 "$cgs" theory --system "$tmp/out.json" >"$tmp/out"
 grep -q "xi_H .*outside: eps >= 1" "$tmp/out" || fail "eps >= 1 is not named"
 grep -q "rho^2 R .*outside: singular covariance" "$tmp/out" || fail "singular is not named"
+# eps < 1 and xi_H >= 1
+cat >"$tmp/far.json" <<'J'
+{"A":[[1.1,0],[0,0.9]],"B":[[1,0],[0,1]],"cov":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]],"H":5,"c":1}
+J
+"$cgs" theory --system "$tmp/far.json" >"$tmp/out"
+grep -q "eps, the least for the three bounds *0.1$" "$tmp/out" || fail "eps: $(cat "$tmp/out")"
+grep -q "(1 + xi)/(1 - xi) *outside: xi_H >= 1" "$tmp/out" || fail "xi_H >= 1 is not named"
+# the ideal system: no loss, no defect, and both sides of the bounds are 0
+echo '{"A":[[1,0],[0,1]],"B":[[1],[0]],"cov":[[1,0,0],[0,1,0],[0,0,1]],"H":3,"c":1}' >"$tmp/ideal.json"
+"$cgs" theory --system "$tmp/ideal.json" >"$tmp/out" || fail "the ideal is a violation: $(grep VIOL "$tmp/out")"
+grep -q "^L_G, trace formula *0$" "$tmp/out" || fail "the ideal has a loss"
+# second moments that are none
+moment() {
+    echo "{\"A\":[[1]],\"B\":[[1]],\"cov\":$1,\"H\":2,\"c\":1}" >"$tmp/moment.json"
+    if "$cgs" theory --system "$tmp/moment.json" >"$tmp/out" 2>"$tmp/err"; then fail "cov $1 was taken"; fi
+    grep -q "$2" "$tmp/err" || fail "cov $1: $(cat "$tmp/err")"
+}
+moment '[[0,0],[0,0]]' '"cov" has no positive eigenvalue'
+moment '[[1,2],[2,1]]' 'eigenvalue -1, a second moment has none below 0'
+moment '[[1,0.5],[0,1]]' 'entries (1, 0) and (0, 1) differ'
 echo '{"A":[[1]]' >"$tmp/bad.json"
 "$cgs" theory --system "$tmp/bad.json" 2>"$tmp/err" && fail "a broken file was read"
 grep -q "bad.json: not a JSON object" "$tmp/err" || fail "$(cat "$tmp/err")"

@@ -128,7 +128,8 @@ def band(mean, half):
 put_json("geometry.json", "geometry", {
     "windows": windows, "ideal": gram(1, 0),
     "summary": [{"name": name(s), "method": m, "anchors": 256, "gram_error": band(0.5 - 3 * g, 0.03),
-                 "isotropy": band(0.2 + 5 * g, 0.04), "direction_cosine": band(0.5 + 4 * g, 0.02)}
+                 "isotropy": band(0.2 + 5 * g, 0.04), "pair_error": band(0.5 - 2 * g, 0.02),
+                 "direction_cosine": band(0.5 + 4 * g, 0.02)}
                 for m, s, g in METHODS]})
 
 # ---- mechanism
@@ -144,6 +145,14 @@ put_json("mechanism.json", "mechanism", {
     "published": [{"name": "LeWM", "q_inf_median": 0.841, "p32": 0.751},
                   {"name": "LeWM+TS", "q_inf_median": 0.835, "p32": 0.803},
                   {"name": "LeWM+CGS", "q_inf_median": 0.685, "p32": 0.913}]})
+
+# ---- priors
+put_json("prior-quality.json", "prior-quality", {
+    "zero": "control", "starts": 150, "goal_offset": 25, "held_out": False, "seeds": ["0", "1", "42"],
+    "models": [{"name": name(s), "method": m, "model": name("models/" + m), "horizon": 5, "rho": band(0.31 - g, 0.02),
+                "rho_median": {"median": 0.29 - g, "lo": 0.27 - g, "hi": 0.31 - g}, "below_one": 147,
+                "ratios": [(0.29 - g) * math.exp(rng.gauss(0, 0.6)) for _ in range(150)],
+                **({"published": 0.262} if m == "lewm" else {})} for m, s, g in METHODS]})
 
 # ---- probes
 targets = [name("agent position"), name("goal distance")]

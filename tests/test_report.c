@@ -204,6 +204,36 @@ static void test_published_gaps(void **state) {
     assert_false(cgs_published_cosine("lewm-cgs", "cube", &x));
 }
 
+/* the tables of other references and histories agree with the main ones where they overlap */
+static void test_published_variants(void **state) {
+    (void)state;
+    static const char *const planner[] = {"mppi", "cem", "gd"}, *const method[] = {"lewm",
+                                                                                   "lewm-cgs"};
+    cgs_published v, w;
+    double over_K, over_I, x;
+    for (int p = 0; p < 3; p++)
+        for (int m = 0; m < 2; m++) {
+            assert_true(cgs_published_history(method[m], "native", planner[p], &v, &x));
+            assert_true(cgs_published_rate(method[m], "reacher", planner[p], 128, &w));
+            assert_near(v.mean, w.mean, 1e-9);
+            assert_near(v.sd, w.sd, 1e-9);
+            assert_true(isnan(x) == (p == 2));
+        }
+    assert_true(cgs_published_history("lewm-cgs-transition", "dataset", "mppi", &v, &x));
+    assert_near(v.mean, 80.0, 1e-4);
+    assert_near(x, 51.96, 1e-4);
+    assert_false(cgs_published_history("lewm-ts", "online", "mppi", &v, &x));
+    assert_false(cgs_published_history("lewm", "often", "mppi", &v, &x));
+    for (int p = 0; p < 2; p++) {
+        assert_true(cgs_published_cube_reference("lewm-cgs", planner[p], &over_K, &over_I));
+        assert_true(cgs_published_refinement("lewm-cgs", "cube", planner[p], &x));
+        assert_near(over_I, x, 1e-4);
+    }
+    assert_true(cgs_published_cube_reference("lewm-cgs-full", "cem", &over_K, &over_I));
+    assert_near(over_K, 62.92, 1e-4);
+    assert_false(cgs_published_cube_reference("lewm-ts", "cem", &over_K, &over_I));
+}
+
 static void test_methods(void **state) {
     (void)state;
     char name[64], family[64];
@@ -226,7 +256,7 @@ int main(void) {
         cmocka_unit_test(test_growth),          cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_numbers),         cmocka_unit_test(test_odd_values),
         cmocka_unit_test(test_published_areas), cmocka_unit_test(test_published_gaps),
-        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_methods),         cmocka_unit_test(test_published_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -533,6 +533,12 @@ static void test_bootstrap(void **state) {
     assert_near(one.low, 0.702 - 1.96 * 0.0229, 0.004);
     assert_near(one.high, 0.702 + 1.96 * 0.0229, 0.004);
     assert_int_equal(cgs_bootstrap_mean(x, 0, 10, 1, &one), CGS_EARG);
+    /* the median of 400 from a uniform law has a standard error of 1 / (2 sqrt(400)) */
+    for (int i = 0; i < N; i++) x[i] = (i + 0.5) / N;
+    assert_int_equal(cgs_bootstrap_median(x, N, 4000, 1, &one), CGS_OK);
+    assert_near(one.low, 0.5 - 1.96 * 0.025, 0.005);
+    assert_near(one.high, 0.5 + 1.96 * 0.025, 0.005);
+    assert_near(x[0], 0.5 / N, 1e-18); /* left as it was */
 
     cgs_paired p;
     assert_int_equal(cgs_compare_paired(a, b, N, 4000, 1, &p), CGS_OK);

@@ -93,25 +93,6 @@ static cgs_status film_make(film *f, const cgs_subject *s, const cgs_strip_optio
     return CGS_OK;
 }
 
-static cgs_status choose(cgs_starts *out, const cgs_subject *s, const cgs_source *src,
-                         const cgs_strip_options *o) {
-    size_t n = (size_t)src->episodes;
-    int64_t *length = malloc(n * sizeof *length);
-    uint8_t *held = malloc(n);
-    cgs_status rc = length && held ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for episodes");
-    if (rc == CGS_OK && o->held_out) rc = cgs_subject_held_out(s, src, held);
-    if (rc == CGS_OK) {
-        for (size_t i = 0; i < n; i++) length[i] = src->ep_len[i];
-        cgs_episodes ep = {src->episodes, length, src->ep_offset, o->held_out ? held : NULL};
-        cgs_start_rule rule = {
-            .count = o->episodes, .goal_offset = o->goal_offset, .seed = o->seed};
-        rc = cgs_starts_choose(out, &ep, &rule, NULL, NULL);
-    }
-    free(length);
-    free(held);
-    return rc;
-}
-
 /* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step
  * that was looked at before planning is encoded, the others follow from the plans. */
 static cgs_status imagine(const film *f, cgs_subject *s, int e, int frames, float *z) {
@@ -248,9 +229,13 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, c
                          .batch = o->episodes,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &f}};
     CGS_TRY(settings(&c.plan, o, env));
+    const cgs_start_rule rule = {.count = o->episodes,
+                                 .goal_offset = o->goal_offset,
+                                 .seed = o->seed,
+                                 .held_out = o->held_out};
     cgs_outcome *outcome = calloc((size_t)o->episodes, sizeof *outcome);
     cgs_status rc = outcome ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for outcomes");
-    if (rc == CGS_OK) rc = choose(&starts, s, src, o);
+    if (rc == CGS_OK) rc = cgs_subjects_starts(&starts, s, 1, src, &rule);
     if (rc == CGS_OK) rc = film_make(&f, s, o);
     if (rc == CGS_OK)
         rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale, NULL, 1);

@@ -59,6 +59,20 @@ cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n
     return CGS_OK;
 }
 
+cgs_status cgs_document_median(cJSON *to, const char *name, const double *x, int n) {
+    cgs_interval i;
+    CGS_TRY(cgs_bootstrap_median(x, n, RESAMPLES, 0, &i));
+    double *sorted = malloc((size_t)n * sizeof *sorted);
+    if (!sorted) return cgs_fail(CGS_ENOMEM, "%s: no memory for %d values", name, n);
+    memcpy(sorted, x, (size_t)n * sizeof *sorted);
+    cJSON *o = cgs_document_object(to, name);
+    cgs_document_number(o, "median", cgs_median(sorted, n));
+    cgs_document_number(o, "lo", i.low);
+    cgs_document_number(o, "hi", i.high);
+    free(sorted);
+    return CGS_OK;
+}
+
 cgs_status cgs_document_create(cJSON **out, const char *format, const char *command,
                                const char *env) {
     *out = cJSON_CreateObject();

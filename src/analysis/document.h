@@ -26,6 +26,8 @@ void cgs_document_text_field(cJSON *to, const char *name, const char *value);
 void cgs_document_numbers(cJSON *to, const char *name, const double *value, int n);
 /* {"mean":m,"lo":l,"hi":h} with the 95 % bootstrap interval of the mean of x (n) */
 cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n);
+/* {"median":m,"lo":l,"hi":h} in the same way */
+cgs_status cgs_document_median(cJSON *to, const char *name, const double *x, int n);
 
 /* "LeWM+CGS" for "lewm-cgs"; other methods keep their name. */
 const char *cgs_method_title(const char *method);

@@ -229,6 +229,8 @@ static cgs_status read_system(cgs_system *s, cgs_work *w, const cJSON *json) {
                                 j, j, i);
     cgs_mat values, vectors;
     cgs_eigen(w, s->cov, &values, &vectors);
+    if (!(values.x[0] > 0))
+        return cgs_fail(CGS_EFORMAT, "\"%s\" has no positive eigenvalue: nothing would vary", cov);
     if (values.x[n - 1] < -1e-9 * fabs(values.x[0]))
         return cgs_fail(CGS_EFORMAT,
                         "\"%s\" has the eigenvalue %g, a second moment has none below 0", cov,

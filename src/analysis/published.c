@@ -87,3 +87,16 @@ const double *cgs_published_latent(const char *env, const char *target, const ch
             return latent[i].score;
     return NULL;
 }
+
+bool cgs_published_prior(const char *env, const char *method, double *rho) {
+    static const struct {
+        const char *env, *method;
+        double rho;
+    } known[] = {{"cube", "lewm", 0.262}, {"cube", "lewm-cgs", 0.116}};
+    for (int i = 0; i < COUNT(known); i++)
+        if (!strcmp(known[i].env, env) && !strcmp(known[i].method, method)) {
+            *rho = known[i].rho;
+            return true;
+        }
+    return false;
+}

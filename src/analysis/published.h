@@ -1,7 +1,10 @@
 /* published.h - the numbers of the paper that analyses are printed beside: Table 9 (physical
- * identification), Tables 10 to 12 (representation probes) and Figure 3 (mechanism). */
+ * identification), Tables 10 to 12 (representation probes), Figure 3 (mechanism) and the text on
+ * priors (C.5). */
 #ifndef CGS_ANALYSIS_PUBLISHED_H
 #define CGS_ANALYSIS_PUBLISHED_H
+
+#include <stdbool.h>
 
 /* what is measured of an environment, and of a model in it; see docs/analysis.md */
 #define CGS_PHYSICAL_LIST(X)                                                                       \
@@ -24,5 +27,9 @@ typedef struct cgs_published_mechanism {
     double q_inf_median, p32; /* of Cube */
 } cgs_published_mechanism;
 extern const cgs_published_mechanism cgs_published_mechanisms[CGS_PUBLISHED_MECHANISMS];
+
+/* Mean ratio of the prior's distance from the goal to that of doing nothing; false where the
+ * paper gives no number. */
+bool cgs_published_prior(const char *env, const char *method, double *rho);
 
 #endif /* CGS_ANALYSIS_PUBLISHED_H */

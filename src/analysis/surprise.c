@@ -12,7 +12,7 @@ static const char *const names[] = {"none", "teleport", "freeze", "black", "reve
 const char *cgs_edit_name(cgs_edit kind) { return names[kind]; }
 
 cgs_status cgs_edit_parse(const char *text, cgs_edit *kind, int *step) {
-    const char *at = strchr(text, '@');
+    const char *at = strpbrk(text, "@:");
     size_t length = at ? (size_t)(at - text) : strlen(text);
     char *end = NULL;
     for (int k = CGS_EDIT_TELEPORT; k <= CGS_EDIT_REVERSE; k++)

@@ -30,14 +30,21 @@ static void note(cgs_trial *t, double margin) {
     t->margin = fmin(t->margin, margin);
 }
 
+/* of two numbers; where the ideal leaves nothing to divide by, no difference is none */
+static double share(double part, double whole) {
+    if (whole > 0) return part / whole;
+    return part > 0 ? INFINITY : part < 0 ? -INFINITY : part;
+}
+
 void cgs_at_most(cgs_trial *t, double value, double bound, double scale) {
     double rounding = ROUNDING * fabs(scale), spoiled = bound * t->tamper;
-    note(t, (spoiled - value + rounding) / (fabs(bound) + rounding));
+    note(t, share(spoiled - value + rounding, fabs(bound) + rounding));
     if (bound > rounding) t->tightness = fmax(t->tightness, value / bound);
 }
 
 void cgs_equal_within(cgs_trial *t, double value, double expected, double scale, double tolerance) {
-    double spoiled = expected + (t->tamper - 1) * scale, error = fabs(value - spoiled) / scale;
+    double spoiled = expected + (t->tamper - 1) * scale;
+    double error = share(fabs(value - spoiled), scale);
     note(t, 1 - error / tolerance);
     t->error = fmax(t->error, error);
 }
@@ -48,7 +55,7 @@ void cgs_equal(cgs_trial *t, double value, double expected, double scale) {
 
 void cgs_mean_is(cgs_trial *t, double mean, double standard_error, double expected) {
     double off = fabs(mean - expected * t->tamper);
-    note(t, 1 - off / (CGS_DEVIATIONS * standard_error + ROUNDING * fabs(expected)));
+    note(t, 1 - share(off, CGS_DEVIATIONS * standard_error + ROUNDING * fabs(expected)));
 }
 
 cgs_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w, cgs_rng rng,

@@ -70,8 +70,7 @@ static cgs_status save_strip(const job *j, const cgs_strip *t, const cgs_subject
     CGS_TRY(cgs_make_dirs(path));
     snprintf(path, sizeof path, "%s%s", folder, name);
     CGS_TRY(cgs_png_write(path, t->rgb, t->width, t->height));
-    snprintf(title, sizeof title, "%s: %s, episode %d from step %d",
-             cgs_method_title(s->card.method), t->success ? "reached the goal" : "missed the goal",
+    snprintf(title, sizeof title, "%s, episode %d from step %d", cgs_method_title(s->card.method),
              t->episode, t->step);
     cJSON *o = cgs_document_object(j->list, NULL);
     cgs_document_text_field(o, "title", title);
@@ -84,8 +83,8 @@ static cgs_status save_strip(const job *j, const cgs_strip *t, const cgs_subject
     cJSON_AddItemToArray(rows, cJSON_CreateString("imagined"));
     cgs_document_number(o, "pixel_error", t->pixel_error);
     if (!j->json)
-        printf("%s: %s, %d model steps, pixels differ by %.1f of 255\n", path, title, t->frames - 1,
-               t->pixel_error);
+        printf("%s: %s, %s the goal, %d model steps, pixels differ by %.1f of 255\n", path, title,
+               t->success ? "reached" : "missed", t->frames - 1, t->pixel_error);
     return CGS_OK;
 }
 

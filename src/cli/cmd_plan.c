@@ -95,20 +95,9 @@ static cgs_status choose(const job *j, const cgs_subject *s, const cgs_source *s
         starts->start[0] = (cgs_start){j->episode, j->step, src->ep_offset[j->episode] + j->step};
         return CGS_OK;
     }
-    size_t n = (size_t)src->episodes;
-    int64_t *length = malloc(n * sizeof *length);
-    uint8_t *held = malloc(n);
-    cgs_status rc = length && held ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for episodes");
-    if (rc == CGS_OK && j->held_out) rc = cgs_subject_held_out(s, src, held);
-    if (rc == CGS_OK) {
-        for (size_t i = 0; i < n; i++) length[i] = src->ep_len[i];
-        cgs_episodes ep = {src->episodes, length, src->ep_offset, j->held_out ? held : NULL};
-        cgs_start_rule rule = {.count = 1, .goal_offset = j->goal_offset, .seed = j->seed};
-        rc = cgs_starts_choose(starts, &ep, &rule, NULL, NULL);
-    }
-    free(length);
-    free(held);
-    return rc;
+    cgs_start_rule rule = {
+        .count = 1, .goal_offset = j->goal_offset, .seed = j->seed, .held_out = j->held_out};
+    return cgs_subjects_starts(starts, s, 1, src, &rule);
 }
 
 /* ---- the episode ------------------------------------------------------------------- */

@@ -1,6 +1,11 @@
-/* cmd_prior.c - cgs prior: the matched behaviour-cloning head of a model. */
+/* cmd_prior.c - cgs prior: the matched behaviour-cloning head of a model, and how good it is. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "analysis/document.h"
+#include "analysis/prior_quality.h"
+#include "cli/command.h"
+#include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "eval/clone.h"
@@ -26,28 +31,50 @@ static bool on_progress(void *user, const char *what, double done, double total,
 }
 
 typedef struct job {
-    const char *model, *data, *device, *precision;
+    cgs_texts models;
+    const char *data, *device, *precision, *out, *zero, *command;
     int threads;
-    bool quiet, json;
+    bool quiet, json, quality;
     cgs_clone_config config;
+    cgs_prior_quality_options measure;
 } job;
 
-static cgs_status fit(const job *j, cgs_device *d, cgs_dataset *data) {
+/* ---- fitting ------------------------------------------------------------------------- */
+
+static cgs_status print_document(const cJSON *doc) {
+    char *text;
+    CGS_TRY(cgs_document_text(doc, &text));
+    puts(text);
+    free(text);
+    return CGS_OK;
+}
+
+static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
+    cJSON *o = cJSON_CreateObject();
+    cgs_document_text_field(o, "model", dir);
+    cJSON_AddNumberToObject(o, "updates", (double)c->updates);
+    cJSON_AddNumberToObject(o, "pairs", (double)c->pairs);
+    cJSON_AddNumberToObject(o, "validation_pairs", (double)c->validation_pairs);
+    cgs_document_number(o, "loss", c->loss);
+    cgs_document_number(o, "validation_loss", c->validation_loss);
+    cgs_document_number(o, "zero_loss", c->zero_loss);
+    cgs_status rc = print_document(o);
+    cJSON_Delete(o);
+    return rc;
+}
+
+static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset *data) {
     screen s = {.quiet = j->quiet};
     cgs_subject subject;
     cgs_prior *p = NULL;
-    CGS_TRY(cgs_subject_open(&subject, j->model, d, j->precision, 8, data));
+    CGS_TRY(cgs_subject_open(&subject, dir, d, j->precision, 8, data));
     cgs_status rc = cgs_clone_fit(&p, &subject, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
-    if (rc == CGS_OK) rc = cgs_prior_save(j->model, p);
+    if (rc == CGS_OK) rc = cgs_prior_save(dir, p);
     if (rc == CGS_OK && j->json) {
-        printf("{\"updates\":%llu,\"pairs\":%lld,\"validation_pairs\":%lld,\"loss\":%.6g,"
-               "\"validation_loss\":%.6g,\"zero_loss\":%.6g}\n",
-               (unsigned long long)p->card.updates, (long long)p->card.pairs,
-               (long long)p->card.validation_pairs, p->card.loss, p->card.validation_loss,
-               p->card.zero_loss);
+        rc = print_card(dir, &p->card);
     } else if (rc == CGS_OK) {
-        printf("%s: prior of %d blocks, fitted to %lld pairs; best after %llu updates\n", j->model,
+        printf("%s: prior of %d blocks, fitted to %lld pairs; best after %llu updates\n", dir,
                p->card.horizon, (long long)p->card.pairs, (unsigned long long)p->card.updates);
         printf(
             "mean squared error: %.4f, validation %.4f on %lld pairs; the mean action has %.4f\n",
@@ -59,46 +86,147 @@ static cgs_status fit(const job *j, cgs_device *d, cgs_dataset *data) {
     return rc;
 }
 
-static cgs_status prior(const job *j) {
+static cgs_status fit_all(const job *j) {
     cgs_device d;
     cgs_dataset *data = NULL;
-    cgs_catch_interrupt();
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
-    if (rc == CGS_OK) rc = fit(j, &d, data);
+    for (int i = 0; i < j->models.count && rc == CGS_OK; i++) {
+        if (i > 0 && cgs_interrupted()) /* the one before ended early and was stored */
+            rc = cgs_fail(CGS_EIO, "stopped after %d of %d priors", i, j->models.count);
+        else
+            rc = fit(j, j->models.item[i], &d, data);
+    }
     cgs_dataset_close(data);
     cgs_device_close(&d);
     return rc == CGS_ESTOPPED ? cgs_fail(CGS_EIO, "stopped before a prior was found") : rc;
 }
 
+/* ---- measuring ----------------------------------------------------------------------- */
+
+static bool on_starts(void *user, const char *what, double done, double total) {
+    return on_progress(user, what, done, total, NAN, NAN);
+}
+
+static double number(const cJSON *o, const char *name) {
+    const cJSON *n = cJSON_GetObjectItem(o, name);
+    return cJSON_IsNumber(n) ? n->valuedouble : NAN;
+}
+
+static void print_quality(const cJSON *doc) {
+    const cJSON *m;
+    double starts = number(doc, "starts");
+    printf("distance of the imagined end from the goal, by that of doing nothing (%s), %.0f "
+           "starts\n",
+           cJSON_GetStringValue(cJSON_GetObjectItem(doc, "zero")), starts);
+    printf("%-24s %-34s %-25s %s\n", "model", "mean rho (published)", "median rho", "below 1");
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "models")) {
+        const cJSON *mean = cJSON_GetObjectItem(m, "rho"),
+                    *median = cJSON_GetObjectItem(m, "rho_median");
+        char paper[16] = "";
+        if (!isnan(number(m, "published")))
+            snprintf(paper, sizeof paper, " (%.3f)", number(m, "published"));
+        printf("%-24.24s %6.3f [%6.3f, %6.3f]%-10s  %6.3f [%6.3f, %6.3f]   %5.1f %%\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")), number(mean, "mean"),
+               number(mean, "lo"), number(mean, "hi"), paper, number(median, "median"),
+               number(median, "lo"), number(median, "hi"), 100 * number(m, "below_one") / starts);
+    }
+}
+
+static cgs_status measure(job *j) {
+    screen s = {.quiet = j->quiet};
+    cJSON *doc = NULL;
+    cgs_prior_quality_options *o = &j->measure;
+    CGS_TRY(cgs_nothing_parse(&o->nothing, j->zero));
+    o->models = j->models.item;
+    o->model_count = j->models.count;
+    o->data = j->data;
+    o->device = j->device;
+    o->precision = j->precision;
+    o->threads = j->threads;
+    o->progress = on_starts;
+    o->user = &s;
+    cgs_status rc = cgs_prior_quality_run(&doc, o, j->command);
+    cgs_progress_end(&s.bar);
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
+    if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
+    if (rc == CGS_OK && j->json)
+        rc = print_document(doc);
+    else if (rc == CGS_OK)
+        print_quality(doc);
+    cJSON_Delete(doc);
+    return rc;
+}
+
+/* ---- the verb ------------------------------------------------------------------------ */
+
+/* what belongs to the other use of the verb is not ignored in silence */
+static cgs_status check(const job *j, const cgs_words *settings, const cgs_words *seeds) {
+    if (j->quality && settings->count)
+        return cgs_fail(CGS_EARG, "\"%.40s\" is for fitting, --quality fits nothing",
+                        settings->word[0]);
+    if (!j->quality && (j->out || seeds->count))
+        return cgs_fail(CGS_EARG, "--%s belongs to --quality", j->out ? "out" : "seeds");
+    return CGS_OK;
+}
+
 static int run(int argc, char **argv, const cgs_verb *self) {
-    job j = {.device = "auto"};
-    cgs_words settings;
+    job j = {.device = "auto", .zero = "control", .measure = cgs_prior_quality_defaults()};
+    cgs_words settings, models = {0}, seeds = {0};
+    uint64_t seed[CGS_LIST_MAX];
+    char command[4096];
+    int seed_count;
     cgs_section section = cgs_clone_section(&j.config);
     cgs_config_defaults(&section, 1);
+    j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
+    cgs_prior_quality_options *q = &j.measure;
     const cgs_opt opts[] = {
-        {"model", "DIR", "model directory; the prior is stored in it", OPT_STR, &j.model, true},
-        {"data", "F.h5", "dataset to clone", OPT_STR, &j.data, true},
+        {"model", "DIR ...", "model directories; a prior is stored in each", OPT_LIST, &models,
+         true},
+        {"data", "F.h5", "dataset to clone, or of the starts", OPT_STR, &j.data, true},
         {"seed", "S", "seed (0)", OPT_U64, &j.config.seed, false},
-        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
-        {"precision", "P", "f32 or bf16, of the encoder (as trained)", OPT_STR, &j.precision,
+        {"quality", NULL, "measure the priors that are there instead", OPT_FLAG, &j.quality, false},
+        {"out", "Q.json", "result file of --quality", OPT_STR, &j.out, false},
+        {"seeds", "LIST", "seeds of the starts (0,1,42)", OPT_LIST, &seeds, false},
+        {"episodes", "N", "starts a seed (50)", OPT_INT, &q->episodes, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &q->goal_offset, false},
+        {"held-out", NULL, "starts from episodes that no model trained on", OPT_FLAG, &q->held_out,
          false},
+        {"zero", "Z", "doing nothing is zero control or the mean action: control, mean (control)",
+         OPT_STR, &j.zero, false},
+        {"env", "ID", "environment of the starts (the dataset's)", OPT_STR, &q->env, false},
+        {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
+        {"precision", "P", "f32 or bf16, of the model (as trained)", OPT_STR, &j.precision, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "the result as one JSON object", OPT_FLAG, &j.json, false},
+        {"json", NULL, "the results as JSON objects", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
+    if (rc == CGS_OK) rc = check(&j, &settings, &seeds);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)
         rc = cgs_config_assign(&section, 1, settings.word[i]);
-    if (rc == CGS_OK) rc = prior(&j);
+    if (rc == CGS_OK) rc = cgs_list_texts(&j.models, "model", &models);
+    if (rc == CGS_OK) rc = cgs_list_u64(seed, &seed_count, "seeds", &seeds);
+    if (rc == CGS_OK && seed_count) {
+        q->seeds = seed;
+        q->seed_count = seed_count;
+    }
+    cgs_catch_interrupt();
+    if (rc == CGS_OK) rc = j.quality ? measure(&j) : fit_all(&j);
     return cgs_exit_code(self, rc);
 }
 
 const cgs_verb cmd_prior = {
-    "prior", "--model DIR --data F.h5 [prior.key=value ...]",
-    "fits the behaviour-cloning prior of pg-cem and pg-mppi",
+    "prior", "--model DIR ... --data F.h5 [--quality [--out Q.json]] [prior.key=value ...]",
+    "fits the behaviour-cloning prior of pg-cem and pg-mppi, or measures it",
     "The latents of a frame and of the frame 25 rows later give the actions between them.\n"
     "Settings: prior.horizon, hidden, batch, updates, every, patience, lr, weight_decay,\n"
     "train_fraction, stride, episodes, seed.  The head with the lowest validation error is\n"
-    "stored in the model directory; Ctrl-C ends the fitting early and stores the best so far.",
+    "stored in the model directory; Ctrl-C ends the fitting early and stores the best so far.\n"
+    "With --quality: at the starts that cgs eval has for the same seeds, how far the imagined\n"
+    "end of the prior's plan is from the goal, divided by how far doing nothing would leave it\n"
+    "(rho; 0 is the goal).  The success of a prior alone is that of pg-mppi with one sample.\n"
+    "  cgs prior --quality --model runs/lewm runs/lewm-cgs --data pusht.h5 \\\n"
+    "            --out runs/prior-quality.json\n"
+    "  cgs eval --planner pg-mppi --samples 1 --model runs/lewm runs/lewm-cgs --data pusht.h5",
     run};

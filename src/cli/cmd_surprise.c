@@ -81,9 +81,12 @@ static cgs_status surprise(job *j, const char *command) {
         for (int i = 0; i <= j->edits.count; i++, k++) {
             cgs_edit kind;
             int step = -1;
-            if (i) cgs_edit_parse(j->edits.item[i - 1], &kind, &step);
-            snprintf(title, sizeof title, "episode %d, %.60s", j->episodes[e],
-                     i ? j->edits.item[i - 1] : "as recorded");
+            snprintf(title, sizeof title, "episode %d, as recorded", j->episodes[e]);
+            if (i) {
+                cgs_edit_parse(j->edits.item[i - 1], &kind, &step);
+                snprintf(title, sizeof title, "episode %d, %s@%d", j->episodes[e],
+                         cgs_edit_name(kind), step);
+            }
             cJSON *o = cgs_document_object(j->list, NULL);
             cgs_document_text_field(o, "title", title);
             cgs_document_number(o, "episode", j->episodes[e]);
@@ -114,8 +117,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset of the episode", OPT_STR, &j.data, true},
         {"episode", "E ...", "episodes of the dataset (0)", OPT_LIST, &episodes, false},
-        {"edit", "KIND@STEP ...", "teleport, freeze, black or reverse at a model step", OPT_LIST,
-         &edits, false},
+        {"edit", "KIND@STEP ...",
+         "teleport, freeze, black or reverse at a model step; or KIND:STEP", OPT_LIST, &edits,
+         false},
         {"out", "S.json", "result file", OPT_STR, &j.out, false},
         {"seed", "S", "of the episode that a teleport goes to (0)", OPT_U64, &j.seed, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},

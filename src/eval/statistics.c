@@ -51,22 +51,35 @@ cgs_interval cgs_wilson(int successes, int n) {
     return (cgs_interval){successes == 0 ? 0 : centre - half, successes == n ? 1 : centre + half};
 }
 
-cgs_status cgs_bootstrap_mean(const double *x, int n, int resamples, uint64_t seed,
-                              cgs_interval *out) {
+/* the statistic may put its n values in another order */
+static cgs_status bootstrap(const double *x, int n, int resamples, uint64_t seed,
+                            double (*statistic)(double *x, int n), cgs_interval *out) {
     if (n < 1 || resamples < 1)
         return cgs_fail(CGS_EARG, "bootstrap: %d resamples of %d values", resamples, n);
-    double *means = malloc(sizeof *means * (size_t)resamples);
-    if (!means) return cgs_fail(CGS_ENOMEM, "bootstrap: no memory for %d resamples", resamples);
+    double *found = malloc(sizeof *found * ((size_t)resamples + (size_t)n));
+    if (!found) return cgs_fail(CGS_ENOMEM, "bootstrap: no memory for %d resamples", resamples);
+    double *drawn = found + resamples;
     for (int b = 0; b < resamples; b++) {
         cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_STATS, (uint64_t)b);
-        double sum = 0;
-        for (int i = 0; i < n; i++) sum += x[cgs_rng_below(&r, (uint64_t)n)];
-        means[b] = sum / n;
+        for (int i = 0; i < n; i++) drawn[i] = x[cgs_rng_below(&r, (uint64_t)n)];
+        found[b] = statistic(drawn, n);
     }
-    qsort(means, (size_t)resamples, sizeof *means, by_value);
-    *out = (cgs_interval){quantile(means, resamples, 0.025), quantile(means, resamples, 0.975)};
-    free(means);
+    qsort(found, (size_t)resamples, sizeof *found, by_value);
+    *out = (cgs_interval){quantile(found, resamples, 0.025), quantile(found, resamples, 0.975)};
+    free(found);
     return CGS_OK;
+}
+
+static double mean_of(double *x, int n) { return cgs_mean(x, n); }
+
+cgs_status cgs_bootstrap_mean(const double *x, int n, int resamples, uint64_t seed,
+                              cgs_interval *out) {
+    return bootstrap(x, n, resamples, seed, mean_of, out);
+}
+
+cgs_status cgs_bootstrap_median(const double *x, int n, int resamples, uint64_t seed,
+                                cgs_interval *out) {
+    return bootstrap(x, n, resamples, seed, cgs_median, out);
 }
 
 double cgs_mcnemar(int only_a, int only_b) {

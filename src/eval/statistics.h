@@ -24,9 +24,11 @@ double cgs_median(double *x, int n);
 /* Wilson's score interval of a proportion; [0, 1] for n = 0. */
 cgs_interval cgs_wilson(int successes, int n);
 
-/* Percentile bootstrap of the mean of x (n), n >= 1. */
+/* Percentile bootstrap of the mean, or the median, of x (n), n >= 1. */
 cgs_status cgs_bootstrap_mean(const double *x, int n, int resamples, uint64_t seed,
                               cgs_interval *out);
+cgs_status cgs_bootstrap_median(const double *x, int n, int resamples, uint64_t seed,
+                                cgs_interval *out);
 
 /* Two methods on the same starts.  difference = rate of a - rate of b. */
 typedef struct cgs_paired {

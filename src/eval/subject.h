@@ -40,4 +40,9 @@ cgs_status cgs_subject_fits(const cgs_subject *s, const cgs_env_class *env, cons
  * on this file with a split by episode. */
 cgs_status cgs_subject_held_out(const cgs_subject *s, const cgs_source *data, uint8_t *held);
 
+/* Starts for models that are compared on the same ones; where the rule says held_out, from
+ * episodes that none of them trained on.  Free with cgs_starts_free, also after a failure. */
+cgs_status cgs_subjects_starts(cgs_starts *out, const cgs_subject *s, int subjects,
+                               const cgs_source *data, const cgs_start_rule *rule);
+
 #endif /* CGS_EVAL_SUBJECT_H */

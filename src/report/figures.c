@@ -70,7 +70,7 @@ void cgs_plot_intervals(cgs_text *t, const char *title, const char *axis, const 
         snprintf(class, sizeof class, "whisker c%d", row[i].style);
         cgs_svg_line(t, class, at(&f, row[i].low), y, at(&f, row[i].high), y);
         snprintf(class, sizeof class, "mark f%d", row[i].style);
-        snprintf(hint, sizeof hint, "%+.1f [%+.1f, %+.1f]", row[i].value, row[i].low, row[i].high);
+        snprintf(hint, sizeof hint, "%+.3g [%+.3g, %+.3g]", row[i].value, row[i].low, row[i].high);
         cgs_svg_mark(t, class, row[i].style, at(&f, row[i].value), y, 5, hint);
     }
     cgs_svg_end(t);

@@ -14,6 +14,7 @@
 #define JSON_LIMIT ((size_t)128 << 20)
 #define LINES_LIMIT ((size_t)1 << 30)
 #define PICTURE_LIMIT ((size_t)16 << 20)
+#define TEXT_LIMIT ((size_t)1 << 20)
 
 /* ---- files ------------------------------------------------------------------------- */
 
@@ -83,6 +84,15 @@ cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const
         return j;
     }
     cJSON_Delete(j);
+    return NULL;
+}
+
+char *cgs_folder_text(const cgs_folder *f, cgs_page *p, const char *name) {
+    char path[4096], *data;
+    size_t bytes;
+    if (!find_file(f, name, path)) return NULL;
+    if (cgs_read_file(path, TEXT_LIMIT, &data, &bytes) == CGS_OK) return data;
+    cgs_page_warn(p, "%s", cgs_last_error());
     return NULL;
 }
 

@@ -23,6 +23,9 @@ void cgs_folder_close(cgs_folder *f);
 /* A JSON file of ours: {"format": format, "version": 1, ...}.  Free with cJSON_Delete. */
 cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const char *format);
 
+/* A text file below, at most a megabyte; NULL where there is none.  The caller frees it. */
+char *cgs_folder_text(const cgs_folder *f, cgs_page *p, const char *name);
+
 /* Calls fn with every line of a file of JSON objects.  Lines that are none are counted in one
  * warning; an unfinished last line is somebody still writing. */
 void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,

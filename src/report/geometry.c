@@ -89,8 +89,11 @@ static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
 
 /* ---- summary ----------------------------------------------------------------------- */
 
-static const char *const measures[] = {"gram_error", "isotropy", "direction_cosine"};
-static const char *const measure_names[] = {"Gram error", "isotropy", "direction cosine"};
+enum { MEASURES = 4 };
+static const char *const measures[MEASURES] = {"gram_error", "isotropy", "pair_error",
+                                               "direction_cosine"};
+static const char *const measure_names[MEASURES] = {"Gram error", "isotropy", "pair error",
+                                                    "direction cosine"};
 
 static void mean_cell(cgs_page *p, const cJSON *v) {
     double mean = cgs_json_number(v, "mean"), low = cgs_json_number(v, "lo");
@@ -111,7 +114,7 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
     cgs_page_row(p);
     cgs_page_head(p, "model");
     cgs_page_head(p, "anchors");
-    for (int k = 0; k < 3; k++) cgs_page_head(p, measure_names[k]);
+    for (int k = 0; k < MEASURES; k++) cgs_page_head(p, measure_names[k]);
     int count = 0;
     for (const cJSON *m = summary->child; m && count < MAX_MODELS; m = m->next, count++) {
         char name[128], text[32];
@@ -122,20 +125,22 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
         double anchors = cgs_json_number(m, "anchors");
         snprintf(text, sizeof text, "%.0f", anchors);
         cgs_page_cell(p, isnan(anchors) ? "\xE2\x80\x93" : text, NULL, NULL, 0);
-        for (int k = 0; k < 3; k++) mean_cell(p, cJSON_GetObjectItemCaseSensitive(m, measures[k]));
+        for (int k = 0; k < MEASURES; k++)
+            mean_cell(p, cJSON_GetObjectItemCaseSensitive(m, measures[k]));
     }
     cgs_page_table_end(p);
     cgs_page_note(
         p, "Mean over anchors with a 95 %% bootstrap interval. Gram error: distance of the "
            "response map from the ideal one (0 is ideal). Isotropy: smallest over largest "
-           "curvature of a plan's cost (1 is ideal). Direction cosine: between an action and "
-           "the latent change it causes, after one rotation for all (1 is ideal).");
+           "curvature of a plan's cost (1 is ideal). Pair error: between the cosine of two actions "
+           "and that of the latent changes they cause (0 is ideal). Direction cosine: between an "
+           "action and the latent change it causes, after one rotation for all (1 is ideal).");
 }
 
 static void draw_summary(cgs_page *p, const cJSON *summary) {
     if (!summary || !summary->child) return;
     cgs_page_grid(p, false);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < MEASURES; k++) {
         cgs_plot_row row[MAX_MODELS];
         char name[MAX_MODELS][128];
         int rows = 0, count = 0;
@@ -202,11 +207,6 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
 
 /* ---- mechanism --------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
     double x[64], v[3][MAX_MODELS][64];
     cgs_plot_series series[MAX_MODELS];
@@ -243,37 +243,13 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
 }
 
 static void draw_contraction(cgs_page *p, const cJSON *models) {
-    double(*q)[MAX_POINTS] = malloc(MAX_MODELS * sizeof *q),
-    *share = malloc(sizeof *q * MAX_MODELS);
-    cgs_plot_series series[MAX_MODELS];
-    char name[MAX_MODELS][128];
-    int count = 0;
-    if (!q || !share) p->body.failed = true;
-    for (const cJSON *m = models->child; q && share && m && count < MAX_MODELS; m = m->next) {
-        int style, n = cgs_json_numbers(cgs_json_list(m, "q_inf"), q[count], MAX_POINTS), kept = 0;
-        for (int i = 0; i < n; i++)
-            if (isfinite(q[count][i])) q[count][kept++] = q[count][i];
-        if (kept == 0) continue;
-        cgs_json_model(m, name[count], sizeof name[count], &style);
-        qsort(q[count], (size_t)kept, sizeof **q, by_value);
-        double *s = share + (size_t)count * MAX_POINTS;
-        for (int i = 0; i < kept; i++) s[i] = 100.0 * (i + 1) / kept;
-        series[count] =
-            (cgs_plot_series){name[count], style, CGS_LINE_STEPS, kept, q[count], s, NULL, NULL};
-        count++;
-    }
-    if (count) {
-        cgs_plot plot = {
-            .title = "Contraction of the population update",
-            .x = {.label = "contraction q\xE2\x88\x9E"},
-            .y = {.label = "anchors at or below, %", .fixed = true, .low = 0, .high = 101},
-            .series = series,
-            .count = count};
-        cgs_plot_lines(cgs_page_figure(p), &plot);
-        cgs_page_figure_end(p, "Further left is faster: below 1 every update helps.");
-    }
-    free(q);
-    free(share);
+    cgs_draw_shares(
+        p, models,
+        &(cgs_shares){.key = "q_inf",
+                      .title = "Contraction of the population update",
+                      .x = {.label = "contraction q\xE2\x88\x9E"},
+                      .y = "anchors at or below, %",
+                      .caption = "Further left is faster: below 1 every update helps."});
 }
 
 static const cJSON *published_for(const cJSON *j, const char *name) {

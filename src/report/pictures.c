@@ -73,8 +73,11 @@ void cgs_section_decode(cgs_page *p, const cgs_folder *f) {
     cJSON *j = cgs_folder_json(f, p, "decode.json", "cgs-decode");
     const cJSON *strips = cgs_json_list(j, "strips");
     if (strips && strips->child) {
-        cgs_page_section(p, "decode", "What the model imagines");
         int count = 0;
+        cgs_page_section(p, "decode", "What the model imagines");
+        cgs_page_note(p, "One column a model step: the simulator, and the decoded latent that the "
+                         "model imagined for the plan it then carried out. The last column is the "
+                         "goal and its decoded latent.");
         for (const cJSON *s = strips->child; s && count < MAX_PICTURES; s = s->next, count++) {
             char *data, caption[512];
             size_t bytes, used;

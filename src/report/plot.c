@@ -182,6 +182,7 @@ static void find_range(frame *f, const cgs_plot *p) {
                 if (k && p->series[s].low) include(a, p->series[s].low[i]);
                 if (k && p->series[s].high) include(a, p->series[s].high[i]);
             }
+        if (!k && p->marked) include(a, p->mark);
         widen(a, k ? 0.06 : a->scale == CGS_AXIS_LINEAR ? 0.0 : 0.04);
     }
 }

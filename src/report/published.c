@@ -127,6 +127,26 @@ static const float straightness[ENVS][ROLES] = {
     {-0.049, -0.003, NAN},
 };
 
+/* Reacher by history and reference: {mean, sd, area over K} of MPPI and CEM, {mean, sd} of GD */
+static const char *const histories[3] = {"native", "dataset", "online"};
+static const char *const reacher_methods[3] = {"lewm", "lewm-cgs", "lewm-cgs-transition"};
+static const float by_history[3][3][8] = {
+    {{65.3, 4.2, 44.63, 83.3, 8.3, 63.46, 76.7, 4.2},
+     {66.7, 2.3, 45.79, 80.7, 3.1, 63.04, 82, 5.3},
+     {66, 7.2, 45.79, 79.3, 7, 62.88, 85.3, 7}},
+    {{68.7, 2.3, 49.38, 96, 5.3, 71.75, 84, 3.5},
+     {72.7, 3.1, 49.75, 98.7, 1.1, 73.83, 90.7, 4.2},
+     {80, 2, 51.96, 97.3, 3.1, 73.46, 94, 3.5}},
+    {{69.3, 4.2, 48.42, 92.7, 4.2, 69.79, 81.3, 2.3},
+     {68.7, 2.3, 49.21, 92, 2, 69.37, 89.3, 4.2},
+     {75.3, 8.3, 48.46, 91.3, 1.1, 69.79, 92.7, 5}},
+};
+
+/* Cube by reference: {area over K, area over I} of MPPI and CEM */
+static const char *const cube_methods[3] = {"lewm-cgs", "lewm-cgs-xyz-all", "lewm-cgs-full"};
+static const float by_reference[3][4] = {
+    {58.88, 73.72, 62.58, 77.4}, {57, 72.67, 61.29, 75.09}, {57.29, 69.68, 62.92, 75.82}};
+
 static const char *const dino_envs[ENVS] = {"wall", "pointmaze-umaze", "pointmaze-medium", "pusht"};
 /* DINO-WM: {MPPI, CEM} at K = 32, 64, 128, then gradient descent */
 static const float dino[2][ENVS][ROLES][7][2] = {
@@ -252,4 +272,26 @@ bool cgs_published_cosine(const char *method, const char *env, double *cosine) {
     if (!lewm_in(method, env, &role, &e)) return false;
     *cosine = (double)straightness[e][role];
     return isfinite(*cosine);
+}
+
+bool cgs_published_history(const char *method, const char *history, const char *planner,
+                           cgs_published *rate, double *nauc) {
+    static const char *const order[3] = {"mppi", "cem", "gd"};
+    int h = find(histories, 3, history), m = find(reacher_methods, 3, method);
+    int p = find(order, 3, planner);
+    if (h < 0 || m < 0 || p < 0) return false;
+    const float *v = by_history[h][m] + 3 * p;
+    *rate = (cgs_published){(double)v[0], (double)v[1]};
+    *nauc = p < 2 ? (double)v[2] : NAN;
+    return true;
+}
+
+bool cgs_published_cube_reference(const char *method, const char *planner, double *over_K,
+                                  double *over_I) {
+    int m = find(cube_methods, 3, method);
+    int p = !strcmp(planner, "mppi") ? 0 : !strcmp(planner, "cem") ? 1 : -1;
+    if (m < 0 || p < 0) return false;
+    *over_K = (double)by_reference[m][2 * p];
+    *over_I = (double)by_reference[m][2 * p + 1];
+    return true;
 }

@@ -23,6 +23,15 @@ bool cgs_published_refinement(const char *method, const char *env, const char *p
                               double *nauc);
 bool cgs_published_temperature(const char *method, const char *env, double *nauc);
 
+/* Reacher at K = 128 by what the planner sees ("native", "dataset", "online"), and the area over K
+ * from 1 to 256 (NAN for "gd"); methods lewm, lewm-cgs and lewm-cgs-transition. */
+bool cgs_published_history(const char *method, const char *history, const char *planner,
+                           cgs_published *rate, double *nauc);
+
+/* Cube by what CGS refers to: areas over K from 1 to 256 and over I. */
+bool cgs_published_cube_reference(const char *method, const char *planner, double *over_K,
+                                  double *over_I);
+
 /* Mean cosine of consecutive latent steps at the end of training. */
 bool cgs_published_cosine(const char *method, const char *env, double *cosine);
 

@@ -260,6 +260,7 @@ static void name_apart(cgs_protocol *q) {
     int taken[CGS_STYLES];
     for (int i = 0; i < q->models && i < CGS_STYLES; i++)
         taken[i] = q->model[i].style = cgs_style_apart(q->model[i].style, taken, i);
+    for (int i = CGS_STYLES; i < q->models; i++) q->model[i].style = i % CGS_STYLES;
     for (int i = 0; i < q->models; i++) {
         bool shared = false;
         for (int k = 0; k < q->models; k++)

@@ -18,8 +18,10 @@ static void draw_run(cgs_page *p, const cgs_folder *f, char *verdict, size_t siz
     cgs_section_verdict(p, f, &rates, verdict, size);
     cgs_section_success(p, f, &rates);
     cgs_section_sweeps(p, f, &rates);
+    cgs_section_ablations(p, f, &rates);
     cgs_section_geometry(p, f);
     cgs_section_mechanism(p, f);
+    cgs_section_priors(p, f, &rates);
     cgs_section_plans(p, f);
     cgs_section_training(p, f);
     cgs_section_probe(p, f);

@@ -2,6 +2,7 @@
 #ifndef CGS_REPORT_SECTIONS_H
 #define CGS_REPORT_SECTIONS_H
 
+#include "report/plot.h"
 #include "report/published.h"
 #include "report/rates.h"
 
@@ -10,16 +11,32 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
                          size_t size);
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_training(cgs_page *p, const cgs_folder *f);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f);
 void cgs_section_probe(cgs_page *p, const cgs_folder *f);
 void cgs_section_theory(cgs_page *p, const cgs_folder *f);
+void cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_plans(cgs_page *p, const cgs_folder *f);
 void cgs_section_decode(cgs_page *p, const cgs_folder *f);
 void cgs_section_surprise(cgs_page *p, const cgs_folder *f);
 void cgs_section_stages(cgs_page *p, const cgs_folder *f);
+
+/* ---- shared by the sections on analyses -------------------------------------------- */
+
+/* A number that every anchor or start of a model has, as a list under `key`. */
+typedef struct cgs_shares {
+    const char *key, *title;
+    cgs_axis x;
+    const char *y; /* label of the share */
+    bool marked;   /* a line at `mark` */
+    double mark;
+    const char *caption;
+} cgs_shares;
+/* The share of values at or below x, a line a model. */
+void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what);
 
 /* ---- shared by the sections on results --------------------------------------------- */
 

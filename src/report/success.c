@@ -43,13 +43,28 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
     snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
 }
 
+/* Of several models of a method the paper has the one that is called like it. */
+static bool is_the_method(const cgs_protocol *q, int model) {
+    const cgs_rate_model *m = &q->model[model];
+    bool alone = true;
+    for (int i = 0; i < q->models; i++)
+        alone &= i == model || strcmp(q->model[i].method, m->method);
+    return alone || !strcmp(m->folder, m->method);
+}
+
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out) {
     const cgs_rate_setting *s = &q->setting[setting];
-    double tau = (double)cgs_default_tau(q->env);
+    const char *method = q->model[model].method;
+    const char *history = cgs_json_text(q->settings, "history", "native");
+    double tau = (double)cgs_default_tau(q->env), nauc;
+    int K = s->K > 0 && s->K < 1e9 ? (int)s->K : 0;
+    if (!is_the_method(q, model)) return false;
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
     if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
-    return cgs_published_rate(q->model[model].method, q->env, s->planner,
-                              s->K > 0 && s->K < 1e9 ? (int)s->K : 0, out);
+    if (!strcmp(history, "native") && cgs_published_rate(method, q->env, s->planner, K, out))
+        return true;
+    return !strcmp(q->env, "reacher") && (K == 128 || !strcmp(s->planner, "gd")) &&
+           cgs_published_history(method, history, s->planner, out, &nauc);
 }
 
 /* settings of the planner that share I and tau: the sweep it is part of */

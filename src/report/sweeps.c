@@ -113,15 +113,8 @@ static void draw_sweep(cgs_page *p, const cgs_protocol *q, const int *index, int
 
 /* ---- areas ------------------------------------------------------------------------- */
 
-/* the paper's area over the same K, from its curve */
-static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
-                           int m, double *nauc) {
-    const char *method = q->model[m].method, *planner = q->setting[index[0]].planner;
-    double K = q->setting[index[0]].K;
-    if (over != CGS_OVER_K && (K < 128 || K > 128)) return false;
-    if (over == CGS_OVER_ITERS) return cgs_published_refinement(method, q->env, planner, nauc);
-    if (over == CGS_OVER_TAU)
-        return !strcmp(planner, "mppi") && cgs_published_temperature(method, q->env, nauc);
+/* of a curve that the paper gives point by point */
+static bool area_of_curve(const cgs_protocol *q, const int *index, int n, int m, double *nauc) {
     double x[16], y[16];
     if (n > 16) return false;
     for (int i = 0; i < n; i++) {
@@ -131,6 +124,28 @@ static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_r
         y[i] = pub.mean;
     }
     return cgs_nauc(x, y, n, nauc) == CGS_OK;
+}
+
+/* the paper's area: over the same K where it gives the curve, else over its own grid */
+static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
+                           int m, double *nauc) {
+    const char *method = q->model[m].method, *planner = q->setting[index[0]].planner;
+    double first = q->setting[index[0]].K, last = q->setting[index[n - 1]].K, other;
+    bool whole = n == 9 && first < 2 && last > 255 && last < 257;
+    cgs_published rate;
+    if (over == CGS_OVER_K) {
+        const char *history = cgs_json_text(q->settings, "history", "native");
+        if (area_of_curve(q, index, n, m, nauc)) return true;
+        if (whole && !strcmp(q->env, "reacher"))
+            return cgs_published_history(method, history, planner, &rate, nauc);
+        return whole && !strcmp(q->env, "cube") &&
+               cgs_published_cube_reference(method, planner, nauc, &other);
+    }
+    if (first < 128 || first > 128) return false;
+    if (over == CGS_OVER_TAU)
+        return !strcmp(planner, "mppi") && cgs_published_temperature(method, q->env, nauc);
+    return cgs_published_refinement(method, q->env, planner, nauc) ||
+           (!strcmp(q->env, "cube") && cgs_published_cube_reference(method, planner, &other, nauc));
 }
 
 static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n,

@@ -133,6 +133,7 @@ static void name_apart(trained *t, int n) {
     int taken[CGS_STYLES];
     for (int i = 0; i < n && i < CGS_STYLES; i++)
         taken[i] = t[i].style = cgs_style_apart(t[i].style, taken, i);
+    for (int i = CGS_STYLES; i < n; i++) t[i].style = i % CGS_STYLES;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
             if (k != i && !strcmp(t[k].method, t[i].method)) {

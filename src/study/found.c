@@ -83,14 +83,6 @@ static void trained(line *l, const cJSON *all, const cgs_stage *g) {
     free(text);
 }
 
-static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
-    (void)g;
-    const cJSON *j = last_of(all);
-    if (isnan(number(j, "validation_loss"))) return;
-    say(l, "squared error on held-out pairs %.3f; the mean action has %.3f",
-        number(j, "validation_loss"), number(j, "zero_loss"));
-}
-
 static void planned(line *l, const cJSON *all, const cgs_stage *g) {
     (void)g;
     const cJSON *j = last_of(all);
@@ -169,6 +161,49 @@ static double decoded(const cJSON *e) {
     return number(cJSON_GetArrayItem(item(e, "rows"), 0), "D_lin");
 }
 
+static double mean_ratio(const cJSON *e) { return number(item(e, "rho"), "mean"); }
+static double picture_error(const cJSON *e) { return number(e, "error"); }
+
+/* a prior that was fitted, or all of them measured */
+static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
+    const cJSON *card = last_of(all);
+    cJSON *j = strstr(g->output, ".json") ? result_of(g) : NULL;
+    say_each(l, "distance left by the prior, by that of doing nothing", item(j, "models"),
+             mean_ratio);
+    if (!isnan(number(card, "validation_loss")))
+        say(l, "squared error on held-out pairs %.3f; the mean action has %.3f",
+            number(card, "validation_loss"), number(card, "zero_loss"));
+    cJSON_Delete(j);
+}
+
+static void drawn(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    say_each(l, "squared error of decoded frames", item(j, "decoders"), picture_error);
+    cJSON_Delete(j);
+}
+
+/* mean prediction error of the first episode, which is as recorded */
+static double mean_error(const cJSON *e) {
+    const cJSON *v;
+    double sum = 0;
+    int n = 0;
+    cJSON_ArrayForEach(v, item(e, "error")) {
+        if (!cJSON_IsNumber(v)) continue;
+        sum += v->valuedouble;
+        n++;
+    }
+    return n ? sum / n : NAN;
+}
+
+static void surprised(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    say_each(l, "mean surprise as recorded",
+             item(cJSON_GetArrayItem(item(j, "episodes"), 0), "models"), mean_error);
+    cJSON_Delete(j);
+}
+
 static void measured(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);
@@ -209,9 +244,9 @@ static void checked(line *l, const cJSON *all, const cgs_stage *g) {
 static const struct {
     const char *verb;
     void (*tell)(line *l, const cJSON *all, const cgs_stage *g);
-} verbs[] = {{"collect", collected}, {"train", trained},  {"prior", fitted},
-             {"plan", planned},      {"eval", evaluated}, {"geometry", measured},
-             {"probe", probed},      {"theory", checked}};
+} verbs[] = {{"collect", collected}, {"train", trained},     {"prior", fitted}, {"plan", planned},
+             {"eval", evaluated},    {"geometry", measured}, {"probe", probed}, {"theory", checked},
+             {"decode", drawn},      {"surprise", surprised}};
 
 /* every line that is a JSON object; lines that are not are left out */
 static cJSON *parse_lines(char *text, char **last) {

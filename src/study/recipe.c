@@ -55,6 +55,15 @@ const cgs_study_row cgs_study_rows[] = {
     {"history-online", CGS_EACH_SEED, "online history" SEEDED,
      PUBLISHED "--history online --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
 
+    /* priors before any search: how near they come, and their success alone (one candidate; shared
+     * with the sweep over K, which finds it in the results) */
+    {"prior-quality", CGS_EACH_STUDY, "quality of the priors",
+     "prior --quality --model {models} --data {data} --out @/prior-quality.json --seeds {start_seeds} "
+     "--episodes {starts} {device} {threads} {quality}",
+     "@/prior-quality.json", "prior", false, false},
+    {"prior-only", CGS_EACH_SEED, "priors alone" SEEDED,
+     PUBLISHED "--planner pg-mppi --samples 1 --iters {iters}", "@/results.jsonl", "prior", false, false},
+
     /* the second protocol: episodes no model saw, many starts, none solved already */
     {"held-out", CGS_EACH_SEED, "held-out, MPPI and CEM" SEEDED,
      HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", "@/results.jsonl", "train", false, false},
@@ -77,6 +86,13 @@ const cgs_study_row cgs_study_rows[] = {
     {"probe", CGS_EACH_STUDY, "probes",
      "probe --model {models} --data {data} --out @/probe.json {device} {threads} {probe}",
      "@/probe.json", "train", false, false},
+    {"decode", CGS_EACH_STUDY, "imagined beside simulated",
+     "decode --model {models} --data {data} --strip --held-out --out @/decode.json --samples {gif_K} "
+     "--iters {iters} --seed {gif_seed} {device} {threads} {decode}",
+     "@/decode.json", "train", false, false},
+    {"surprise", CGS_EACH_STUDY, "surprise",
+     "surprise --model {models} --data {data} --out @/surprise.json {device} {threads} {surprise}",
+     "@/surprise.json", "train", false, false},
     {"plan", CGS_EACH_FIRST, "watch {model} plan",
      "plan --model @/models/{model} --data {data} --held-out --planner mppi --samples {gif_K} "
      "--iters {iters} --seed {gif_seed} --gif @/plans/{model}.gif --json {device} {threads}",
@@ -89,8 +105,8 @@ const int cgs_study_row_count = COUNT(cgs_study_rows);
 const char cgs_study_defaults[] =
     "data=@/"
     "data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|mechanism=|probe=|theory=|"
-    "precision=|"
-    "systems=2000|"
+    "quality=|decode=|precision=|"
+    "systems=2000|surprise=--episode 0 --edit teleport:4 freeze:4 reverse:4|"
     "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
     "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
     "start_seeds=0,1,42|starts=50|held_seeds=0|held=500|held_K=8,32,128|held_pg_K=1,8,32,128";
@@ -124,8 +140,9 @@ static const cgs_variant ablations[] = {
 };
 
 #define MAIN                                                                                       \
-    "collect train prior budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd held-out "         \
-    "held-out-pg held-out-gd refine temperature geometry mechanism probe theory plan report"
+    "collect train prior prior-quality prior-only budget-mppi budget-pg-mppi budget-cem "          \
+    "budget-pg-cem gd held-out held-out-pg held-out-gd refine temperature geometry mechanism "     \
+    "probe theory decode surprise plan report"
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
@@ -147,8 +164,8 @@ const cgs_recipe cgs_recipes[] = {
      "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
      COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
-     "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe plan "
-     "report",
+     "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
+     "plan report",
      three, COUNT(three), "env=tworooms", NULL,
      /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
       * begin: 56,000 windows, more than 600 updates draw. */
@@ -178,10 +195,12 @@ const cgs_paper_item cgs_paper_items[] = {
     {"Figure 1", "action-latent trajectories and response heat maps, PushT", "pusht", "geometry"},
     {"Figure 3", "contraction of MPPI and samples", "cube", "mechanism"},
     {"Figure 4", "MPPI over K", FOUR, "budget-mppi"},
-    {"Figures 6, 14", "refinement curves", FOUR, "refine"},
+    {"Figures 6, 14", "refinement curves; quality and success of the priors", FOUR,
+     "refine prior-quality prior-only"},
     {"Figure 7", "Cube: reference of CGS", "cube-references", NULL},
     {"Figure 8", "Reacher: sweeps under three histories", "reacher-histories", NULL},
     {"Figure 9", "action-effect geometry", FOUR, "geometry"},
+    {"Figure 10", "imagined beside simulated frames", "pusht", "decode"},
     {"Figure 11", "training ablations on PushT", "ablations", NULL},
     {"Figure 12", "straightness in training", FOUR, "train"},
     {"Figure 13", "temperature of MPPI", FOUR, "temperature"},
