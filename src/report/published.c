@@ -253,3 +253,12 @@ bool cgs_published_cosine(const char *method, const char *env, double *cosine) {
     *cosine = (double)straightness[e][role];
     return isfinite(*cosine);
 }
+
+bool cgs_published_seconds(const char *method, const char *planner, double *seconds) {
+    static const char *const who[] = {"lewm", "dinowm-patch"}, *const how[] = {"cem", "mppi", "gd"};
+    static const double taken[2][3] = {{5.163, 1.850, 0.161}, {86.852, 86.959, 6.516}};
+    int m = find(who, 2, method), p = find(how, 3, planner);
+    if (m < 0 || p < 0) return false;
+    *seconds = taken[m][p];
+    return true;
+}
