@@ -10,6 +10,9 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
                          size_t size);
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+/* DINO-WM's table and, beside LeWM, the comparison of architectures; architectures.c. */
+void cgs_section_frozen(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_architectures(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_training(cgs_page *p, const cgs_folder *f);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
@@ -31,6 +34,8 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
 /* One setting a planner, as near as there is to K = 128 and I = 30.  index: (settings_count)
  * Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
+/* A cell of a table: a model's success in a setting with its interval, the paper's beside it. */
+void cgs_rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model);
 /* How its lines were made: what they share, seeds, commands. */
 void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q);
 

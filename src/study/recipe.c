@@ -46,7 +46,7 @@ const cgs_study_row cgs_study_rows[] = {
     {"budget-pg-cem", CGS_EACH_SEED, "PG-CEM over K" SEEDED,
      PUBLISHED "--planner pg-cem --samples {K} --iters {iters}", "@/results.jsonl", "prior", false, false},
     {"gd", CGS_EACH_SEED, "gradient descent" SEEDED,
-     PUBLISHED "--planner gd zero", "@/results.jsonl", "train", false, false},
+     PUBLISHED "--planner gd zero --gd-steps {gd_steps}", "@/results.jsonl", "train", false, false},
     {"at-K", CGS_EACH_SEED, "MPPI, CEM and GD at one K" SEEDED,
      PUBLISHED "--planner mppi cem gd --samples {one_K} --iters {iters}", "@/results.jsonl", "train", false, false},
     {"refine", CGS_EACH_SEED, "MPPI and CEM over iterations" SEEDED,
