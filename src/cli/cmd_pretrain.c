@@ -99,7 +99,8 @@ const cgs_verb cmd_pretrain = {
     "pretrain", "--data F.h5... --out FILE [--size small] [--resume]",
     "a stand-in for a pretrained backbone, from frames collected here",
     "For cgs train --method dinowm-... where DINOv2 weights cannot be had.  Two views of a frame\n"
-    "shall have the same tokens, and SIGReg keeps frames apart.  Results that use it say so.  Killed\n"
+    "shall have the same tokens, and SIGReg keeps frames apart.  Results that use it say so.  "
+    "Killed\n"
     "at any time, the same command with --resume ends in the same bytes.\n"
     "  cgs pretrain --data pusht.h5 --out standin.safetensors --size small --updates 1000\n"
     "  cgs train --data pusht.h5 --out runs/cls --size small --method dinowm-cls-cgs \\\n"

@@ -212,9 +212,9 @@ cgs_status cgs_features_commit(cgs_features_writer *w) {
     }
     bool failed = ferror(w->file) || fflush(w->file) != 0;
     int why = errno;
-    cgs_status rc = failed ? cgs_fail(CGS_EIO, "%s: %s", w->part,
-                                      why ? strerror(why) : "could not be written")
-                           : cgs_replace_file(w->part, w->path);
+    cgs_status rc =
+        failed ? cgs_fail(CGS_EIO, "%s: %s", w->part, why ? strerror(why) : "could not be written")
+               : cgs_replace_file(w->part, w->path);
     cgs_features_pause(w);
     return rc;
 }

@@ -73,8 +73,7 @@ static cgs_status fill(FILE *f, const char *text, const cgs_settings *s, int dep
         size_t n = strcspn(text, "}") - 1;
         snprintf(key, sizeof key, "%.*s", (int)n, text + 1);
         const char *value = cgs_settings_get(s, key);
-        if (!value)
-            return cgs_fail(CGS_EARG, "study: nothing is known of the setting \"%s\"", key);
+        if (!value) return cgs_fail(CGS_EARG, "study: nothing is known of the setting \"%s\"", key);
         CGS_TRY(fill(f, value, s, depth + 1));
         text += n + 2;
     }

@@ -41,16 +41,15 @@ static const cJSON *last_of(const cJSON *all) {
 
 /* the models as the paper writes them; others by their folder */
 static const char *model_name(const char *path) {
-    static const char *const names[][2] = {
-        {"lewm", "LeWM"},
-        {"lewm-ts", "LeWM+TS"},
-        {"lewm-cgs", "LeWM+CGS"},
-        {"dinowm-cls", "CLS"},
-        {"dinowm-cls-ts", "CLS+TS"},
-        {"dinowm-cls-cgs", "CLS+CGS"},
-        {"dinowm-patch", "patch"},
-        {"dinowm-patch-ts", "patch+TS"},
-        {"dinowm-patch-cgs", "patch+CGS"}};
+    static const char *const names[][2] = {{"lewm", "LeWM"},
+                                           {"lewm-ts", "LeWM+TS"},
+                                           {"lewm-cgs", "LeWM+CGS"},
+                                           {"dinowm-cls", "CLS"},
+                                           {"dinowm-cls-ts", "CLS+TS"},
+                                           {"dinowm-cls-cgs", "CLS+CGS"},
+                                           {"dinowm-patch", "patch"},
+                                           {"dinowm-patch-ts", "patch+TS"},
+                                           {"dinowm-patch-cgs", "patch+CGS"}};
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -332,8 +332,8 @@ static cgs_status build(builder *b) {
     s->precision = strdup(b->o->precision ? b->o->precision : "default");
     if (b->o->backbone) s->backbone = strdup(b->o->backbone);
     s->journal = cgs_in_folder("@/stages.jsonl", b->o->dir);
-    if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision || !s->journal ||
-        (b->o->backbone && !s->backbone))
+    if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision ||
+        !s->journal || (b->o->backbone && !s->backbone))
         return no_memory();
     return choose(s, b->o);
 }

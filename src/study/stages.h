@@ -38,7 +38,7 @@ typedef struct cgs_stage {
 typedef struct cgs_study {
     const cgs_recipe *recipe;
     char *dir, *preset, *env, *device, *precision, *seeds, *journal;
-    char *backbone; /* file that was given, or NULL */
+    char *backbone;   /* file that was given, or NULL */
     cgs_stage *stage; /* (count) in the order in which they run */
     int count;
 } cgs_study;

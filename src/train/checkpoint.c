@@ -12,8 +12,9 @@
 
 enum { KINDS = 4, BUFFERS = KINDS * CGS_CHECKPOINT_PARTS };
 /* of the first part, then of the second */
-static const char *const buffer_names[BUFFERS] = {"values",   "moment1",   "moment2",   "statistics",
-                                                  "values.1", "moment1.1", "moment2.1", "statistics.1"};
+static const char *const buffer_names[BUFFERS] = {"values",     "moment1",     "moment2",
+                                                  "statistics", "values.1",    "moment1.1",
+                                                  "moment2.1",  "statistics.1"};
 
 typedef struct host_copy {
     float *data[BUFFERS];

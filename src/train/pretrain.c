@@ -215,8 +215,8 @@ static cgs_status make_updates(pretrainer *p, cgs_device *d) {
         p->done++;
         bool last = p->done == o->updates;
         if (last || p->done % o->checkpoint_every == 0) CGS_TRY(save(p));
-        bool go_on = !o->watch || o->watch(o->user, p->done, value[TERMS], value[SAME_CLS],
-                                           value[SPREAD_CLS]);
+        bool go_on = !o->watch ||
+                     o->watch(o->user, p->done, value[TERMS], value[SAME_CLS], value[SPREAD_CLS]);
         if (!go_on && !last) {
             CGS_TRY(save(p));
             return cgs_fail(CGS_ESTOPPED, "stopped after update %d; continue with --resume",
@@ -229,7 +229,8 @@ static cgs_status make_updates(pretrainer *p, cgs_device *d) {
 static cgs_status run(pretrainer *p, const char *out, cgs_device *d) {
     const cgs_pretrain_options *o = p->o;
     if (o->batch < 2 || o->updates < 1 || o->checkpoint_every < 1)
-        return cgs_fail(CGS_EARG, "pretrain: %d frames an update, %d updates, a checkpoint every %d",
+        return cgs_fail(CGS_EARG,
+                        "pretrain: %d frames an update, %d updates, a checkpoint every %d",
                         o->batch, o->updates, o->checkpoint_every);
     if (snprintf(p->checkpoint, sizeof p->checkpoint, "%s.checkpoint", out) >=
         (int)sizeof p->checkpoint)

@@ -11,8 +11,8 @@
 typedef struct cgs_views {
     cgs_packed **packed; /* (count) */
     int count;
-    int64_t rows;      /* of all datasets */
-    int side;          /* S of their pictures */
+    int64_t rows;        /* of all datasets */
+    int side;            /* S of their pictures */
     char identity[1024]; /* names and sizes of the files, to tell one set from another */
 } cgs_views;
 
