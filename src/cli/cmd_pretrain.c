@@ -15,15 +15,19 @@ typedef struct watching {
     bool json;
 } watching;
 
-/* views a second, of the two that each frame has */
+/* views a second, of the two that each frame has, since the first update */
 static double frames_per_s(const watching *w, int update) {
-    return 2.0 * w->o->batch * (update - w->first + 1) / (cgs_now() - w->start);
+    double since = cgs_now() - w->start;
+    return update > w->first && since > 0 ? 2.0 * w->o->batch * (update - w->first) / since : 0;
 }
 
 static bool watch(void *user, int update, double loss, double same, double spread) {
     watching *w = user;
     char note[128];
-    if (!w->first) w->first = update;
+    if (!w->first) {
+        w->first = update;
+        w->start = cgs_now();
+    }
     w->last[0] = loss;
     w->last[1] = same;
     w->last[2] = spread;
@@ -47,7 +51,6 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
     CGS_TRY(cgs_device_open(&d, device, threads));
     cgs_catch_interrupt();
     cgs_progress_begin(&w.bar, "pretrain", o->updates, quiet);
-    w.start = cgs_now();
     cgs_status rc = cgs_pretrain(o, out, &d);
     cgs_progress_end(&w.bar);
     cgs_device_close(&d);

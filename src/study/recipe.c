@@ -133,18 +133,19 @@ static const cgs_variant ablations[] = {
     {"lewm-cgs-weight-0.5", "lewm-cgs", "loss.cgs.weight=0.5"},
 };
 
-/* DINO-WM: six on frozen features; LeWM beside them where the paper compares the architectures */
+/* DINO-WM: six models on frozen features, then LeWM for where the paper compares architectures */
 #define FROZEN "--backbone {backbone}"
-#define DINO_SIX                                                                                   \
-    {"dinowm-cls", "dinowm-cls", FROZEN}, {"dinowm-cls-ts", "dinowm-cls-ts", FROZEN},              \
-        {"dinowm-cls-cgs", "dinowm-cls-cgs", FROZEN},                                              \
-        {"dinowm-patch", "dinowm-patch", FROZEN " {patch}"},                                       \
-        {"dinowm-patch-ts", "dinowm-patch-ts", FROZEN " {patch}"}, {                               \
-        "dinowm-patch-cgs", "dinowm-patch-cgs", FROZEN " {patch}"                                  \
-    }
-static const cgs_variant dino[] = {DINO_SIX};
+enum { DINO_MODELS = 6 };
 static const cgs_variant dino_and_lewm[] = {
-    DINO_SIX, {"lewm", "lewm", ""}, {"lewm-ts", "lewm-ts", ""}, {"lewm-cgs", "lewm-cgs", ""}};
+    {"dinowm-cls", "dinowm-cls", FROZEN},
+    {"dinowm-cls-ts", "dinowm-cls-ts", FROZEN},
+    {"dinowm-cls-cgs", "dinowm-cls-cgs", FROZEN},
+    {"dinowm-patch", "dinowm-patch", FROZEN " {patch}"},
+    {"dinowm-patch-ts", "dinowm-patch-ts", FROZEN " {patch}"},
+    {"dinowm-patch-cgs", "dinowm-patch-cgs", FROZEN " {patch}"},
+    {"lewm", "lewm", ""},
+    {"lewm-ts", "lewm-ts", ""},
+    {"lewm-cgs", "lewm-cgs", ""}};
 
 #define MAIN                                                                                       \
     "collect train prior budget-mppi budget-pg-mppi budget-cem budget-pg-cem gd held-out "         \
@@ -182,12 +183,13 @@ const cgs_recipe cgs_recipes[] = {
      DINO_PAPER "episodes=18500", DINO_SMALL "episodes=600"},
     /* the paper's data and epochs are known for PushT alone; elsewhere those of the code that it
      * follows: 20 epochs of 1,920, 2,000 and 4,000 trajectories */
-    {"dinowm-wall", "Wall: six models on frozen features", DINO_ROWS " plan report", dino,
-     COUNT(dino), DINO "env=wall", DINO_PAPER TWENTY "episodes=1920", DINO_SMALL "episodes=600"},
-    {"dinowm-pointmaze-umaze", "PointMaze U: the same", DINO_ROWS " plan report", dino, COUNT(dino),
+    {"dinowm-wall", "Wall: six models on frozen features", DINO_ROWS " plan report", dino_and_lewm,
+     DINO_MODELS, DINO "env=wall", DINO_PAPER TWENTY "episodes=1920", DINO_SMALL "episodes=600"},
+    {"dinowm-pointmaze-umaze", "PointMaze U: the same", DINO_ROWS " plan report", dino_and_lewm,
+     DINO_MODELS,
      DINO "env=pointmaze-umaze", DINO_PAPER TWENTY "episodes=2000", DINO_SMALL "episodes=600"},
-    {"dinowm-pointmaze-medium", "PointMaze medium: the same", DINO_ROWS " plan report", dino,
-     COUNT(dino), DINO "env=pointmaze-medium", DINO_PAPER TWENTY "episodes=4000",
+    {"dinowm-pointmaze-medium", "PointMaze medium: the same", DINO_ROWS " plan report", dino_and_lewm,
+     DINO_MODELS, DINO "env=pointmaze-medium", DINO_PAPER TWENTY "episodes=4000",
      DINO_SMALL "episodes=600"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
      "collect train prior held-out held-out-pg held-out-gd geometry mechanism probe plan "
