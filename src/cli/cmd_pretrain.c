@@ -48,6 +48,7 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
     watching w = {.o = o, .json = json};
     o->watch = watch;
     o->user = &w;
+    if (!quiet) cgs_show_log();
     CGS_TRY(cgs_device_open(&d, device, threads));
     cgs_catch_interrupt();
     cgs_progress_begin(&w.bar, "pretrain", o->updates, quiet);
