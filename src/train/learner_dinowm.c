@@ -102,7 +102,7 @@ static cgs_status make_features(dino *s, cgs_dinowm *m, const cgs_source *data, 
         cgs_features_pause(&w);
         return CGS_OK;
     }
-    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.2f GB), %lld are there",
+    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.3g GB), %lld are there",
             file, (long long)data->rows, 1e-9 * (double)data->rows * (double)key->row_bytes,
             (long long)w.written);
     cgs_status rc = look_open(&k, m, key->row_bytes, act);
