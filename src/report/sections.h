@@ -28,8 +28,8 @@ void cgs_section_stages(cgs_page *p, const cgs_folder *f);
 
 /* "MPPI, K = 128", with I and tau where the protocol has several of them. */
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size);
-/* The paper's number for a model in a setting, when the setting is the paper's: I = 30 and the
- * environment's temperature. */
+/* The paper's number for a model in a setting, when the setting is the paper's: I = 30 or 100
+ * steps, and the environment's temperature. */
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
 /* One setting a planner, as near as there is to K = 128 and I = 30.  index: (settings_count)
  * Returns how many, in the order of the settings. */

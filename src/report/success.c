@@ -47,7 +47,9 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     const cgs_rate_setting *s = &q->setting[setting];
     bool frozen = !strncmp(q->model[model].method, "dinowm", 6);
     double tau = (double)cgs_family_tau(frozen ? "dinowm" : "lewm", q->env);
+    const char *steps = strstr(s->rest, "steps=");
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
+    if (steps && strtol(steps + strlen("steps="), NULL, 10) != 100) return false;
     if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
     return cgs_published_rate(q->model[model].method, q->env, s->planner,
                               s->K > 0 && s->K < 1e9 ? (int)s->K : 0, out);
