@@ -52,7 +52,7 @@ done
 [ $python = no ] || grep -q "goal after [0-9]* actions" output || fail "the loop in Python has no outcome"
 
 # every verb and option in any block exists
-for document in README.md docs/tutorial.md docs/paper-map.md CONTRIBUTING.md; do
+for document in README.md docs/tutorial.md docs/paper-map.md docs/dinowm.md CONTRIBUTING.md; do
     blocks "$here/$document" all | sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | grep -o '\bcgs [a-z].*' || true
 done | sed 's/[|>;&].*//' | while read -r _ verb rest; do
     [ "$verb" != help ] || continue

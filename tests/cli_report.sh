@@ -207,6 +207,44 @@ grep -q 'class="verdict bad"' "$tmp/worse.html" || fail "worse does not look wor
 flip same same | grep -q "level with LeWM" || fail "the same is not called the same"
 grep -q "No clear difference" "$tmp/same.html" || fail "the same is not called no difference"
 
+# ---- architectures: DINO-WM beside LeWM, whose features, the paper's numbers and ratios
+"$python" "$here/report_frozen.py" "$tmp/frozen"
+"$python" "$here/report_frozen.py" "$tmp/dinov2" dinov2
+"$cgs" report "$tmp/frozen" --out "$tmp/frozen.html" --json >"$tmp/summary" 2>"$tmp/err"
+"$cgs" report "$tmp/dinov2" --out "$tmp/dinov2.html" --quiet
+[ ! -s "$tmp/err" ] || fail "warnings about architectures: $(cat "$tmp/err")"
+"$python" - "$tmp" <<'PY'
+import json, re, sys
+tmp = sys.argv[1]
+sys.path.insert(0, tmp)
+from check import read
+text, page, drawings = read(tmp + "/frozen.html")
+assert page.ids[:3] == ["frozen-0", "architectures-0", "success-0"], page.ids
+titles = re.findall(r'aria-label="([^"]*)"', text)
+for want in ["CEM on PushT, K=128", "MPPI on PushT, K=128", "GD on PushT", "Planning with CEM",
+             "Planning with MPPI", "Planning with GD"]:
+    assert any(want in t for t in titles), (want, titles)
+# Table 13 on PushT: patch+CGS with MPPI at 128, CLS with GD, and LeWM beside them
+for want in ["paper 80.7 ± 2.3", "paper 46.0 ± 2.0", "paper 66.7 ± 6.4", "paper 77.3 ± 6.4"]:
+    assert want in text, want
+# Table 14: ratios of this run and of the paper
+for want in ["25.0×", "45.0×", "50.0×", "paper 16.8×", "paper 47.0×", "paper 40.5×", "paper 86.852 s"]:
+    assert want in text, want
+assert "Backbone: stand-in" in text and "stand-in" not in read(tmp + "/dinov2.html")[0]
+# a verdict for each of the three architectures
+for want in ["DINO-WM CLS+CGS reaches", "DINO-WM patch+CGS reaches", "LeWM+CGS reaches"]:
+    assert want in text, want
+# a bar is the success of its lines
+ok = [o["success"] for l in map(json.loads, open(tmp + "/frozen/results.jsonl")) for o in l["outcomes"]
+      if l["settings"]["method"] == "dinowm-patch-cgs" and l["settings"]["planner"] == "gd"]
+assert len(ok) == 150 and f">{100 * sum(ok) / 150:.3g}<" in text
+PY
+mkdir "$tmp/timing"
+cp "$tmp/frozen/timing.json" "$tmp/timing"
+"$cgs" report "$tmp/timing" --out "$tmp/t.html" --quiet || fail "a page of times alone"
+sed -i 's/"models": \[/"models": [7, null, {"planners": 3}, {"method": [], "planners": [1]},/' "$tmp/timing/timing.json"
+"$cgs" report "$tmp/timing" --out "$tmp/t.html" --quiet || fail "a page of strange times"
+
 # ---- names that want to be markup
 "$python" "$here/report_study.py" "$tmp/hostile" --hostile
 "$cgs" report "$tmp/hostile" --out "$tmp/h.html" --title '</title><script>alert(1)</script>' >"$tmp/out" 2>"$tmp/err"

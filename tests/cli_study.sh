@@ -28,7 +28,8 @@ stages='collect train prior held-out held-out-pg held-out-gd'
 
 # ---- the list, and the commands of every recipe can be written down
 "$cgs" reproduce list >"$tmp/list"
-for name in pusht cube tworooms reacher demo ablations cube-references reacher-histories; do
+for name in pusht cube tworooms reacher demo ablations cube-references reacher-histories dinowm dinowm-pusht \
+    dinowm-wall dinowm-pointmaze-umaze dinowm-pointmaze-medium; do
     grep -q "^  $name " "$tmp/list" || fail "$name is not in the list"
     "$cgs" reproduce "$name" --dry-run >"$tmp/plan" || fail "no plan of $name"
     if grep -q '[{}@]' "$tmp/plan"; then fail "a hole in $name: $(grep '[{}@]' "$tmp/plan" | head -1)"; fi

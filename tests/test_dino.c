@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -580,8 +581,8 @@ static void test_feature_file(void **state) {
     cgs_features *s;
     assert_int_equal(cgs_features_open(&s, path, &key), CGS_EIO);
     OK(cgs_features_begin(&w, path, &key));
-    cgs_features_append(&w, rows, 2);
-    cgs_features_append(&w, rows[2], 1);
+    OK(cgs_features_append(&w, rows, 2));
+    OK(cgs_features_append(&w, rows[2], 1));
     OK(cgs_features_commit(&w));
     OK(cgs_features_open(&s, path, &key));
     for (int i = 0; i < 3; i++) {
@@ -601,16 +602,76 @@ static void test_feature_file(void **state) {
     fputs("pictures", f);
     fclose(f);
     OK(cgs_features_begin(&w, path, &key));
-    cgs_features_append(&w, rows, 3);
+    OK(cgs_features_append(&w, rows, 3));
     OK(cgs_features_commit(&w));
     f = fopen(path, "r+");
-    fseek(f, -(3 * 8 + 4 + 4), SEEK_END); /* the last row, before padding and checksums */
+    fseek(f, -(8 + 4 + 4), SEEK_END); /* the last row, before padding and checksum */
     fputc(99, f);
     fclose(f);
     OK(cgs_features_open(&s, path, &key));
     OK(cgs_features_read(s, 0, back));
     REFUSED(cgs_features_read(s, 2, back), "row 2 is damaged");
     cgs_features_close(s);
+}
+
+static off_t file_bytes(const char *path) {
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_size;
+}
+
+/* rows of a writer that was killed are kept as far as they are whole, and only by their own */
+static void test_feature_file_continues(void **state) {
+    (void)state;
+    const char *data = in_scratch("data.h5");
+    char path[128], part[144];
+    snprintf(path, sizeof path, "%s", in_scratch("c.features"));
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *f = fopen(data, "w");
+    fputs("pictures", f);
+    fclose(f);
+    float rows[3][5], back[5];
+    for (uint32_t i = 0; i < 15; i++) rows[i / 5][i % 5] = (float)golden_unit("row", i);
+    cgs_features_key key = {77, data, 3, sizeof rows[0]}, other = key;
+    cgs_features_writer w;
+    cgs_features *s;
+    OK(cgs_features_begin(&w, path, &key));
+    OK(cgs_features_append(&w, rows, 2));
+    cgs_features_pause(&w);
+    assert_int_equal(cgs_features_open(&s, path, &key), CGS_EIO); /* not there before its end */
+    OK(cgs_features_begin(&w, path, &key));
+    assert_int_equal(w.written, 2);
+    cgs_features_pause(&w);
+    /* half a row, then a row that never reached the disk */
+    assert_int_equal(truncate(part, file_bytes(part) - 10), 0);
+    OK(cgs_features_begin(&w, path, &key));
+    assert_int_equal(w.written, 1);
+    OK(cgs_features_append(&w, rows[1], 1));
+    cgs_features_pause(&w);
+    f = fopen(part, "r+");
+    fseek(f, -20, SEEK_END);
+    fputs("zeros", f);
+    fclose(f);
+    OK(cgs_features_begin(&w, path, &key));
+    assert_int_equal(w.written, 1);
+    assert_int_equal(cgs_features_commit(&w), CGS_EARG); /* rows are missing */
+    OK(cgs_features_begin(&w, path, &key));
+    assert_int_equal(w.written, 1);
+    OK(cgs_features_append(&w, rows[1], 2));
+    OK(cgs_features_commit(&w));
+    OK(cgs_features_open(&s, path, &key));
+    for (int i = 0; i < 3; i++) {
+        OK(cgs_features_read(s, i, back));
+        assert_memory_equal(back, rows[i], sizeof back);
+    }
+    cgs_features_close(s);
+    other.network = 78; /* another network begins anew */
+    OK(cgs_features_begin(&w, path, &key));
+    OK(cgs_features_append(&w, rows, 1));
+    cgs_features_pause(&w);
+    OK(cgs_features_begin(&w, path, &other));
+    assert_int_equal(w.written, 0);
+    cgs_features_pause(&w);
 }
 
 static int begin(void **state) {
@@ -639,6 +700,7 @@ int main(void) {
         cmocka_unit_test(test_rollout),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_feature_file),
+        cmocka_unit_test(test_feature_file_continues),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_golden_cpu),
         cmocka_unit_test(test_golden_cpu_bf16),

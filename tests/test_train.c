@@ -273,13 +273,14 @@ static void test_damaged_checkpoint(void **state) {
     OK(cgs_device_open(&d, "cpu", 2));
     cgs_lewm *m;
     OK(cgs_lewm_create(&m, &c.model, &d, true));
+    cgs_params *all = &m->params;
     for (int i = 0; i < 60; i++) {
         size_t at = i < 40 ? (size_t)i * 97 : n - 1 - (size_t)i * 1009; /* header, then payload */
         bytes[at] ^= 0x10;
         OK(cgs_write_file(path, bytes, n));
         bytes[at] ^= 0x10;
         cgs_checkpoint k;
-        cgs_status rc = cgs_checkpoint_load(path, &m->base, &k);
+        cgs_status rc = cgs_checkpoint_load(path, &all, 1, &k);
         if (rc == CGS_OK) cgs_checkpoint_free(&k); /* a flip inside the settings text is legal */
         else assert_int_equal(rc, CGS_EFORMAT);
         if (at > n / 2) assert_int_equal(rc, CGS_EFORMAT);
@@ -287,7 +288,7 @@ static void test_damaged_checkpoint(void **state) {
     for (size_t cut = 0; cut < n; cut += n / 17) {
         OK(cgs_write_file(path, bytes, cut));
         cgs_checkpoint k;
-        assert_int_equal(cgs_checkpoint_load(path, &m->base, &k), CGS_EFORMAT);
+        assert_int_equal(cgs_checkpoint_load(path, &all, 1, &k), CGS_EFORMAT);
     }
     cgs_lewm_destroy(m);
     cgs_device_close(&d);

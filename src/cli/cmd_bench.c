@@ -7,6 +7,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cli/architectures.h"
+#include "cli/command.h"
 #include "cli/verbs.h"
 #include "core/build.h"
 #include "core/threads.h"
@@ -37,12 +39,26 @@ typedef struct settings {
     int threads, windows;
     bool profile;
     double seconds;
+    cgs_timing_work work; /* of architectures */
+    const char *out;
+    char command[1024];
 } settings;
+
+static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
+    cgs_timing_options o = {.size = s->size,
+                            .precision = s->precision,
+                            .out = s->out,
+                            .command = s->command,
+                            .work = s->work,
+                            .json = json};
+    return cgs_architectures(d, &o);
+}
 
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
     cgs_bench_subject subject = {s->model, s->size};
     p->what = what;
+    if (!strcmp(what, "architectures")) return architectures(s, d, p->json);
     if (!p->json) printf("%s\n", what);
     if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
     if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
@@ -55,8 +71,9 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
     if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
     if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
-    return cgs_fail(CGS_EARG, "\"%.40s\" is not gemm, ops, train, encode, plan, env, data or all",
-                    what);
+    return cgs_fail(
+        CGS_EARG,
+        "\"%.40s\" is not gemm, ops, train, encode, plan, architectures, env, data or all", what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -66,26 +83,39 @@ static int run(int argc, char **argv, const cgs_verb *self) {
                   .model = "lewm",
                   .precision = "bf16",
                   .windows = 8,
-                  .seconds = 0.2};
+                  .seconds = 0.2,
+                  .work = CGS_TIMING_WORK};
     bool json = false;
     const cgs_opt opts[] = {
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
-        {"size", "NAME", "size preset of train and plan: paper or small", OPT_STR, &s.size, false},
+        {"size", "NAME", "size preset of models: paper or small (paper)", OPT_STR, &s.size, false},
         {"model", "NAME", "of encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
          &s.model, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
         {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},
         {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
+        {"samples", "K", "architectures: candidates of cem and mppi (128)", OPT_INT,
+         &s.work.samples, false},
+        {"iters", "I", "architectures: their iterations (30)", OPT_INT, &s.work.iters, false},
+        {"gd-steps", "N", "architectures: steps of gd (100)", OPT_INT, &s.work.gd_steps, false},
+        {"episodes", "N", "architectures: episodes that gd plans together (50)", OPT_INT,
+         &s.work.episodes, false},
+        {"runs", "N", "architectures: solves that a median is of (5)", OPT_INT, &s.work.runs,
+         false},
+        {"out", "FILE", "architectures: a document for cgs report (timing.json)", OPT_STR, &s.out,
+         false},
         {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
     };
     cgs_words words;
     cgs_device d;
+    cgs_command_text(s.command, sizeof s.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG,
-                      "needs what to measure: gemm, ops, train, encode, plan, env, data or all");
+                      "needs what to measure: gemm, ops, train, encode, plan, architectures, env, "
+                      "data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
@@ -102,5 +132,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     return cgs_exit_code(self, rc);
 }
 
-const cgs_verb cmd_bench = {"bench", "gemm|ops|train|encode|plan|env|data|all ...",
-                            "speed: medians, and the share of what the machine can do", NULL, run};
+const cgs_verb cmd_bench = {
+    "bench", "gemm|ops|train|encode|plan|architectures|env|data|all ...",
+    "speed: medians, and the share of what the machine can do",
+    "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
+    "tokens in one process and prints their ratios beside the paper's (Table 14); it is not\n"
+    "part of all.\n"
+    "  cgs bench train plan --device cuda\n"
+    "  cgs bench architectures --device cuda\n"
+    "  cgs bench architectures --device cpu --size small",
+    run};

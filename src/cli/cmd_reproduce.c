@@ -5,6 +5,7 @@
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/threads.h"
+#include "study/expand.h"
 #include "study/stages.h"
 
 enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
@@ -22,7 +24,7 @@ enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
 typedef struct job {
     cgs_study_options study;
     char again[4096]; /* the command that goes on */
-    double budget;    /* minutes, 0: none */
+    double deadline;  /* cgs_now, 0: none */
     bool dry, quiet, json;
 } job;
 
@@ -32,11 +34,15 @@ static int print_list(void) {
     printf("studies: cgs reproduce NAME [--preset paper|small] [--out DIR]\n");
     for (int i = 0; i < cgs_recipe_count; i++) {
         const cgs_recipe *r = &cgs_recipes[i];
-        printf("  %-18s %s (%s)\n", r->name, r->what,
+        printf("  %-23s %s (%s)\n", r->name, r->what,
                r->paper && r->small ? "paper: a GPU; small: CPU or GPU"
                : r->paper           ? "a GPU"
                                     : "CPU or GPU");
-        printf("  %-18s stages: %s\n", "", r->rows);
+        printf("  %-23s stages: %s\n", "", r->rows);
+    }
+    for (int i = 0; i < cgs_recipe_group_count; i++) {
+        const cgs_recipe_group *g = &cgs_recipe_groups[i];
+        printf("  %-23s %s\n  %-23s studies: %s\n", g->name, g->what, "", g->members);
     }
     printf("\ntables and figures of the paper; each command does what is missing before it\n");
     for (int i = 0; i < cgs_paper_item_count; i++) {
@@ -176,7 +182,7 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
 }
 
 static cgs_status run_all(job *j, cgs_study *s) {
-    double start = cgs_now(), deadline = j->budget > 0 ? start + 60 * j->budget : 0;
+    double start = cgs_now(), deadline = j->deadline;
     int total = 0, number = 0;
     tally t = {0};
     for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
@@ -245,9 +251,78 @@ static cgs_status reproduce(job *j) {
     return rc;
 }
 
+/* ---- groups -------------------------------------------------------------------------- */
+
+/* one page of all members that have got as far as a page of their own */
+static cgs_status report_all(const job *j, const char *base, char *const *dir, int dirs) {
+    char *word[WORDS_MAX], page[4096], log[4096], out[] = "--out", verb[] = "report";
+    int n = 0;
+    cgs_child_end end;
+    CGS_TRY(cgs_path_join(page, sizeof page, base, "report.html"));
+    CGS_TRY(cgs_path_join(log, sizeof log, base, "report.txt"));
+    word[n++] = verb;
+    for (int i = 0; i < dirs && n < WORDS_MAX - 3; i++) {
+        char own[4096];
+        CGS_TRY(cgs_path_join(own, sizeof own, dir[i], "report.html"));
+        if (cgs_file_exists(own)) word[n++] = dir[i];
+    }
+    if (n == 1) return CGS_OK;
+    word[n++] = out;
+    word[n++] = page;
+    word[n] = NULL;
+    CGS_TRY(cgs_child_run(word, log, 0, &end));
+    if (end != CGS_CHILD_OK) return cgs_fail(CGS_EIO, "no page of all; why is in %s", log);
+    if (!j->quiet && !j->json) printf("\nall of them: open %s\n", page);
+    return CGS_OK;
+}
+
+/* A study that fails does not keep the others from running. */
+static cgs_status run_members(job *j, char *const *name, char **dir, int members, int *failed) {
+    for (int i = 0; i < members; i++) {
+        j->study.recipe = cgs_recipe_find(name[i]);
+        j->study.dir = dir[i];
+        if (!j->quiet && !j->json) printf("%s%s\n", i ? "\n" : "", name[i]);
+        cgs_status rc = reproduce(j);
+        bool over = cgs_child_stopped() || (j->deadline > 0 && cgs_now() > j->deadline);
+        if (rc == CGS_EARG || (rc != CGS_OK && over)) return rc;
+        if (rc != CGS_OK) fprintf(stderr, "cgs reproduce %s: %s\n", name[i], cgs_last_error());
+        *failed += rc != CGS_OK;
+    }
+    return CGS_OK;
+}
+
+static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char *base) {
+    int members, failed = 0;
+    char **name = cgs_split_words(g->members, &members);
+    char **dir = name ? calloc((size_t)members, sizeof *dir) : NULL;
+    cgs_status rc = dir ? CGS_OK : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
+    if (rc == CGS_OK && j->study.data)
+        rc = cgs_fail(CGS_EARG, "the studies of %s have data of their own; give --data to one",
+                      g->name);
+    for (int i = 0; rc == CGS_OK && i < members; i++) {
+        dir[i] = malloc(4096);
+        rc = dir[i] ? cgs_path_join(dir[i], 4096, base, name[i])
+                    : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
+    }
+    if (rc == CGS_OK) rc = run_members(j, name, dir, members, &failed);
+    if (rc == CGS_OK && !j->dry) rc = report_all(j, base, dir, members);
+    if (rc == CGS_OK && failed)
+        rc = cgs_fail(CGS_EIO, "%d of %d studies are not complete; the same command tries again",
+                      failed, members);
+    for (int i = 0; name && i < members; i++) {
+        if (dir) free(dir[i]);
+        free(name[i]);
+    }
+    free(dir);
+    free(name);
+    return rc;
+}
+
 static int run(int argc, char **argv, const cgs_verb *self) {
     job j = {0};
     const char *out = NULL, *preset = NULL, *seeds = "3072";
+    const cgs_recipe_group *group = NULL;
+    double budget = 0;
     int episodes = 0, updates = -1;
     cgs_words words = {0}, only = {0};
     const cgs_opt opts[] = {
@@ -262,8 +337,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"seeds", "LIST", "training seeds, separated by commas (3072)", OPT_STR, &seeds, false},
         {"data", "F.h5", "a dataset that exists, instead of collecting one", OPT_STR, &j.study.data,
          false},
+        {"backbone", "FILE", "DINO-WM: weights of the frozen backbone, instead of a stand-in",
+         OPT_STR, &j.study.backbone, false},
         {"only", "STAGE ...", "these stages and what they need", OPT_LIST, &only, false},
-        {"budget-minutes", "M", "stop after this time, to go on later", OPT_REAL, &j.budget, false},
+        {"budget-minutes", "M", "stop after this time, to go on later", OPT_REAL, &budget, false},
         {"dry-run", NULL, "print the commands, run nothing", OPT_FLAG, &j.dry, false},
         {"json", NULL, "a JSON object a stage", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "only what goes wrong", OPT_FLAG, &j.quiet, false},
@@ -276,7 +353,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && !strcmp(words.word[0], "list")) return print_list();
     if (rc == CGS_OK) {
         j.study.recipe = cgs_recipe_find(words.word[0]);
-        if (!j.study.recipe)
+        group = cgs_recipe_group_find(words.word[0]);
+        if (!j.study.recipe && !group)
             rc = cgs_fail(CGS_EARG, "no study is called \"%.40s\"; cgs reproduce list names them",
                           words.word[0]);
     }
@@ -298,15 +376,16 @@ static int run(int argc, char **argv, const cgs_verb *self) {
             else
                 only.word[stages++] = only.word[i];
         }
-        snprintf(dir, sizeof dir, "runs/%s", j.study.recipe->name);
+        snprintf(dir, sizeof dir, "runs/%.200s", words.word[0]);
         j.study.dir = out ? out : dir;
-        j.study.preset = preset ? preset : j.study.recipe->paper ? "paper" : "small";
+        j.study.preset = preset ? preset : group || j.study.recipe->paper ? "paper" : "small";
+        j.deadline = budget > 0 ? cgs_now() + 60 * budget : 0;
         j.study.seeds = seeds;
         j.study.assignment = assignment;
         j.study.assignments = n;
         j.study.only = (const char *const *)only.word;
         j.study.onlys = stages;
-        rc = reproduce(&j);
+        rc = group ? reproduce_group(&j, group, j.study.dir) : reproduce(&j);
     }
     int code = cgs_exit_code(self, rc);
     if (code == 1) fprintf(stderr, "go on with: %s\n", j.again);
@@ -323,5 +402,6 @@ const cgs_verb cmd_reproduce = {
     "--dry-run shows the commands.\n"
     "  cgs reproduce demo\n"
     "  cgs reproduce tworooms --preset small --only budget-mppi held-out\n"
-    "  cgs reproduce pusht --seeds 3072,1,2 --budget-minutes 240",
+    "  cgs reproduce pusht --seeds 3072,1,2 --budget-minutes 240\n"
+    "  cgs reproduce dinowm --backbone dinov2_vits14_pretrain.pth",
     run};

@@ -72,6 +72,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
     static cgs_view picture; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
     view = view && !quiet && isatty(STDERR_FILENO);
+    if (!quiet) cgs_show_log();
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
     if (!quiet && !json && !view) print_settings(c, t);
     watching w = {.json = json, .view = view ? &picture : NULL};

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/plain.h"
+#include "core/log.h"
 #include "core/threads.h"
 
 enum { WIDTH = 28 };
@@ -53,6 +55,16 @@ static void on_signal(int sig) {
     }
     interrupted = 1;
 }
+
+static void show_line(void *user, int level, const char *line) {
+    (void)user;
+    if (level < CGS_INFO) return;
+    fputs("cgs: ", stderr);
+    cgs_print_plain(line, stderr);
+    fputc('\n', stderr);
+}
+
+void cgs_show_log(void) { cgs_set_log(show_line, NULL); }
 
 void cgs_catch_interrupt(void) {
     struct sigaction a = {.sa_handler = on_signal};

@@ -16,6 +16,9 @@ void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool q
 void cgs_progress_update(cgs_progress *p, double done, const char *note);
 void cgs_progress_end(cgs_progress *p);
 
+/* From here on what long work says of itself goes to standard error, not only what is wrong. */
+void cgs_show_log(void);
+
 /* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
  * verb can leave a resumable state; a second Ctrl-C kills. */
 void cgs_catch_interrupt(void);

@@ -1,13 +1,14 @@
-/* features.c - the feature file: head, rows, a checksum a row; all little endian.
+/* features.c - the feature file: a head, then rows with a checksum behind each; little endian.
  *
  * A row is checked each time it is read, so damage is found where it matters and opening a file
- * of many gigabytes costs nothing. */
+ * of many gigabytes costs nothing.  A beginning of a file is as good as the rows in it. */
 #include "data/features.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "data/checksum.h"
 
 #define MAGIC "cgsfeat\n"
-#define VERSION 1u
+#define VERSION 2u
 
 typedef struct head {
     char magic[8];
@@ -33,10 +34,10 @@ struct cgs_features {
     size_t bytes;
     const head *head;
     const uint8_t *rows;
-    const uint64_t *checks; /* (rows) */
 };
 
-static uint64_t padded(uint64_t n) { return (n + 7) / 8 * 8; }
+/* bytes from one row to the next: padding keeps the checksums aligned */
+static uint64_t stride(uint64_t row_bytes) { return (row_bytes + 7) / 8 * 8 + sizeof(uint64_t); }
 
 static cgs_status describe(head *h, const cgs_features_key *key) {
     struct stat st;
@@ -88,8 +89,7 @@ cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_fea
     cgs_status rc = map_file(f);
     if (rc == CGS_OK && memcmp(f->map, &want, sizeof want) != 0)
         rc = cgs_fail(CGS_EFORMAT, "%s: features of another network, dataset or version", path);
-    uint64_t data = padded(want.rows * want.row_bytes);
-    if (rc == CGS_OK && f->bytes != sizeof want + data + want.rows * sizeof(uint64_t))
+    if (rc == CGS_OK && f->bytes != sizeof want + want.rows * stride(want.row_bytes))
         rc = cgs_fail(CGS_EFORMAT, "%s: %zu bytes, %llu rows of %llu bytes do not fit", path,
                       f->bytes, (unsigned long long)want.rows, (unsigned long long)want.row_bytes);
     if (rc != CGS_OK) {
@@ -98,7 +98,6 @@ cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_fea
     }
     f->head = (const head *)f->map;
     f->rows = f->map + sizeof(head);
-    f->checks = (const uint64_t *)(f->rows + data);
     *out = f;
     return CGS_OK;
 }
@@ -113,8 +112,10 @@ cgs_status cgs_features_read(const cgs_features *f, int64_t row, void *out) {
     if (row < 0 || (uint64_t)row >= f->head->rows)
         return cgs_fail(CGS_EARG, "%s: row %lld of %llu does not exist", f->path, (long long)row,
                         (unsigned long long)f->head->rows);
-    const uint8_t *from = f->rows + (uint64_t)row * f->head->row_bytes;
-    if (cgs_checksum(from, f->head->row_bytes) != f->checks[row])
+    uint64_t step = stride(f->head->row_bytes), check;
+    const uint8_t *from = f->rows + (uint64_t)row * step;
+    memcpy(&check, from + step - sizeof check, sizeof check);
+    if (cgs_checksum(from, f->head->row_bytes) != check)
         return cgs_fail(CGS_EFORMAT, "%s: row %lld is damaged", f->path, (long long)row);
     memcpy(out, from, f->head->row_bytes);
     return CGS_OK;
@@ -122,47 +123,103 @@ cgs_status cgs_features_read(const cgs_features *f, int64_t row, void *out) {
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-cgs_status cgs_features_begin(cgs_features_writer *w, const char *path,
-                              const cgs_features_key *key) {
-    head h;
-    CGS_TRY(describe(&h, key));
-    w->key = *key;
-    w->written = 0;
-    w->checks = malloc((size_t)key->rows * sizeof *w->checks + 1);
-    if (!w->checks)
-        return cgs_fail(CGS_ENOMEM, "%s: no memory for %lld rows", path, (long long)key->rows);
-    cgs_status rc = cgs_newfile_open(&w->file, path);
-    if (rc != CGS_OK) {
-        free(w->checks);
-        return rc;
+/* how many of the rows behind the head are whole; leaves the file behind the last of them */
+static cgs_status count_rows(cgs_features_writer *w) {
+    uint64_t bytes = w->key.row_bytes, step = stride(bytes), check;
+    uint8_t *row = malloc(step);
+    if (!row) return cgs_fail(CGS_ENOMEM, "%s: no memory for a row", w->part);
+    while (w->written < w->key.rows && fread(row, 1, step, w->file) == step) {
+        memcpy(&check, row + step - sizeof check, sizeof check);
+        if (cgs_checksum(row, bytes) != check) break;
+        w->written++;
     }
-    fwrite(&h, sizeof h, 1, w->file.f); /* errors surface when the file is committed */
+    free(row);
     return CGS_OK;
 }
 
-void cgs_features_append(cgs_features_writer *w, const void *rows, int count) {
-    const uint8_t *at = rows;
-    for (int i = 0; i < count && w->written < w->key.rows; i++, at += w->key.row_bytes) {
-        w->checks[w->written++] = cgs_checksum(at, w->key.row_bytes);
-        fwrite(at, 1, w->key.row_bytes, w->file.f);
+/* a beginning that belongs to this network and dataset is kept, anything else overwritten */
+static cgs_status take_over(cgs_features_writer *w) {
+    head want, have;
+    CGS_TRY(describe(&want, &w->key));
+    bool ours = fread(&have, sizeof have, 1, w->file) == 1 && !memcmp(&have, &want, sizeof want);
+    if (ours) CGS_TRY(count_rows(w));
+    off_t end = ours ? (off_t)(sizeof want + (uint64_t)w->written * stride(w->key.row_bytes)) : 0;
+    clearerr(w->file);
+    if (fseeko(w->file, end, SEEK_SET) != 0 || ftruncate(fileno(w->file), end) != 0)
+        return cgs_fail(CGS_EIO, "%s: %s", w->part, strerror(errno));
+    if (!ours) fwrite(&want, sizeof want, 1, w->file); /* errors surface later */
+    return CGS_OK;
+}
+
+/* is the file that was opened still the one of that name? */
+static bool still_there(const cgs_features_writer *w) {
+    struct stat mine, now;
+    return fstat(fileno(w->file), &mine) == 0 && stat(w->part, &now) == 0 &&
+           mine.st_ino == now.st_ino && mine.st_dev == now.st_dev;
+}
+
+static cgs_status open_part(cgs_features_writer *w) {
+    for (;;) {
+        int fd = open(w->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        w->file = fd < 0 ? NULL : fdopen(fd, "r+b");
+        if (!w->file) {
+            int why = errno;
+            if (fd >= 0) close(fd);
+            return cgs_fail(CGS_EIO, "%s: %s", w->part, strerror(why));
+        }
+        if (flock(fd, LOCK_EX) != 0) { /* waits */
+            int why = errno;
+            cgs_features_pause(w);
+            return cgs_fail(CGS_EIO, "%s: %s", w->part, strerror(why));
+        }
+        if (still_there(w)) return CGS_OK;
+        cgs_features_pause(w); /* the other writer put it in its place */
     }
+}
+
+cgs_status cgs_features_begin(cgs_features_writer *w, const char *path,
+                              const cgs_features_key *key) {
+    *w = (cgs_features_writer){.key = *key};
+    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
+    snprintf(w->part, sizeof w->part, "%s.part", w->path);
+    CGS_TRY(open_part(w));
+    cgs_status rc = take_over(w);
+    if (rc != CGS_OK) cgs_features_pause(w);
+    return rc;
+}
+
+cgs_status cgs_features_append(cgs_features_writer *w, const void *rows, int count) {
+    static const char zeros[8];
+    const uint8_t *at = rows;
+    uint64_t bytes = w->key.row_bytes, pad = stride(bytes) - bytes - sizeof(uint64_t);
+    for (int i = 0; i < count && w->written < w->key.rows; i++, at += bytes) {
+        uint64_t check = cgs_checksum(at, bytes);
+        fwrite(at, 1, bytes, w->file);
+        fwrite(zeros, 1, pad, w->file);
+        if (fwrite(&check, sizeof check, 1, w->file) != 1 || ferror(w->file))
+            return cgs_fail(CGS_EIO, "%s: %s", w->part, strerror(errno));
+        w->written++;
+    }
+    return CGS_OK;
 }
 
 cgs_status cgs_features_commit(cgs_features_writer *w) {
-    static const char zeros[8];
-    uint64_t data = (uint64_t)w->key.rows * w->key.row_bytes;
     if (w->written != w->key.rows) {
-        cgs_features_abandon(w);
+        cgs_features_pause(w);
         return cgs_fail(CGS_EARG, "features: %lld rows of %lld were written", (long long)w->written,
                         (long long)w->key.rows);
     }
-    fwrite(zeros, 1, (size_t)(padded(data) - data), w->file.f);
-    fwrite(w->checks, sizeof *w->checks, (size_t)w->key.rows, w->file.f);
-    free(w->checks);
-    return cgs_newfile_commit(&w->file);
+    bool failed = ferror(w->file) || fflush(w->file) != 0;
+    int why = errno;
+    cgs_status rc =
+        failed ? cgs_fail(CGS_EIO, "%s: %s", w->part, why ? strerror(why) : "could not be written")
+               : cgs_replace_file(w->part, w->path);
+    cgs_features_pause(w);
+    return rc;
 }
 
-void cgs_features_abandon(cgs_features_writer *w) {
-    free(w->checks);
-    cgs_newfile_abandon(&w->file);
+void cgs_features_pause(cgs_features_writer *w) {
+    if (w->file) fclose(w->file); /* and the lock with it */
+    w->file = NULL;
 }

@@ -2,7 +2,10 @@
  *
  * One memory-mapped file, a row of bytes for each row of the dataset.  It belongs to one network
  * (a hash of its weights and input) and to one dataset (name, size and time of the file); a file
- * that belongs to others is made anew. */
+ * that belongs to others is made anew.
+ *
+ * It is written as PATH.part, which keeps its rows when the writer is killed: the next one goes
+ * on behind the last whole row.  Two writers of the same file wait for each other. */
 #ifndef CGS_DATA_FEATURES_H
 #define CGS_DATA_FEATURES_H
 
@@ -25,16 +28,18 @@ void cgs_features_close(cgs_features *f);
 /* Row `row`, after a look at its checksum: out (row_bytes). */
 cgs_status cgs_features_read(const cgs_features *f, int64_t row, void *out);
 
-/* Writing: begin, all rows in order, then commit; or abandon.  Atomic. */
+/* Writing: begin, the rows from `written` on in order, then commit; or pause, which leaves them
+ * for the next begin. */
 typedef struct cgs_features_writer {
-    cgs_newfile file;
+    FILE *file;
+    char path[4096], part[4112];
     cgs_features_key key;
-    uint64_t *checks; /* (rows) */
     int64_t written;
 } cgs_features_writer;
+/* Waits for another writer.  Afterwards the file may be there: look before computing anything. */
 cgs_status cgs_features_begin(cgs_features_writer *w, const char *path, const cgs_features_key *key);
-void cgs_features_append(cgs_features_writer *w, const void *rows, int count);
+cgs_status cgs_features_append(cgs_features_writer *w, const void *rows, int count);
 cgs_status cgs_features_commit(cgs_features_writer *w);
-void cgs_features_abandon(cgs_features_writer *w);
+void cgs_features_pause(cgs_features_writer *w);
 
 #endif /* CGS_DATA_FEATURES_H */

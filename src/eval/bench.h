@@ -35,6 +35,35 @@ typedef struct cgs_bench_subject {
 cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_subject s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
+/* Planning through three architectures of one size in one process on one device, so that their
+ * times can be divided by each other: random weights, PushT's actions and proprioception.  Each
+ * time is the median of `runs` solves after one that does not count. */
+enum { CGS_ARCHITECTURES = 3, CGS_TIMED_PLANNERS = 3 };
+
+typedef struct cgs_timing_work {
+    int samples, iters, gd_steps; /* of a solve */
+    int episodes;                 /* planned together by gradient descent; the others plan one */
+    int runs;
+} cgs_timing_work;
+#define CGS_TIMING_WORK ((cgs_timing_work){128, 30, 100, 50, 5}) /* the paper's */
+
+typedef struct cgs_solve_time {
+    const char *planner;
+    int episodes;
+    double seconds, least, most; /* of a solve, the share of one episode */
+} cgs_solve_time;
+
+typedef struct cgs_architecture_time {
+    const char *method; /* "lewm", "dinowm-cls", "dinowm-patch" */
+    size_t parameters;  /* without the frozen backbone */
+    int latent;         /* numbers that stand for a frame */
+    cgs_solve_time solve[CGS_TIMED_PLANNERS];
+} cgs_architecture_time;
+
+cgs_status cgs_bench_architectures(cgs_device *d, const char *size, cgs_dtype act,
+                                   const cgs_timing_work *w,
+                                   cgs_architecture_time out[CGS_ARCHITECTURES]);
+
 /* Frames encoded a second; of DINO-WM its frozen backbone's features. */
 cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_subject s, cgs_dtype act, int frames,
                             cgs_bench_fn fn, void *user);

@@ -20,7 +20,7 @@ float cgs_default_tau(const char *env) {
     return 0;
 }
 
-float cgs_model_tau(const cgs_model *m, const char *env) {
+float cgs_family_tau(const char *family, const char *env) {
     static const struct {
         const char *env;
         float tau;
@@ -28,10 +28,14 @@ float cgs_model_tau(const cgs_model *m, const char *env) {
                  {"wall", 5e-6f},
                  {"pointmaze-umaze", 1e-3f},
                  {"pointmaze-medium", 3e-3f}};
-    if (strcmp(m->cls->family, "dinowm") != 0) return cgs_default_tau(env);
+    if (strcmp(family, "dinowm") != 0) return cgs_default_tau(env);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strcmp(known[i].env, env)) return known[i].tau;
     return 0;
+}
+
+float cgs_model_tau(const cgs_model *m, const char *env) {
+    return cgs_family_tau(m->cls->family, env);
 }
 
 cgs_eval_options cgs_eval_defaults(void) {

@@ -14,7 +14,8 @@
 
 /* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
 float cgs_default_tau(const char *env);
-/* The same on the scale of a model's own cost. */
+/* The same on the scale of the cost of a family of models ("lewm", "dinowm"), or of a model's. */
+float cgs_family_tau(const char *family, const char *env);
 float cgs_model_tau(const cgs_model *m, const char *env);
 
 typedef struct cgs_eval_options {

@@ -295,3 +295,12 @@ bool cgs_published_cube_reference(const char *method, const char *planner, doubl
     *over_I = (double)by_reference[m][2 * p + 1];
     return true;
 }
+
+bool cgs_published_seconds(const char *method, const char *planner, double *seconds) {
+    static const char *const who[] = {"lewm", "dinowm-patch"}, *const how[] = {"cem", "mppi", "gd"};
+    static const double taken[2][3] = {{5.163, 1.850, 0.161}, {86.852, 86.959, 6.516}};
+    int m = find(who, 2, method), p = find(how, 3, planner);
+    if (m < 0 || p < 0) return false;
+    *seconds = taken[m][p];
+    return true;
+}

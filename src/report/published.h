@@ -35,4 +35,8 @@ bool cgs_published_cube_reference(const char *method, const char *planner, doubl
 /* Mean cosine of consecutive latent steps at the end of training. */
 bool cgs_published_cosine(const char *method, const char *env, double *cosine);
 
+/* Seconds of planning an episode on PushT (two solves, K = 128, I = 30 or 100 steps), measured on
+ * the paper's machine: "lewm" or "dinowm-patch", each with CGS; "cem", "mppi" or "gd". */
+bool cgs_published_seconds(const char *method, const char *planner, double *seconds);
+
 #endif /* CGS_REPORT_PUBLISHED_H */

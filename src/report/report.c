@@ -16,6 +16,8 @@ static void draw_run(cgs_page *p, const cgs_folder *f, char *verdict, size_t siz
         cgs_text_put(&p->nav, "</b>\n");
     }
     cgs_section_verdict(p, f, &rates, verdict, size);
+    cgs_section_frozen(p, f, &rates);
+    cgs_section_architectures(p, f, &rates);
     cgs_section_success(p, f, &rates);
     cgs_section_sweeps(p, f, &rates);
     cgs_section_ablations(p, f, &rates);

@@ -12,6 +12,9 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+/* DINO-WM's table and, beside LeWM, the comparison of architectures; architectures.c. */
+void cgs_section_frozen(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+void cgs_section_architectures(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_training(cgs_page *p, const cgs_folder *f);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
@@ -42,12 +45,14 @@ void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what);
 
 /* "MPPI, K = 128", with I and tau where the protocol has several of them. */
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size);
-/* The paper's number for a model in a setting, when the setting is the paper's: I = 30 and the
- * environment's temperature. */
+/* The paper's number for a model in a setting, when the setting is the paper's: I = 30 or 100
+ * steps, and the environment's temperature. */
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
 /* One setting a planner, as near as there is to K = 128 and I = 30.  index: (settings_count)
  * Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
+/* A cell of a table: a model's success in a setting with its interval, the paper's beside it. */
+void cgs_rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model);
 /* How its lines were made: what they share, seeds, commands. */
 void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q);
 

@@ -56,10 +56,13 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     const cgs_rate_setting *s = &q->setting[setting];
     const char *method = q->model[model].method;
     const char *history = cgs_json_text(q->settings, "history", "native");
-    double tau = (double)cgs_default_tau(q->env), nauc;
+    bool frozen = !strncmp(method, "dinowm", 6);
+    double tau = (double)cgs_family_tau(frozen ? "dinowm" : "lewm", q->env), nauc;
+    const char *steps = strstr(s->rest, "steps=");
     int K = s->K > 0 && s->K < 1e9 ? (int)s->K : 0;
     if (!is_the_method(q, model)) return false;
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
+    if (steps && strtol(steps + strlen("steps="), NULL, 10) != 100) return false;
     if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
     if (!strcmp(history, "native") && cgs_published_rate(method, q->env, s->planner, K, out))
         return true;
@@ -106,14 +109,14 @@ static bool is_control(const char *planner) {
 
 /* ---- verdict ----------------------------------------------------------------------- */
 
-/* the first family of a protocol that has a baseline and CGS */
-static bool find_rivals(const cgs_protocol *q, int *plain, int *cgs) {
+/* the n-th family of a protocol that has a baseline and CGS */
+static bool find_rivals(const cgs_protocol *q, int n, int *plain, int *cgs) {
     for (int i = 0; i < q->models; i++) {
         char family[64];
         if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
         *cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
         *plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
-        if (*plain >= 0) return true;
+        if (*cgs == i && *plain >= 0 && n-- == 0) return true;
     }
     return false;
 }
@@ -203,12 +206,12 @@ static void draw_verdict(cgs_page *p, const cgs_protocol *q, int plain, int cgs,
     free(label);
 }
 
-static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, bool alone,
-                       char *sentence, size_t size) {
-    int plain, cgs, *index = malloc((size_t)q->settings_count * sizeof *index);
+static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, int plain, int cgs,
+                       bool alone, char *sentence, size_t size) {
+    int *index = malloc((size_t)q->settings_count * sizeof *index);
     int n = index ? cgs_headlines(q, index) : 0;
     if (!index) p->top.failed = true;
-    int s = find_rivals(q, &plain, &cgs) ? headline(q, index, n, plain, cgs) : -1;
+    int s = headline(q, index, n, plain, cgs);
     cgs_paired d;
     if (s < 0 || !cgs_rate_pair(q, s, plain, cgs, &d)) {
         free(index);
@@ -255,9 +258,14 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
                          size_t size) {
     sentence[0] = '\0';
     for (int i = 0; i < r->count && i < 8; i++) {
-        char one[512] = "";
-        verdict_of(p, f, &r->protocol[i], !p->run && r->count == 1, one, sizeof one);
-        if (!sentence[0]) snprintf(sentence, size, "%s", one);
+        const cgs_protocol *q = &r->protocol[i];
+        int plain, cgs;
+        for (int n = 0; n < 4 && find_rivals(q, n, &plain, &cgs); n++) {
+            char one[512] = "";
+            bool alone = !p->run && r->count == 1;
+            verdict_of(p, f, q, plain, cgs, alone, one, sizeof one);
+            if (!sentence[0]) snprintf(sentence, size, "%s", one);
+        }
     }
     if (sentence[0]) return;
     snprintf(sentence, size,
@@ -272,7 +280,7 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
 
 /* ---- tables ------------------------------------------------------------------------ */
 
-static void rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model) {
+void cgs_rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model) {
     cgs_rate r;
     cgs_published pub;
     char main[64], below[64], paper[64];
@@ -348,7 +356,7 @@ static void rate_table(cgs_page *p, const cgs_protocol *q, const int *index, int
         cgs_page_row(p);
         cgs_setting_label(q, index[i], label, sizeof label);
         cgs_page_name(p, label, -1);
-        for (int m = 0; m < q->models; m++) rate_cell(p, q, index[i], m);
+        for (int m = 0; m < q->models; m++) cgs_rate_cell(p, q, index[i], m);
         for (int b = q->models - 1; b >= 0; b--)
             for (int a = 0; a < q->models; a++)
                 if (compared(q, a, b)) pair_cell(p, q, index[i], a, b);
@@ -411,6 +419,7 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
     }
     int n = cgs_headlines(q, index);
     bool all = q->settings_count <= 10;
+    bool frozen = cJSON_HasObjectItem(q->settings, "backbone");
     cgs_page_subtitle(p, "%s%s", q->name, all ? "" : ": each planner nearest to K = 128, I = 30");
     if (!all) rate_table(p, q, index, n, false);
     for (int i = 0; i < q->settings_count; i++) index[i] = i;
@@ -421,7 +430,8 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
                   "Wilson's 95 %% interval of all episodes together. Differences are paired, start "
                   "by start, with Newcombe's 95 %% interval and McNemar's exact p; coloured where "
                   "the interval leaves zero out. The paper's numbers are for its model size "
-                  "(224 \xC3\x97 224 pixels, 18 M parameters) and its data.");
+                  "(224 \xC3\x97 224 pixels%s) and its data.",
+                  frozen ? ", DINOv2 features" : ", 18 M parameters");
     cgs_protocol_note(p, f, q);
     free(index);
 }
@@ -474,7 +484,7 @@ static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
                       cgs_env_name(q->env),
                       cgs_json_text(q->settings, "device", "an unknown device"),
                       cgs_json_text(q->settings, "precision", "unknown precision"));
-        if (!strcmp(q->env, "pusht"))
+        if (!strcmp(q->env, "pusht") && !cJSON_HasObjectItem(q->settings, "backbone"))
             cgs_page_note(p, "Published for LeWM+CGS on PushT at K = 128, seconds an episode: MPPI "
                              "1.850, CEM 5.163, GD 0.161.");
         cgs_folder_commands(f, p, "eval");

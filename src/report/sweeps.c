@@ -12,7 +12,7 @@
 
 #define MINUS "\xE2\x88\x92"
 
-enum { MAX_PLOTS = 12 };
+enum { MAX_PLOTS = 12, MAX_FAMILIES = 4 };
 
 static const struct {
     const char *id, *title, *axis, *what;
@@ -148,8 +148,40 @@ static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_r
            (!strcmp(q->env, "cube") && cgs_published_cube_reference(method, planner, &other, nauc));
 }
 
+/* CGS and the plain method of one family */
+typedef struct rivals {
+    int plain, cgs;
+} rivals;
+
+static int find_rivals(const cgs_protocol *q, rivals *out) {
+    int n = 0;
+    for (int i = 0; i < q->models && n < MAX_FAMILIES; i++) {
+        char family[64];
+        if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
+        rivals r = {cgs_rate_find(q, family, CGS_ROLE_PLAIN),
+                    cgs_rate_find(q, family, CGS_ROLE_CGS)};
+        if (r.cgs == i && r.plain >= 0) out[n++] = r;
+    }
+    return n;
+}
+
+static void difference_cell(cgs_page *p, const cgs_protocol *q, const int *index, int n,
+                            cgs_rate_over over, rivals r) {
+    cgs_interval d;
+    double v;
+    char text[64], below[64];
+    if (!cgs_rate_area_pair(q, index, n, over, r.plain, r.cgs, &v, &d)) {
+        cgs_page_cell(p, "\xE2\x80\x93", NULL, NULL, 0);
+        return;
+    }
+    snprintf(text, sizeof text, "%s%.1f", v < 0 ? MINUS : "+", fabs(v));
+    snprintf(below, sizeof below, "[%s%.1f, %s%.1f]", d.low < 0 ? MINUS : "+", fabs(d.low),
+             d.high < 0 ? MINUS : "+", fabs(d.high));
+    cgs_page_cell(p, text, below, NULL, d.low > 0 ? 1 : d.high < 0 ? -1 : 0);
+}
+
 static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n,
-                     cgs_rate_over over, int plain, int cgs) {
+                     cgs_rate_over over, const rivals *pair, int pairs) {
     const cgs_rate_setting *first = &q->setting[index[0]], *last = &q->setting[index[n - 1]];
     char text[64], paper[64], label[128];
     double v, pub;
@@ -165,40 +197,25 @@ static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n
         snprintf(text, sizeof text, "%.1f", got ? v : 0);
         cgs_page_cell(p, got ? text : "\xE2\x80\x93", NULL, known ? paper : NULL, 0);
     }
-    if (plain < 0 || cgs < 0) return;
-    cgs_interval d;
-    if (!cgs_rate_area_pair(q, index, n, over, plain, cgs, &v, &d)) {
-        cgs_page_cell(p, "\xE2\x80\x93", NULL, NULL, 0);
-        return;
-    }
-    char below[64];
-    snprintf(text, sizeof text, "%s%.1f", v < 0 ? MINUS : "+", fabs(v));
-    snprintf(below, sizeof below, "[%s%.1f, %s%.1f]", d.low < 0 ? MINUS : "+", fabs(d.low),
-             d.high < 0 ? MINUS : "+", fabs(d.high));
-    cgs_page_cell(p, text, below, NULL, d.low > 0 ? 1 : d.high < 0 ? -1 : 0);
+    for (int i = 0; i < pairs; i++) difference_cell(p, q, index, n, over, pair[i]);
 }
 
 static void area_table(cgs_page *p, const cgs_protocol *q, cgs_rate_over over, int *index) {
-    int cgs = -1, plain = -1;
-    for (int i = 0; i < q->models && plain < 0; i++) {
-        char family[64];
-        if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
-        plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
-    }
+    rivals pair[MAX_FAMILIES];
+    int pairs = find_rivals(q, pair);
     cgs_page_table(p, false);
     cgs_page_row(p);
     cgs_page_head(p, "area under the curve");
     for (int m = 0; m < q->models; m++) cgs_page_head(p, q->model[m].name);
-    if (plain >= 0) {
+    for (int i = 0; i < pairs; i++) {
         char head[160];
-        snprintf(head, sizeof head, "%.60s " MINUS " %.60s", q->model[cgs].name,
-                 q->model[plain].name);
+        snprintf(head, sizeof head, "%.60s " MINUS " %.60s", q->model[pair[i].cgs].name,
+                 q->model[pair[i].plain].name);
         cgs_page_head(p, head);
     }
     for (int s = 0; s < q->settings_count; s++) {
         int n = cgs_rate_sweep(q, s, over, index);
-        if (n >= 2) area_row(p, q, index, n, over, plain, cgs);
+        if (n >= 2) area_row(p, q, index, n, over, pair, pairs);
     }
     cgs_page_table_end(p);
     cgs_page_note(

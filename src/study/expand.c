@@ -61,13 +61,10 @@ cgs_status cgs_settings_add(cgs_settings *s, const char *text) {
     return CGS_OK;
 }
 
-cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s) {
-    size_t size;
-    *out = NULL;
-    FILE *f = open_memstream(out, &size);
-    if (!f) return cgs_fail(CGS_ENOMEM, "study: no memory for a command");
-    cgs_status rc = CGS_OK;
-    while (*text && rc == CGS_OK) {
+/* depth: of holes in values of holes; no setting needs more than two */
+static cgs_status fill(FILE *f, const char *text, const cgs_settings *s, int depth) {
+    if (depth > 8) return cgs_fail(CGS_EARG, "study: settings that are made of each other");
+    while (*text) {
         size_t plain = strcspn(text, "{");
         fwrite(text, 1, plain, f);
         text += plain;
@@ -76,12 +73,19 @@ cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s) {
         size_t n = strcspn(text, "}") - 1;
         snprintf(key, sizeof key, "%.*s", (int)n, text + 1);
         const char *value = cgs_settings_get(s, key);
-        if (value)
-            fputs(value, f);
-        else
-            rc = cgs_fail(CGS_EARG, "study: nothing is known of the setting \"%s\"", key);
+        if (!value) return cgs_fail(CGS_EARG, "study: nothing is known of the setting \"%s\"", key);
+        CGS_TRY(fill(f, value, s, depth + 1));
         text += n + 2;
     }
+    return CGS_OK;
+}
+
+cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s) {
+    size_t size;
+    *out = NULL;
+    FILE *f = open_memstream(out, &size);
+    if (!f) return cgs_fail(CGS_ENOMEM, "study: no memory for a command");
+    cgs_status rc = fill(f, text, s, 0);
     bool bad = ferror(f);
     if (fclose(f) != 0 || bad) rc = cgs_fail(CGS_ENOMEM, "study: no memory for a command");
     if (rc != CGS_OK) {

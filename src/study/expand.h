@@ -20,7 +20,8 @@ cgs_status cgs_settings_put(cgs_settings *s, const char *key, const char *value)
 /* "key=value|key=value"; NULL and "" are fine. */
 cgs_status cgs_settings_add(cgs_settings *s, const char *text);
 
-/* Fills the {holes} of a text; a hole without a setting is CGS_EARG.  The caller frees *out. */
+/* Fills the {holes} of a text, and those of the values; a hole without a setting is CGS_EARG.
+ * The caller frees *out. */
 cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s);
 
 /* Replaces each @ by dir.  The caller frees the result; NULL: no memory. */

@@ -41,8 +41,15 @@ static const cJSON *last_of(const cJSON *all) {
 
 /* the models as the paper writes them; others by their folder */
 static const char *model_name(const char *path) {
-    static const char *const names[][2] = {
-        {"lewm", "LeWM"}, {"lewm-ts", "LeWM+TS"}, {"lewm-cgs", "LeWM+CGS"}};
+    static const char *const names[][2] = {{"lewm", "LeWM"},
+                                           {"lewm-ts", "LeWM+TS"},
+                                           {"lewm-cgs", "LeWM+CGS"},
+                                           {"dinowm-cls", "CLS"},
+                                           {"dinowm-cls-ts", "CLS+TS"},
+                                           {"dinowm-cls-cgs", "CLS+CGS"},
+                                           {"dinowm-patch", "patch"},
+                                           {"dinowm-patch-ts", "patch+TS"},
+                                           {"dinowm-patch-cgs", "patch+CGS"}};
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -81,6 +88,14 @@ static void trained(line *l, const cJSON *all, const cgs_stage *g) {
             number(v, "cosine"));
     cJSON_Delete(j);
     free(text);
+}
+
+static void pretrained(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)g;
+    const cJSON *j = last_of(all);
+    if (isnan(number(j, "invariance"))) return;
+    say(l, "%.0f updates; distance of two views %.4f, SIGReg %.3f", number(j, "update"),
+        number(j, "invariance"), number(j, "sigreg"));
 }
 
 static void planned(line *l, const cJSON *all, const cgs_stage *g) {
@@ -224,6 +239,21 @@ static void probed(line *l, const cJSON *all, const cgs_stage *g) {
     cJSON_Delete(j);
 }
 
+/* how many times as long as LeWM each planner takes on patch tokens */
+static void timed(line *l, const cJSON *all, const cgs_stage *g) {
+    (void)all;
+    cJSON *j = result_of(g);
+    const cJSON *e;
+    cJSON_ArrayForEach(e, item(j, "models")) {
+        if (strcmp(word(e, "method"), "dinowm-patch") != 0) continue;
+        const cJSON *t;
+        cJSON_ArrayForEach(t, item(e, "planners"))
+            say(l, "%s %s %.1fx", l->used ? "," : "patch tokens against LeWM:", word(t, "planner"),
+                number(t, "ratio"));
+    }
+    cJSON_Delete(j);
+}
+
 static void checked(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);
@@ -244,9 +274,10 @@ static void checked(line *l, const cJSON *all, const cgs_stage *g) {
 static const struct {
     const char *verb;
     void (*tell)(line *l, const cJSON *all, const cgs_stage *g);
-} verbs[] = {{"collect", collected}, {"train", trained},     {"prior", fitted}, {"plan", planned},
-             {"eval", evaluated},    {"geometry", measured}, {"probe", probed}, {"theory", checked},
-             {"decode", drawn},      {"surprise", surprised}};
+} verbs[] = {{"collect", collected}, {"train", trained},       {"prior", fitted},
+             {"plan", planned},      {"eval", evaluated},      {"geometry", measured},
+             {"probe", probed},      {"theory", checked},      {"decode", drawn},
+             {"surprise", surprised}, {"pretrain", pretrained}, {"bench", timed}};
 
 /* every line that is a JSON object; lines that are not are left out */
 static cJSON *parse_lines(char *text, char **last) {

@@ -28,6 +28,7 @@ static cgs_status write_about(const cgs_study *s) {
     cJSON_AddStringToObject(j, "device", s->device);
     cJSON_AddStringToObject(j, "precision", s->precision);
     cJSON_AddStringToObject(j, "commit", cgs_commit());
+    if (s->backbone) cJSON_AddStringToObject(j, "backbone", s->backbone);
     for (int i = 0; i < s->recipe->variants; i++)
         cJSON_AddItemToArray(methods, cJSON_CreateString(s->recipe->variant[i].label));
     for (const char *p = s->seeds; *p; p += strspn(p, ", ")) {

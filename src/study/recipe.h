@@ -4,8 +4,12 @@
  * rows it is made of, the models it trains and the numbers that fill the holes.  stages.h
  * turns a recipe into a list of commands; adding an experiment is adding rows to recipe.c.
  *
- * In a command {key} is replaced by the value of a setting and @ by the folder of the study.
- * Settings come, later ones winning, from the defaults, the recipe, its preset and the user. */
+ * In a command {key} is replaced by the value of a setting, which may have holes itself, and @
+ * by the folder of the study.  Settings come, later ones winning, from the defaults, the recipe,
+ * its preset and the user.
+ *
+ * A group is a name for several recipes: each is a study of its own in a folder of its name, and
+ * one page shows them all. */
 #ifndef CGS_STUDY_RECIPE_H
 #define CGS_STUDY_RECIPE_H
 
@@ -47,19 +51,28 @@ typedef struct cgs_recipe {
     const char *paper, *small; /* the same, by preset; NULL: the preset is not offered */
 } cgs_recipe;
 
+/* A name for several recipes. */
+typedef struct cgs_recipe_group {
+    const char *name, *what;
+    const char *members; /* names of recipes, separated by spaces */
+} cgs_recipe_group;
+
 extern const cgs_study_row cgs_study_rows[];
 extern const int cgs_study_row_count;
 extern const cgs_recipe cgs_recipes[];
 extern const int cgs_recipe_count;
+extern const cgs_recipe_group cgs_recipe_groups[];
+extern const int cgs_recipe_group_count;
 extern const char cgs_study_defaults[]; /* key=value, separated by bars */
 
 const cgs_study_row *cgs_study_row_find(const char *id); /* NULL: none */
 const cgs_recipe *cgs_recipe_find(const char *name);     /* NULL: none */
+const cgs_recipe_group *cgs_recipe_group_find(const char *name); /* NULL: none */
 
 /* A table or figure of the paper and the commands that make it. */
 typedef struct cgs_paper_item {
     const char *item, *what;
-    const char *recipes; /* names of recipes, separated by spaces */
+    const char *recipes; /* names of recipes or groups, separated by spaces */
     const char *only;    /* ids for --only; NULL: the whole recipe */
 } cgs_paper_item;
 extern const cgs_paper_item cgs_paper_items[];

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "data/checksum.h"
 #include "study/expand.h"
 
 enum { SEEDS_MAX = 64 };
+#define BACKBONE_LIMIT ((size_t)8 << 30)
 
 /* while the list grows */
 typedef struct builder {
@@ -19,9 +21,17 @@ typedef struct builder {
     char *seed[SEEDS_MAX];
     int seeds;
     int *seed_of, *model_of; /* (count) of each stage; -1: of all */
+    uint64_t backbone;       /* checksum of the file that was given */
 } builder;
 
 static cgs_status no_memory(void) { return cgs_fail(CGS_ENOMEM, "study: no memory for stages"); }
+
+static bool has_word(const char *list, const char *word) {
+    size_t n = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)); p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0')) return true;
+    return false;
+}
 
 /* ---- settings ------------------------------------------------------------------------ */
 
@@ -44,6 +54,27 @@ static cgs_status option(cgs_settings *s, const char *key, const char *name, con
     return cgs_settings_put(s, key, text);
 }
 
+/* a file of the user's instead of one that the study makes */
+static cgs_status given(builder *b, const char *key, const char *path) {
+    if (!path) return CGS_OK;
+    if (strpbrk(path, " @{}|"))
+        return cgs_fail(CGS_EARG, "%.200s: a path without spaces, @, braces and bars is needed",
+                        path);
+    return cgs_settings_put(&b->settings, key, path);
+}
+
+/* backbones of one form have files of one size: only what is in them tells them apart */
+static cgs_status look_at_backbone(builder *b) {
+    char *bytes;
+    size_t n;
+    if (!has_word(b->o->recipe->rows, "pretrain"))
+        return cgs_fail(CGS_EARG, "%s has no frozen backbone", b->o->recipe->name);
+    CGS_TRY(cgs_read_file(b->o->backbone, BACKBONE_LIMIT, &bytes, &n));
+    b->backbone = cgs_checksum(bytes, n);
+    free(bytes);
+    return CGS_OK;
+}
+
 static cgs_status gather(builder *b) {
     const cgs_study_options *o = b->o;
     const cgs_recipe *r = o->recipe;
@@ -57,10 +88,9 @@ static cgs_status gather(builder *b) {
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));
     CGS_TRY(cgs_settings_add(&b->settings, sized));
     for (int i = 0; i < o->assignments; i++) CGS_TRY(assign(&b->settings, o->assignment[i]));
-    if (o->data && strpbrk(o->data, " @{}|"))
-        return cgs_fail(CGS_EARG, "%.200s: a path without spaces, @, braces and bars is needed",
-                        o->data);
-    if (o->data) CGS_TRY(cgs_settings_put(&b->settings, "data", o->data));
+    CGS_TRY(given(b, "data", o->data));
+    CGS_TRY(given(b, "backbone", o->backbone));
+    if (o->backbone) CGS_TRY(look_at_backbone(b));
     return option(&b->settings, "precision", "precision", o->precision);
 }
 
@@ -123,13 +153,6 @@ static bool concerns(const builder *b, int i, int j) {
     return seed && model;
 }
 
-static bool has_word(const char *list, const char *word) {
-    size_t n = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += n)
-        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0')) return true;
-    return false;
-}
-
 static cgs_status link_needs(builder *b, int at) {
     cgs_study *s = b->study;
     cgs_stage *g = &s->stage[at];
@@ -153,6 +176,7 @@ static cgs_status hash_stage(builder *b, cgs_stage *g, const char *text) {
         struct stat st;
         if (stat(b->o->data, &st) == 0) fprintf(f, " %lld bytes", (long long)st.st_size);
     }
+    if (b->o->backbone) fprintf(f, " backbone %016llx", (unsigned long long)b->backbone);
     for (int i = 0; i < g->need_count; i++) fprintf(f, " %s", b->study->stage[g->needs[i]].hash);
     if (fclose(f) != 0) {
         free(all);
@@ -292,9 +316,10 @@ static cgs_status build(builder *b) {
     cgs_status rc = CGS_OK;
     for (int i = 0; i < ids; i++) {
         const cgs_study_row *row = cgs_study_row_find(id[i]);
-        bool given = b->o->data && !strcmp(id[i], "collect");
+        bool there = (b->o->data && !strcmp(id[i], "collect")) ||
+                     (b->o->backbone && !strcmp(id[i], "pretrain"));
         if (rc == CGS_OK && !row) rc = cgs_fail(CGS_EARG, "no row is called \"%s\"", id[i]);
-        if (rc == CGS_OK && !given) rc = add_row(b, row);
+        if (rc == CGS_OK && !there) rc = add_row(b, row);
         free(id[i]);
     }
     free(id);
@@ -305,8 +330,10 @@ static cgs_status build(builder *b) {
     s->seeds = strdup(b->o->seeds);
     s->device = strdup(b->o->device ? b->o->device : "auto");
     s->precision = strdup(b->o->precision ? b->o->precision : "default");
+    if (b->o->backbone) s->backbone = strdup(b->o->backbone);
     s->journal = cgs_in_folder("@/stages.jsonl", b->o->dir);
-    if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision || !s->journal)
+    if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision ||
+        !s->journal || (b->o->backbone && !s->backbone))
         return no_memory();
     return choose(s, b->o);
 }
@@ -344,5 +371,6 @@ void cgs_study_destroy(cgs_study *s) {
     free(s->precision);
     free(s->seeds);
     free(s->journal);
+    free(s->backbone);
     free(s);
 }

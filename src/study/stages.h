@@ -38,6 +38,7 @@ typedef struct cgs_stage {
 typedef struct cgs_study {
     const cgs_recipe *recipe;
     char *dir, *preset, *env, *device, *precision, *seeds, *journal;
+    char *backbone;   /* file that was given, or NULL */
     cgs_stage *stage; /* (count) in the order in which they run */
     int count;
 } cgs_study;
@@ -50,6 +51,7 @@ typedef struct cgs_study_options {
     const char *precision;         /* NULL: left to the commands                           */
     int threads;                   /* 0: left to the commands                              */
     const char *data;              /* a dataset that exists; NULL: one is collected        */
+    const char *backbone;          /* of DINO-WM, a file; NULL: one is pretrained          */
     const char *seeds;             /* training seeds, "3072,1"                             */
     const char *const *assignment; /* (assignments) key=value, over the recipe's settings  */
     int assignments;

@@ -6,20 +6,32 @@
 #ifndef CGS_TRAIN_CHECKPOINT_H
 #define CGS_TRAIN_CHECKPOINT_H
 
-#include "model/model.h"
+#include "model/params.h"
+
+enum { CGS_CHECKPOINT_PARTS = 2 };
 
 typedef struct cgs_checkpoint {
-    uint64_t step;   /* updates done */
-    char *config;    /* settings as `key = value` lines; owned by the caller of load */
-    char *identity;  /* of the dataset; owned likewise */
+    uint64_t step;            /* updates done */
+    uint64_t batches_tracked; /* updates that batch norm has seen */
+    char *config;             /* settings as `key = value` lines; owned by the caller of load */
+    char *identity;           /* of the dataset; owned likewise */
 } cgs_checkpoint;
 
-cgs_status cgs_checkpoint_save(const char *path, const cgs_model *m, const cgs_checkpoint *c);
+/* part (parts, at most CGS_CHECKPOINT_PARTS): what is trained, in sets that always come in the
+ * same order. */
+cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int parts,
+                               const cgs_checkpoint *c);
 
 /* Reads only the metadata. */
 cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c);
-/* Fills the model's buffers after checking sizes and checksum. */
-cgs_status cgs_checkpoint_load(const char *path, cgs_model *m, cgs_checkpoint *c);
+/* Fills the buffers after checking sizes and checksum. */
+cgs_status cgs_checkpoint_load(const char *path, cgs_params *const *part, int parts,
+                               cgs_checkpoint *c);
 void cgs_checkpoint_free(cgs_checkpoint *c);
+
+/* A continued run must be the same run: CGS_EARG names the first line of the settings (or the
+ * data) that differs.  path: for the sentence. */
+cgs_status cgs_checkpoint_fits(const cgs_checkpoint *c, const char *path, const char *config,
+                               const char *identity);
 
 #endif /* CGS_TRAIN_CHECKPOINT_H */

@@ -34,40 +34,86 @@ typedef struct dino {
 
 /* ---- features ---------------------------------------------------------------------- */
 
-static cgs_status compute(cgs_dinowm *m, const cgs_source *data, const char *path,
-                          const cgs_features_key *key, cgs_dtype act) {
-    int S = m->config.image_size;
-    size_t frame = (size_t)S * (size_t)S * 3;
+/* the backbone on a few frames at a time */
+typedef struct looking {
+    cgs_tape *tape;
+    cgs_tensor *frames, *out;
+    int most;               /* frames at a time */
+    uint8_t *pixels, *rows; /* (most, ...) */
+} looking;
+
+static void look_close(looking *k) {
+    cgs_tape_destroy(k->tape);
+    free(k->pixels);
+    free(k->rows);
+}
+
+static cgs_status look_open(looking *k, cgs_dinowm *m, size_t row_bytes, cgs_dtype act) {
     cgs_device *d = m->params.device;
-    int batch = d->ops->memory ? GPU_FRAMES : FRAMES;
-    cgs_tape *t;
-    cgs_features_writer w;
-    CGS_TRY(cgs_tape_create(&t, d, act));
-    cgs_tape_freeze_parameters(t);
-    cgs_tensor *frames = cgs_input(t, "frames", CGS_U8, 4, DIM(batch, S, S, 3));
-    cgs_tensor *out = cgs_keep(cgs_dinowm_features(t, m, frames));
-    cgs_status rc = cgs_tape_finish(t, NULL);
-    uint8_t *pixels = malloc((size_t)batch * frame), *rows = malloc((size_t)batch * key->row_bytes);
-    if (rc == CGS_OK && (!pixels || !rows)) rc = cgs_fail(CGS_ENOMEM, "features: no memory");
-    bool begun = rc == CGS_OK && (rc = cgs_features_begin(&w, path, key)) == CGS_OK;
-    for (int64_t first = 0; rc == CGS_OK && first < data->rows; first += batch) {
-        int n = data->rows - first < batch ? (int)(data->rows - first) : batch;
-        rc = data->read_pixels(data->self, first, n, 1, pixels);
-        if (rc == CGS_OK) rc = d->ops->upload(d, frames->data, pixels, (size_t)n * frame);
-        if (rc != CGS_OK) break;
-        cgs_tape_forward(t);
-        rc = d->ops->sync(d);
-        if (rc == CGS_OK) rc = d->ops->download(d, rows, out->data, (size_t)n * key->row_bytes);
-        if (rc == CGS_OK) cgs_features_append(&w, rows, n);
+    int S = m->config.image_size;
+    *k = (looking){.most = d->ops->memory ? GPU_FRAMES : FRAMES};
+    CGS_TRY(cgs_tape_create(&k->tape, d, act));
+    cgs_tape_freeze_parameters(k->tape);
+    k->frames = cgs_input(k->tape, "frames", CGS_U8, 4, DIM(k->most, S, S, 3));
+    k->out = cgs_keep(cgs_dinowm_features(k->tape, m, k->frames));
+    CGS_TRY(cgs_tape_finish(k->tape, NULL));
+    k->pixels = malloc((size_t)k->most * (size_t)S * (size_t)S * 3);
+    k->rows = malloc((size_t)k->most * row_bytes);
+    return k->pixels && k->rows ? CGS_OK : cgs_fail(CGS_ENOMEM, "features: no memory");
+}
+
+/* rows first .. first+n-1 of the dataset, into k->rows */
+static cgs_status look_at(looking *k, const cgs_source *data, int64_t first, int n,
+                          size_t row_bytes) {
+    cgs_device *d = cgs_tape_device(k->tape);
+    CGS_TRY(data->read_pixels(data->self, first, n, 1, k->pixels));
+    CGS_TRY(d->ops->upload(d, k->frames->data, k->pixels,
+                           cgs_bytes(k->frames) / (size_t)k->most * (size_t)n));
+    cgs_tape_forward(k->tape);
+    CGS_TRY(d->ops->sync(d));
+    return d->ops->download(d, k->rows, k->out->data, (size_t)n * row_bytes);
+}
+
+static cgs_status compute(looking *k, cgs_features_writer *w, const cgs_source *data) {
+    double start = cgs_now(), told = start;
+    int64_t begun = w->written;
+    while (w->written < data->rows) {
+        int64_t left = data->rows - w->written;
+        int n = left < k->most ? (int)left : k->most;
+        CGS_TRY(look_at(k, data, w->written, n, w->key.row_bytes));
+        CGS_TRY(cgs_features_append(w, k->rows, n));
+        double now = cgs_now();
+        if (now - told < 10 && w->written < data->rows) continue;
+        told = now;
+        cgs_log(CGS_INFO, "features: %lld of %lld frames, %.0f frames/s", (long long)w->written,
+                (long long)data->rows, (double)(w->written - begun) / (now - start));
     }
-    if (begun && rc == CGS_OK)
+    return CGS_OK;
+}
+
+/* the file, or what is missing of it, is written; then it is opened */
+static cgs_status make_features(dino *s, cgs_dinowm *m, const cgs_source *data, const char *file,
+                                const cgs_features_key *key, cgs_dtype act) {
+    cgs_features_writer w;
+    looking k = {0};
+    CGS_TRY(cgs_features_begin(&w, file, key));
+    if (cgs_features_open(&s->features, file, key) == CGS_OK) { /* made while this one waited */
+        remove(w.part);
+        cgs_features_pause(&w);
+        return CGS_OK;
+    }
+    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.3g GB), %lld are there",
+            file, (long long)data->rows, 1e-9 * (double)data->rows * (double)key->row_bytes,
+            (long long)w.written);
+    cgs_status rc = look_open(&k, m, key->row_bytes, act);
+    if (rc == CGS_OK) rc = compute(&k, &w, data);
+    look_close(&k);
+    if (rc == CGS_OK)
         rc = cgs_features_commit(&w);
-    else if (begun)
-        cgs_features_abandon(&w);
-    free(pixels);
-    free(rows);
-    cgs_tape_destroy(t);
-    return rc;
+    else
+        cgs_features_pause(&w);
+    CGS_TRY(rc);
+    return cgs_features_open(&s->features, file, key);
 }
 
 static cgs_status ensure(dino *s, cgs_dinowm *m, const cgs_source *data, const char *path,
@@ -83,12 +129,7 @@ static cgs_status ensure(dino *s, cgs_dinowm *m, const cgs_source *data, const c
                  (unsigned)(hash >> 32)) >= (int)sizeof file)
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
     if (cgs_features_open(&s->features, file, &key) == CGS_OK) return CGS_OK;
-    double start = cgs_now();
-    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.2f GB)", file,
-            (long long)data->rows, 1e-9 * (double)data->rows * (double)s->row_bytes);
-    CGS_TRY(compute(m, data, file, &key, act));
-    cgs_log(CGS_INFO, "%.0f frames/s", (double)data->rows / (cgs_now() - start));
-    return cgs_features_open(&s->features, file, &key);
+    return make_features(s, m, data, file, &key, act);
 }
 
 /* ---- the model --------------------------------------------------------------------- */

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
+#include "core/log.h"
 #include "core/rng.h"
-#include "data/packed.h"
 #include "optim/schedule.h"
+#include "train/checkpoint.h"
+#include "train/views.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -20,7 +23,8 @@ cgs_pretrain_options cgs_pretrain_defaults(void) {
                                   .batch = 64,
                                   .lr = 5e-4,
                                   .sigreg = 0.05,
-                                  .precision = "f32"};
+                                  .precision = "f32",
+                                  .checkpoint_every = 250};
 }
 
 /* two layers on top of tokens, for training only.  Batch norm between them makes the small
@@ -33,9 +37,7 @@ typedef struct head {
 
 typedef struct pretrainer {
     const cgs_pretrain_options *o;
-    cgs_packed **packed; /* (count) */
-    int64_t rows;        /* of all datasets */
-    int side;            /* of their pictures */
+    cgs_views data;
     cgs_backbone *net;
     cgs_params params; /* of the heads */
     head cls, patch;
@@ -44,78 +46,9 @@ typedef struct pretrainer {
     cgs_tensor *weights; /* (TERMS) */
     cgs_tensor *term[TERMS], *total;
     uint8_t *views; /* (2*batch, S, S, 3) */
+    char checkpoint[4096];
+    int done; /* updates */
 } pretrainer;
-
-/* ---- data -------------------------------------------------------------------------- */
-
-static cgs_status open_data(pretrainer *p) {
-    const cgs_pretrain_options *o = p->o;
-    p->packed = calloc((size_t)o->count + 1, sizeof(cgs_packed *));
-    if (!p->packed) return cgs_fail(CGS_ENOMEM, "pretrain: no memory");
-    if (o->count < 1) return cgs_fail(CGS_EARG, "pretrain: no dataset");
-    for (int i = 0; i < o->count; i++) {
-        char cache[4096];
-        if (snprintf(cache, sizeof cache, "%s.frames", o->data[i]) >= (int)sizeof cache)
-            return cgs_fail(CGS_EARG, "%.64s...: path is too long", o->data[i]);
-        CGS_TRY(cgs_packed_ensure(&p->packed[i], cache, o->data[i], 0, NULL, NULL));
-        const cgs_source *s = cgs_packed_source(p->packed[i]);
-        if (i == 0) p->side = s->height;
-        if (s->height != p->side || s->width != p->side)
-            return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, those of %s have %d",
-                            s->path, s->width, s->height, o->data[0], p->side);
-        p->rows += s->rows;
-    }
-    return CGS_OK;
-}
-
-static cgs_status read_frame(const pretrainer *p, int64_t row, uint8_t *out) {
-    for (int i = 0; i < p->o->count; i++) {
-        const cgs_source *s = cgs_packed_source(p->packed[i]);
-        if (row >= s->rows) {
-            row -= s->rows;
-            continue;
-        }
-        int e = s->pixels_every > 1 ? cgs_source_episode(s, row) : -1;
-        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* the others are black */
-        return s->read_pixels(s->self, row, 1, 1, out);
-    }
-    return cgs_fail(CGS_EARG, "pretrain: no such frame");
-}
-
-/* another light, and a rectangle of one colour */
-static void augment(uint8_t *frame, int S, cgs_rng *r) {
-    float gain[3], shift[3];
-    float contrast = (float)cgs_rng_range(r, 0.7, 1.3), light = (float)cgs_rng_range(r, -30, 30);
-    for (int c = 0; c < 3; c++) {
-        gain[c] = contrast * (float)cgs_rng_range(r, 0.9, 1.1);
-        shift[c] = light + 128 * (1 - contrast);
-    }
-    for (int i = 0; i < S * S; i++)
-        for (int c = 0; c < 3; c++) {
-            float v = gain[c] * frame[3 * i + c] + shift[c];
-            frame[3 * i + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-        }
-    int h = (int)cgs_rng_range(r, 0, S / 4.0), w = (int)cgs_rng_range(r, 0, S / 4.0);
-    int y0 = (int)cgs_rng_range(r, 0, S - h), x0 = (int)cgs_rng_range(r, 0, S - w);
-    uint8_t grey = (uint8_t)cgs_rng_range(r, 64, 192);
-    for (int y = y0; y < y0 + h; y++)
-        memset(frame + ((size_t)y * (size_t)S + (size_t)x0) * 3, grey, (size_t)w * 3);
-}
-
-/* everything random is a function of the seed and the update */
-static cgs_status make_views(pretrainer *p, uint64_t update) {
-    size_t frame = (size_t)p->side * (size_t)p->side * 3, B = (size_t)p->o->batch;
-    cgs_rng r = cgs_rng_stream(p->o->seed, CGS_STREAM_DATA, (UINT64_C(1) << 32) + update);
-    for (size_t i = 0; i < B; i++) {
-        int64_t row = (int64_t)(cgs_rng_f64(&r) * (double)p->rows);
-        uint8_t *first = p->views + i * frame, *second = p->views + (B + i) * frame;
-        CGS_TRY(read_frame(p, row, first));
-        memcpy(second, first, frame);
-        augment(first, p->side, &r);
-        augment(second, p->side, &r);
-    }
-    return CGS_OK;
-}
 
 /* ---- model ------------------------------------------------------------------------- */
 
@@ -135,7 +68,7 @@ static void declare_head(cgs_params *p, head *h, int D, const char *name) {
 
 static cgs_status make_model(pretrainer *p, cgs_device *d) {
     cgs_backbone_config c = CGS_VIT_S14;
-    cgs_backbone_view v = {.image_size = p->side, .size = 196, .hub = true};
+    cgs_backbone_view v = {.image_size = p->data.side, .size = 196, .hub = true};
     if (!strcmp(p->o->size, "small")) {
         c = (cgs_backbone_config){96, 4, 3, 384, 8, 8};
         v.size = 64;
@@ -180,7 +113,7 @@ static cgs_status make_tape(pretrainer *p, cgs_device *d) {
         return cgs_fail(CGS_EARG, "precision \"%.20s\" is not f32 or bf16", p->o->precision);
     CGS_TRY(cgs_tape_create(&p->tape, d, bf16 ? CGS_BF16 : CGS_F32));
     cgs_tape *t = p->tape;
-    int F = 2 * p->o->batch, S = p->side;
+    int F = 2 * p->o->batch, S = p->data.side;
     p->frames = cgs_input(t, "frames", CGS_U8, 4, DIM(F, S, S, 3));
     p->weights = cgs_input(t, "weights", CGS_F32, 1, DIM(TERMS));
     cgs_tensor *tokens = cgs_backbone_tokens(t, p->net, p->frames, false);
@@ -201,7 +134,7 @@ static cgs_status make_tape(pretrainer *p, cgs_device *d) {
 static cgs_status update(pretrainer *p, int n, cgs_device *d, double value[TERMS + 1]) {
     const cgs_pretrain_options *o = p->o;
     cgs_params *all[] = {&p->net->params, &p->params};
-    CGS_TRY(make_views(p, (uint64_t)n));
+    CGS_TRY(cgs_views_make(&p->data, o->seed, (uint64_t)n, o->batch, p->views));
     CGS_TRY(d->ops->upload(d, p->frames->data, p->views, cgs_bytes(p->frames)));
     cgs_tape_set_step(p->tape, (uint64_t)n);
     cgs_tape_forward(p->tape);
@@ -231,38 +164,94 @@ static cgs_status update(pretrainer *p, int n, cgs_device *d, double value[TERMS
     return d->ops->sync(d);
 }
 
-static cgs_status run(pretrainer *p, const char *out, cgs_device *d, double last[2]) {
+/* ---- the run ----------------------------------------------------------------------- */
+
+static void settings_text(const cgs_pretrain_options *o, char text[512]) {
+    snprintf(text, 512,
+             "size = %.40s\nupdates = %d\nbatch = %d\nlr = %.9g\nsigreg = %.9g\nseed = %llu\n"
+             "precision = %.20s\n",
+             o->size, o->updates, o->batch, o->lr, o->sigreg, (unsigned long long)o->seed,
+             o->precision);
+}
+
+static cgs_status save(pretrainer *p) {
+    char text[512];
+    cgs_params *const all[] = {&p->net->params, &p->params};
+    settings_text(p->o, text);
+    cgs_checkpoint c = {.step = (uint64_t)p->done,
+                        .batches_tracked = (uint64_t)p->done,
+                        .config = text,
+                        .identity = p->data.identity};
+    return cgs_checkpoint_save(p->checkpoint, all, 2, &c);
+}
+
+static cgs_status resume_or_start(pretrainer *p) {
+    char text[512];
+    cgs_params *const all[] = {&p->net->params, &p->params};
+    cgs_checkpoint c;
+    if (!cgs_file_exists(p->checkpoint)) return CGS_OK;
+    if (!p->o->resume)
+        return cgs_fail(CGS_EARG, "%s exists: continue it with --resume or choose another file",
+                        p->checkpoint);
+    settings_text(p->o, text);
+    CGS_TRY(cgs_checkpoint_load(p->checkpoint, all, 2, &c));
+    cgs_status rc = cgs_checkpoint_fits(&c, p->checkpoint, text, p->data.identity);
+    if (rc == CGS_OK && c.step > (uint64_t)p->o->updates)
+        rc = cgs_fail(CGS_EFORMAT, "%s: %llu updates of %d", p->checkpoint,
+                      (unsigned long long)c.step, p->o->updates);
+    if (rc == CGS_OK) {
+        p->done = (int)c.step;
+        cgs_log(CGS_INFO, "continuing after update %d", p->done);
+    }
+    cgs_checkpoint_free(&c);
+    return rc;
+}
+
+static cgs_status make_updates(pretrainer *p, cgs_device *d) {
     const cgs_pretrain_options *o = p->o;
-    if (o->batch < 2 || o->updates < 1)
-        return cgs_fail(CGS_EARG, "pretrain: %d frames an update, %d updates", o->batch,
-                        o->updates);
-    CGS_TRY(open_data(p));
+    while (p->done < o->updates) {
+        double value[TERMS + 1];
+        CGS_TRY(update(p, p->done, d, value));
+        p->done++;
+        bool last = p->done == o->updates;
+        if (last || p->done % o->checkpoint_every == 0) CGS_TRY(save(p));
+        bool go_on = !o->watch ||
+                     o->watch(o->user, p->done, value[TERMS], value[SAME_CLS], value[SPREAD_CLS]);
+        if (!go_on && !last) {
+            CGS_TRY(save(p));
+            return cgs_fail(CGS_ESTOPPED, "stopped after update %d; continue with --resume",
+                            p->done);
+        }
+    }
+    return CGS_OK;
+}
+
+static cgs_status run(pretrainer *p, const char *out, cgs_device *d) {
+    const cgs_pretrain_options *o = p->o;
+    if (o->batch < 2 || o->updates < 1 || o->checkpoint_every < 1)
+        return cgs_fail(CGS_EARG,
+                        "pretrain: %d frames an update, %d updates, a checkpoint every %d",
+                        o->batch, o->updates, o->checkpoint_every);
+    if (snprintf(p->checkpoint, sizeof p->checkpoint, "%s.checkpoint", out) >=
+        (int)sizeof p->checkpoint)
+        return cgs_fail(CGS_EARG, "%.64s...: path is too long", out);
+    CGS_TRY(cgs_views_open(&p->data, o->data, o->count));
     CGS_TRY(make_model(p, d));
     CGS_TRY(make_tape(p, d));
     p->views = malloc(cgs_bytes(p->frames));
     if (!p->views) return cgs_fail(CGS_ENOMEM, "pretrain: no memory for %d frames", 2 * o->batch);
-    double value[TERMS + 1] = {0};
-    for (int n = 0; n < o->updates; n++) {
-        CGS_TRY(update(p, n, d, value));
-        if (o->watch && !o->watch(o->user, n + 1, value[TERMS], value[SAME_CLS], value[SPREAD_CLS]))
-            return cgs_fail(CGS_ESTOPPED, "stopped after update %d; nothing was written", n + 1);
-    }
-    if (last) {
-        last[0] = value[SAME_CLS];
-        last[1] = value[SPREAD_CLS];
-    }
+    CGS_TRY(resume_or_start(p));
+    CGS_TRY(make_updates(p, d));
     return cgs_backbone_save(p->net, out);
 }
 
-cgs_status cgs_pretrain(const cgs_pretrain_options *o, const char *out, cgs_device *d,
-                        double last[2]) {
+cgs_status cgs_pretrain(const cgs_pretrain_options *o, const char *out, cgs_device *d) {
     pretrainer p = {.o = o};
-    cgs_status rc = run(&p, out, d, last);
+    cgs_status rc = run(&p, out, d);
     cgs_tape_destroy(p.tape);
     cgs_backbone_destroy(p.net);
     cgs_params_free(&p.params);
-    for (int i = 0; p.packed && i < o->count; i++) cgs_packed_close(p.packed[i]);
-    free(p.packed);
+    cgs_views_close(&p.data);
     free(p.views);
     return rc;
 }

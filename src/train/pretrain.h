@@ -3,8 +3,10 @@
  * Where no DINOv2 weights can be had, a ViT of the same form learns from the frames themselves:
  * two views of a frame, changed in light and with a piece cut out, shall have the same class
  * token and the same patch tokens (through two heads that are thrown away), and SIGReg keeps the
- * tokens of different frames apart.  Views are not shifted: where things are is what a planner
- * needs.  Every result that uses such a backbone says so. */
+ * tokens of different frames apart.  Every result that uses such a backbone says so.
+ *
+ * The state of a run is its weights, moments and the number of updates, kept in OUT.checkpoint;
+ * one that was killed continues bit for bit.  OUT appears when all updates are made. */
 #ifndef CGS_TRAIN_PRETRAIN_H
 #define CGS_TRAIN_PRETRAIN_H
 
@@ -20,15 +22,15 @@ typedef struct cgs_pretrain_options {
     double lr, sigreg;
     uint64_t seed;
     const char *precision; /* "f32" or "bf16" */
-    /* After each update; returning false ends with CGS_ESTOPPED and nothing is written. */
+    int checkpoint_every;  /* updates */
+    bool resume;           /* from OUT.checkpoint, where there is one; without, it is refused */
+    /* After each update; returning false saves a checkpoint and ends with CGS_ESTOPPED. */
     bool (*watch)(void *user, int update, double loss, double same, double spread);
     void *user;
 } cgs_pretrain_options;
 
 cgs_pretrain_options cgs_pretrain_defaults(void);
 
-/* last (may be NULL): invariance and SIGReg of class tokens in the last update. */
-cgs_status cgs_pretrain(const cgs_pretrain_options *o, const char *out, cgs_device *d,
-                        double last[2]);
+cgs_status cgs_pretrain(const cgs_pretrain_options *o, const char *out, cgs_device *d);
 
 #endif /* CGS_TRAIN_PRETRAIN_H */

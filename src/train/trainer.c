@@ -250,25 +250,21 @@ static char *config_text(const cgs_run_config *c) {
     return text;
 }
 
-/* a continued run must be the same run: every setting and the data */
-static cgs_status same_run(const cgs_trainer *t, const cgs_checkpoint *c) {
+static cgs_status load_checkpoint(cgs_trainer *t) {
+    cgs_checkpoint c;
     char *mine = config_text(&t->config);
     if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
-    cgs_status rc = CGS_OK;
-    const char *a = mine, *b = c->config;
-    while (rc == CGS_OK && *a && *b) {
-        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
-        if (na != nb || memcmp(a, b, na) != 0)
-            rc = cgs_fail(CGS_EARG, "%s was made with \"%.*s\", this run has \"%.*s\"",
-                          t->checkpoint, (int)nb, b, (int)na, a);
-        a += na + (a[na] == '\n');
-        b += nb + (b[nb] == '\n');
+    cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
+    if (rc == CGS_OK) {
+        rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
+        t->step = c.step;
+        t->model->batches_tracked = c.batches_tracked;
+        cgs_checkpoint_free(&c);
     }
-    if (rc == CGS_OK && strcmp(c->identity, t->identity) != 0)
-        rc = cgs_fail(CGS_EARG, "%s was made with the data \"%s\", this is \"%s\"", t->checkpoint,
-                      c->identity, t->identity);
     free(mine);
-    return rc;
+    CGS_TRY(rc);
+    cgs_log(CGS_INFO, "continuing after update %llu", (unsigned long long)t->step);
+    return CGS_OK;
 }
 
 static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
@@ -276,15 +272,7 @@ static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
     if (there && !resume)
         return cgs_fail(CGS_EARG, "%s exists: continue it with --resume or choose another folder",
                         t->checkpoint);
-    if (there) {
-        cgs_checkpoint c;
-        CGS_TRY(cgs_checkpoint_load(t->checkpoint, t->model, &c));
-        cgs_status rc = same_run(t, &c);
-        t->step = c.step;
-        cgs_checkpoint_free(&c);
-        CGS_TRY(rc);
-        cgs_log(CGS_INFO, "continuing after update %llu", (unsigned long long)t->step);
-    }
+    if (there) CGS_TRY(load_checkpoint(t));
     char path[4096];
     char *text = config_text(&t->config);
     if (!text) return cgs_fail(CGS_ENOMEM, "no memory for settings");
@@ -530,10 +518,12 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
 }
 
 cgs_status cgs_trainer_save(cgs_trainer *t) {
-    cgs_checkpoint c = {
-        .step = t->step, .config = config_text(&t->config), .identity = t->identity};
+    cgs_checkpoint c = {.step = t->step,
+                        .batches_tracked = t->model->batches_tracked,
+                        .config = config_text(&t->config),
+                        .identity = t->identity};
     if (!c.config) return cgs_fail(CGS_ENOMEM, "no memory for settings");
-    cgs_status rc = cgs_checkpoint_save(t->checkpoint, t->model, &c);
+    cgs_status rc = cgs_checkpoint_save(t->checkpoint, &t->model->params, 1, &c);
     free(c.config);
     CGS_TRY(rc);
     cgs_model_card card;
