@@ -1,20 +1,8 @@
 #!/bin/sh
 # cli_analysis.sh - probe and geometry through the program, on TwoRooms with random weights.
 #   tests/cli_analysis.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import json' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3"; exit 77; }
+. "$(dirname "$0")/prelude.sh"
+find_python "json"
 
 "$cgs" collect --env tworooms --out "$tmp/data.h5" --episodes 20 --size 64 --quiet --threads 1
 "$build/tests/test_eval" --model "$tmp/a" tworooms "$tmp/data.h5" 1

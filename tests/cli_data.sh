@@ -1,28 +1,12 @@
 #!/bin/sh
 # Datasets between this program and h5py: what the writer makes is read by plain h5py with
 # the documented columns; what h5py makes is read, checked and shown by cgs data.
-set -eu
-build=$1
-python=
-for p in python3 /usr/bin/python3; do
-    "$p" -c 'import h5py, numpy' 2>/dev/null && python=$p && break
-done
-if [ -z "$python" ]; then
-    echo "python3 with h5py and numpy is not installed"
-    exit 77
-fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cgs=$build/cgs
-
-fail() {
-    echo "$*" >&2
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
+find_python "h5py, numpy"
 
 # ---- our file in h5py ------------------------------------------------------------------
-"$build/tests/test_data" dataset "$dir/own.h5" 3 12 20 || fail "the recording failed"
-"$python" - "$dir/own.h5" <<'PY'
+"$build/tests/test_data" dataset "$tmp/own.h5" 3 12 20 || fail "the recording failed"
+"$python" - "$tmp/own.h5" <<'PY'
 import sys, h5py, numpy as np
 f = h5py.File(sys.argv[1], "r")
 E, L, S = 3, 12, 20
@@ -55,7 +39,7 @@ assert len(f.attrs["code_commit"]) > 0
 PY
 
 # ---- h5py's files here -----------------------------------------------------------------
-"$python" - "$dir" <<'PY'
+"$python" - "$tmp" <<'PY'
 import sys, h5py, numpy as np
 rng = np.random.default_rng(0)
 E, S = 4, 16
@@ -119,9 +103,9 @@ np.savez(sys.argv[1] + "/truth.npz", mean=np.nanmean(action.astype("f4").astype(
 PY
 
 for name in contiguous chunked gzip shuffle fletcher lzf big_endian; do
-    "$cgs" data check "$dir/$name.h5" --quiet || fail "$name: check failed"
-    "$cgs" data info "$dir/$name.h5" --json >"$dir/info.json"
-    "$python" - "$dir/info.json" "$dir/truth.npz" "$name" <<'PY'
+    "$cgs" data check "$tmp/$name.h5" --quiet || fail "$name: check failed"
+    "$cgs" data info "$tmp/$name.h5" --json >"$tmp/info.json"
+    "$python" - "$tmp/info.json" "$tmp/truth.npz" "$name" <<'PY'
 import sys, json, numpy as np
 i, t = json.load(open(sys.argv[1])), np.load(sys.argv[2])
 assert i["episodes"] == 4 and i["rows"] == t["n"] and i["height"] == 16 and i["action_dim"] == 2
@@ -140,10 +124,10 @@ PY
 done
 
 expect() { # name, words of the message
-    if "$cgs" data check "$dir/$1.h5" >/dev/null 2>"$dir/error"; then
+    if "$cgs" data check "$tmp/$1.h5" >/dev/null 2>"$tmp/error"; then
         fail "$1: check found nothing"
     fi
-    grep -q "$2" "$dir/error" || fail "$1: $(cat "$dir/error")"
+    grep -q "$2" "$tmp/error" || fail "$1: $(cat "$tmp/error")"
 }
 expect hole "action 1 in row 4 of episode 1 is nan"
 expect late "actions lie one row late"
@@ -152,10 +136,10 @@ expect lost "column \"state\" in row 2 of episode 3 is inf"
 expect missing "missing.h5: No such file"
 
 # ---- preview ---------------------------------------------------------------------------
-"$cgs" data preview "$dir/own.h5" --out "$dir/own.gif" --episodes 2 --quiet
-[ "$(head -c 6 "$dir/own.gif")" = GIF89a ] || fail "preview: not a GIF"
+"$cgs" data preview "$tmp/own.h5" --out "$tmp/own.gif" --episodes 2 --quiet
+[ "$(head -c 6 "$tmp/own.gif")" = GIF89a ] || fail "preview: not a GIF"
 # two pictures of 20 and a gap of 4
-size=$(od -An -tu2 -j6 -N4 "$dir/own.gif" | tr -s ' ')
+size=$(od -An -tu2 -j6 -N4 "$tmp/own.gif" | tr -s ' ')
 [ "$size" = " 44 20" ] || fail "preview: size$size"
 
 # ---- usage -----------------------------------------------------------------------------
@@ -163,10 +147,10 @@ status=0
 "$cgs" data 2>/dev/null || status=$?
 [ $status = 2 ] || fail "no arguments: exit $status"
 status=0
-"$cgs" data paint "$dir/own.h5" 2>/dev/null || status=$?
+"$cgs" data paint "$tmp/own.h5" 2>/dev/null || status=$?
 [ $status = 2 ] || fail "unknown action: exit $status"
 status=0
-"$cgs" data preview "$dir/own.h5" 2>/dev/null || status=$?
+"$cgs" data preview "$tmp/own.h5" 2>/dev/null || status=$?
 [ $status = 2 ] || fail "no --out: exit $status"
-"$cgs" data info "$dir/own.h5" | grep -q "chunks of 1 row, deflate" || fail "info: no layout"
+"$cgs" data info "$tmp/own.h5" | grep -q "chunks of 1 row, deflate" || fail "info: no layout"
 echo "all formats agree"

@@ -1,13 +1,9 @@
 #!/bin/sh
 # cgs with frozen backbones: pretrain, train (all six methods), resume, eval, plan, info, import.
 # usage: tests/cli_dino.sh BUILD
-set -u
-cgs=$(realpath "$1")/cgs
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$0")/prelude.sh"
+cd "$tmp"
 export OMP_WAIT_POLICY=passive
-fail() { echo "FAILED: $*"; exit 1; }
 
 "$cgs" collect --env wall --out wall.h5 --episodes 8 --size 64 --quiet || fail collect
 "$cgs" pretrain --data wall.h5 --out standin.safetensors --size small --updates 3 --batch 4 --quiet ||
@@ -30,8 +26,8 @@ done
 "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 &
 pid=$!
 while [ ! -e parts/checkpoint.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-kill -9 $pid 2>/dev/null
-wait $pid 2>/dev/null
+kill -9 $pid 2>/dev/null || true
+wait $pid 2>/dev/null || true
 "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 \
     --resume || fail "resume"
 cmp -s whole/model.safetensors parts/model.safetensors || fail "a continued run differs"

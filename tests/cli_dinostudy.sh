@@ -2,16 +2,9 @@
 # cli_dinostudy.sh - the study of DINO-WM at its tiniest: from data to a page, with a stand-in
 # backbone and with a file; pretraining and features that were killed go on; the times of planning.
 #   tests/cli_dinostudy.sh BUILD
-set -eu
-cgs=$(realpath "$1")/cgs
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
+. "$(dirname "$0")/prelude.sh"
+cd "$tmp"
 export OMP_WAIT_POLICY=passive
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
 
 # ---- the plans
 "$cgs" reproduce dinowm --dry-run >plan || fail "no plan"

@@ -3,15 +3,8 @@
 #   tests/cli_docs.sh BUILD
 # A block of commands begins with ```sh and a comment.  Those whose comment begins with "long" are
 # not run here, but every verb and option in them must exist.
-set -eu
-build=$(cd "$1" && pwd)
-here=$(cd "$(dirname "$0")/.." && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
+here=$here/.. # the whole tree
 case $build in
 *san) python=no ;; # python cannot load a library with sanitizers
 *) command -v python3 >/dev/null && python=yes || python=no ;;

@@ -1,23 +1,8 @@
 #!/bin/sh
 # cli_env.sh - envs, replay and collect through the program.
 #   tests/cli_env.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-here=$(dirname "$0")
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-
-# h5py may belong to the system's python only
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import h5py, numpy' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3 with h5py"; exit 77; }
+. "$(dirname "$0")/prelude.sh"
+find_python "h5py, numpy"
 
 # ---- envs: JSON and nothing else on standard output
 "$cgs" envs --json >"$tmp/envs"

@@ -3,16 +3,7 @@
 #   tests/cli_help.sh BUILD
 # What parses is found out apart from the tables' printers: the option names in the sources of a
 # verb are candidates, and the program is asked about each one.
-set -eu
-build=$1
-cgs=$build/cgs
-here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
 
 # ---- verbs: the files that exist, the help, the man page
 "$cgs" help >"$tmp/help"

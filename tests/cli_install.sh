@@ -2,18 +2,10 @@
 # cli_install.sh - make install as a packager and as a user does it, examples/mpc_loop.c against
 # what was installed, and make dist away from this machine's libraries.
 #   tests/cli_install.sh BUILD
-set -eu
-build=$(cd "$1" && pwd)
-here=$(cd "$(dirname "$0")" && pwd)
+. "$(dirname "$0")/prelude.sh"
 case $build in
 *san) echo "the libraries are built with sanitizers" && exit 77 ;;
 esac
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
 # as the build folder was made: with the same parts, and nothing is compiled again
 grep -q cgs_cuda_ "$build/libcgs.a" && cuda= || cuda=CUDA=0
 install() {

@@ -1,21 +1,9 @@
 #!/bin/sh
 # cli_mujoco.sh - Reacher, Cube and PointMaze through the program.
 #   tests/cli_mujoco.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
 "$cgs" envs | grep -q "^cube" || { echo "built without MuJoCo"; exit 77; }
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import h5py, numpy' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3 with h5py"; exit 77; }
+find_python "h5py, numpy"
 
 # ---- replay: free motion of the ball, one action of the arm, pictures
 for u in 1 1 1 1 1 -1 0; do echo "$u,0"; done >"$tmp/u"

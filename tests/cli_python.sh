@@ -1,20 +1,11 @@
 #!/bin/sh
 # cli_python.sh - python/cgs.py: against the program, with NumPy and without.
 #   tests/cli_python.sh BUILD
-set -eu
-build=$(cd "$1" && pwd)
-here=$(cd "$(dirname "$0")" && pwd)
+. "$(dirname "$0")/prelude.sh"
 case $build in
 *san) echo "python cannot load a library with sanitizers" && exit 77 ;;
 esac
-# NumPy may belong to the system's python only
-python=
-for p in /usr/bin/python3 python3; do
-    if "$p" -c 'import numpy' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3 with numpy"; exit 77; }
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+find_python numpy
 
 "$build/tests/test_eval" --model "$tmp/model" tworooms none 1
 CGS_LIBRARY=$(ls "$build"/libcgs.so.*)

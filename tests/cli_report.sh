@@ -2,21 +2,8 @@
 # cli_report.sh - cgs report on a synthetic study: every figure, valid drawings, honest verdicts,
 # nothing injected, and broken files that are only warnings.
 #   tests/cli_report.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-here=$(dirname "$0")
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import json' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3"; exit 77; }
+. "$(dirname "$0")/prelude.sh"
+find_python "json"
 
 # ---- a whole study
 "$python" "$here/report_study.py" "$tmp/study"

@@ -2,21 +2,8 @@
 # cli_report_browser.sh - the report in headless Chromium: no errors in the console, nothing
 # fetched, every figure drawn, no sideways scrolling on a phone, light and dark.
 #   tests/cli_report_browser.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-here=$(dirname "$0")
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import json' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3"; exit 77; }
+. "$(dirname "$0")/prelude.sh"
+find_python "json"
 browser=
 for b in chromium chromium-browser; do
     if command -v "$b" >/dev/null; then browser=$b && break; fi

@@ -2,15 +2,7 @@
 # cli_study.sh - a whole study in seconds: finished stages are reused, killed ones go on, changed
 # settings run what depends on them, and results are the same as without interruptions.
 #   tests/cli_study.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
 # tiny FOLDER [more]: the demo's stages with little of everything.  A script of its own, so that
 # a signal to it reaches the program.
 cat >"$tmp/tiny" <<SH

@@ -1,20 +1,8 @@
 #!/bin/sh
 # cli_theory.sh - theory, decode and surprise through the program.
 #   tests/cli_theory.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-python=
-for p in python3 /usr/bin/python3; do
-    if "$p" -c 'import json' 2>/dev/null; then python=$p && break; fi
-done
-[ -n "$python" ] || { echo "no python3"; exit 77; }
+. "$(dirname "$0")/prelude.sh"
+find_python "json"
 
 # ---- random systems: every statement has a row, none is violated, the table is printed
 "$cgs" theory --systems 60 --seed 3 --threads 1 --quiet --out "$tmp/t.json" >"$tmp/out"

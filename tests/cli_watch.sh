@@ -2,15 +2,7 @@
 # cli_watch.sh - the live view: silent without a terminal, and on one nothing but lines drawn
 # over themselves.
 #   tests/cli_watch.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
 command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
 script -qec true /dev/null >/dev/null 2>&1 </dev/null || { echo "no pseudo terminal here"; exit 77; }
 esc=$(printf '\033')

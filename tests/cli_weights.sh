@@ -2,15 +2,7 @@
 # cli_weights.sh - import, export, info, encode and rollout through the program, with the
 # golden model and its published numbers.
 #   tests/cli_weights.sh BUILD
-set -eu
-build=$1
-cgs=$build/cgs
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+. "$(dirname "$0")/prelude.sh"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 "$build/tests/test_store" --golden "$tmp/golden"
 g=$tmp/golden
