@@ -26,7 +26,7 @@ done
 "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 &
 pid=$!
 while [ ! -e parts/checkpoint.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-kill -9 $pid 2>/dev/null || true
+kill -9 $pid 2>/dev/null || fail "training ended before it was killed"
 wait $pid 2>/dev/null || true
 "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 \
     --resume || fail "resume"

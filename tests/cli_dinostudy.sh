@@ -61,7 +61,7 @@ set -- pretrain --data a/data.h5 --size small --updates 12 --batch 4 --checkpoin
 "$cgs" "$@" --out parts.safetensors &
 pid=$!
 while [ ! -e parts.safetensors.checkpoint ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-kill -9 $pid 2>/dev/null
+kill -9 $pid 2>/dev/null || fail "pretraining ended before it was killed"
 wait $pid 2>/dev/null || true
 [ ! -e parts.safetensors ] || fail "a backbone before its last update"
 "$cgs" "$@" --out parts.safetensors 2>err && fail "begun anew over a checkpoint"
