@@ -94,6 +94,7 @@ typedef struct cgs_record {
     cgs_tensor *saved[CGS_MAX_SAVED];
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
+    bool rows_alone;      /* see cgs_tape_rows_alone */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct { int size, patch; float mean[3], std[3]; } patchify;

@@ -60,6 +60,7 @@ cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op) {
     cgs_record *r = tape_record(t, t->records++);
     r->op = op;
     r->step = &t->step;
+    r->rows_alone = t->rows_alone;
     return r;
 }
 
@@ -150,6 +151,7 @@ void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
 void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
 
 void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
+void cgs_tape_rows_alone(cgs_tape *t) { t->rows_alone = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
 size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
 int cgs_tape_records(const cgs_tape *t) { return t->records; }

@@ -34,6 +34,10 @@ void cgs_tape_backward(cgs_tape *t);
 /* Parameters recorded from now on are constants: planning differentiates by actions only. */
 void cgs_tape_freeze_parameters(cgs_tape *t);
 
+/* A row of a product recorded from now on has the same bits, however many rows there are beside it:
+ * a plan costs the same alone and in a batch. */
+void cgs_tape_rows_alone(cgs_tape *t);
+
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);
 

@@ -281,6 +281,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                               .out = y->dtype,
                               .b_transposed = true,
                               .bias = b != NULL,
+                              .rows_alone = r->rows_alone,
                               .aligned = common(y->data, x->data, w)};
     CGS_TRY(cgs_cuda_product_find(d, &forward, b && b->bf16, &l->forward));
     if (half && y->dtype == CGS_BF16 && forward.aligned >= 16 && cgs_cuda_halves(d, n, k, m)) {
@@ -303,6 +304,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .in = x->dtype,
                              .out = x->dtype,
                              .accumulate = r->accumulate[0],
+                             .rows_alone = r->rows_alone,
                              .aligned = common(x->grad, dy, w)};
         CGS_TRY(cgs_cuda_product_find(d, &dx, false, &l->dx));
     }

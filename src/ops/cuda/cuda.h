@@ -87,6 +87,7 @@ typedef struct cgs_cuda_shape {
     bool a_transposed, b_transposed;
     bool bias;       /* + bias[j] */
     bool accumulate; /* C += instead of C = */
+    bool rows_alone; /* the algorithm does not depend on M */
     size_t aligned;  /* every pointer is a multiple of this many bytes */
     /* elements from a stored row of A, B or C to the next; 0: as many as it has */
     size_t a_row, b_row, c_row;

@@ -17,6 +17,9 @@
 /* how many of the heuristic's proposals are measured, and how often each */
 enum { PROPOSALS = 12, TIMES = 5 };
 
+/* rows that the algorithm of a product is asked for when it must be the same for any number */
+enum { ROWS = 512 };
+
 /* bytes that split products may use for their partial sums */
 #define WORKSPACE ((size_t)64 << 20)
 
@@ -25,7 +28,8 @@ enum { PROPOSALS = 12, TIMES = 5 };
     X(Destroy)                                                                                     \
     X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate)       \
         X(MatrixLayoutDestroy) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)                \
-            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul) X(GetVersion)
+            X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(MatmulAlgoCheck) X(Matmul)          \
+                X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
@@ -94,11 +98,15 @@ cgs_status cgs_cuda_blas_open(cgs_cuda_blas **out) {
     return CGS_OK;
 }
 
-static void drop(cgs_cuda_blas *b, cgs_cuda_product *p) {
-    if (p->desc) b->MatmulDescDestroy(p->desc);
+static void drop_layouts(cgs_cuda_blas *b, cgs_cuda_product *p) {
     if (p->A) b->MatrixLayoutDestroy(p->A);
     if (p->B) b->MatrixLayoutDestroy(p->B);
     if (p->C) b->MatrixLayoutDestroy(p->C);
+}
+
+static void drop(cgs_cuda_blas *b, cgs_cuda_product *p) {
+    if (p->desc) b->MatmulDescDestroy(p->desc);
+    drop_layouts(b, p);
     free(p);
 }
 
@@ -219,10 +227,49 @@ static void choose(cgs_cuda_blas *b, cgs_cuda_product *p,
 /* ---- finding a product ------------------------------------------------------------------------
  */
 
-/* Asks for an algorithm with a bias of this type.
- *
- * The library's matrices are column-major: a row-major C = A B is its C^T = B^T A^T, so our B
+/* The library's matrices are column-major: a row-major C = A B is its C^T = B^T A^T, so our B
  * comes first, and a matrix that we store plainly is one that it sees transposed. */
+static bool describe_layouts(cgs_cuda_blas *b, cgs_cuda_product *p) {
+    const cgs_cuda_shape *s = &p->shape;
+    size_t Br = s->b_transposed ? s->K : s->N, Bc = s->b_transposed ? s->N : s->K;
+    size_t Ar = s->a_transposed ? s->M : s->K, Ac = s->a_transposed ? s->K : s->M;
+    size_t a_row = s->a_row ? s->a_row : Ar, b_row = s->b_row ? s->b_row : Br;
+    size_t c_row = s->c_row ? s->c_row : s->N;
+    cudaDataType_t in = type_of(s->in), out = type_of(s->out);
+    return b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)b_row) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)a_row) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)c_row) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool describe(cgs_cuda_blas *b, cgs_cuda_product *p) {
+    cublasOperation_t first = p->shape.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = p->shape.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+           b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) ==
+               CUBLAS_STATUS_SUCCESS &&
+           b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+                                     sizeof second) == CUBLAS_STATUS_SUCCESS &&
+           describe_layouts(b, p);
+}
+
+/* The first proposal for ROWS rows, if it can do this product, too.  Tiles, stages and splits of the
+ * sum are then the same for every M, and with them the order in which a row's sums are made. */
+static cublasStatus_t ask_for_any_rows(cgs_cuda_blas *b, cgs_cuda_product *p,
+                                       cublasLtMatmulPreference_t preference,
+                                       cublasLtMatmulHeuristicResult_t *found, int *count) {
+    cgs_cuda_product other = {.shape = p->shape};
+    cublasStatus_t rc = CUBLAS_STATUS_ALLOC_FAILED;
+    other.shape.M = ROWS;
+    if (describe_layouts(b, &other))
+        rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, other.A, other.B, other.C, other.C,
+                                       preference, 1, found, count);
+    drop_layouts(b, &other);
+    if (rc != CUBLAS_STATUS_SUCCESS || *count < 1) return rc;
+    cublasLtMatmulAlgo_t algorithm = found->algo;
+    return b->MatmulAlgoCheck(b->handle, p->desc, p->A, p->B, p->C, p->C, &algorithm, found);
+}
+
+/* Asks for an algorithm with a bias of this type. */
 static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cudaStream_t stream) {
     const cgs_cuda_shape *s = &p->shape;
     cublasLtMatmulPreference_t preference = NULL;
@@ -258,41 +305,27 @@ static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cuda
     for (size_t i = 0; i < sizeof wishes / sizeof wishes[0] && rc == CUBLAS_STATUS_SUCCESS; i++)
         rc = b->MatmulPreferenceSetAttribute(preference, wishes[i].what, wishes[i].value,
                                              wishes[i].bytes);
-    if (rc == CUBLAS_STATUS_SUCCESS)
-        rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->A, p->B, p->C, p->C, preference,
-                                       b->choices ? PROPOSALS : 1, found, &count);
+    if (rc == CUBLAS_STATUS_SUCCESS) {
+        if (s->rows_alone)
+            rc = ask_for_any_rows(b, p, preference, found, &count);
+        else
+            rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->A, p->B, p->C, p->C, preference,
+                                           b->choices ? PROPOSALS : 1, found, &count);
+    }
     b->MatmulPreferenceDestroy(preference);
     if (rc != CUBLAS_STATUS_SUCCESS || count < 1 || found[0].state != CUBLAS_STATUS_SUCCESS ||
         found[0].workspaceSize > WORKSPACE)
         return false;
     p->algorithm = found[0].algo;
-    if (b->choices && !choice_in_file(b, p)) choose(b, p, found, count, stream);
+    if (b->choices && !s->rows_alone && !choice_in_file(b, p)) choose(b, p, found, count, stream);
     return true;
-}
-
-static bool describe(cgs_cuda_blas *b, cgs_cuda_product *p) {
-    const cgs_cuda_shape *s = &p->shape;
-    cublasOperation_t first = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasOperation_t second = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    size_t Br = s->b_transposed ? s->K : s->N, Bc = s->b_transposed ? s->N : s->K;
-    size_t Ar = s->a_transposed ? s->M : s->K, Ac = s->a_transposed ? s->K : s->M;
-    size_t a_row = s->a_row ? s->a_row : Ar, b_row = s->b_row ? s->b_row : Br;
-    size_t c_row = s->c_row ? s->c_row : s->N;
-    cudaDataType_t in = type_of(s->in), out = type_of(s->out);
-    return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
-           b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) ==
-               CUBLAS_STATUS_SUCCESS &&
-           b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second,
-                                     sizeof second) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)b_row) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)a_row) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)c_row) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool same(const cgs_cuda_shape *a, const cgs_cuda_shape *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate && a->aligned == b->aligned &&
+           a->bias == b->bias && a->accumulate == b->accumulate &&
+           a->rows_alone == b->rows_alone && a->aligned == b->aligned &&
            a->a_row == b->a_row && a->b_row == b->b_row && a->c_row == b->c_row;
 }
 
