@@ -77,6 +77,7 @@ NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 
 endif
 ifeq ($(CLOCKS),1)
 NVFLAGS  += -DCGS_CLOCKS
+CPPFLAGS += -DCGS_CLOCKS
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
@@ -163,7 +164,7 @@ WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_grou
 $(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
   -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 
-$(B)/tests/probe_wgmma: tests/probe_wgmma.cu
+$(B)/tests/probe_%: tests/probe_%.cu
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
@@ -304,8 +305,9 @@ $(B)/dist/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 dist: all $(B)/dist/cgs
 	scripts/dist.sh $(B)/cgs-$(VERSION)-$(shell uname -m) $(B)/dist/cgs
 
-dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
-	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu $(B)/tests/probe_wgmma
+PROBES := $(B)/tests/probe_wgmma $(B)/tests/probe_cluster
+dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu $(PROBES)
+	scripts/dist.sh $(B)/cgs-$(VERSION)-gpu $(B)/dist/cgs $(B)/dist/test_gpu $(PROBES)
 
 clean:
 	rm -rf $(B)

@@ -108,6 +108,9 @@ static cgs_status fill_in(cgs_device *d) {
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
+#ifdef CGS_CLOCKS
+    c->max_shared -= 64; /* sums of clocks.cuh; tiles, which fill it, have none there */
+#endif
     c->capability = 10 * major + minor;
     CGS_TRY(alloc(d, &p, sizeof *c->step));
     c->step = p;
@@ -225,6 +228,7 @@ void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k) {
     if (!cgs_cuda_wants(r, k) || r->accumulate[k]) return;
     cgs_cuda_note(c, cudaMemsetAsync(r->in[k]->grad, 0, cgs_bytes(r->in[k]), c->stream),
                   "clearing a gradient");
+    STAMP(d, "clearing a gradient");
 }
 
 /* ---- records ------------------------------------------------------------------------------------

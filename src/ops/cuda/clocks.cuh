@@ -1,6 +1,6 @@
 /* clocks.cuh - where the time of a long kernel goes.  `make CLOCKS=1` builds kernels in whose first
- * block a thread counts the cycles of each phase, and prints them behind two launches (the 19th and
- * 20th, so both kernels of a gradient do); in any other build nothing of this is left. */
+ * block a thread counts the cycles of each phase, and prints them behind the 19th launch of its
+ * kind and size; in any other build nothing of this is left.  Time between kernels: timeline.cu. */
 #ifndef CGS_OPS_CUDA_CLOCKS_CUH
 #define CGS_OPS_CUDA_CLOCKS_CUH
 
@@ -13,28 +13,56 @@ namespace {
 
 enum { CLOCK_PHASES = 16 };
 __device__ unsigned long long clock_sums[CLOCK_PHASES];
-__device__ unsigned clock_launches;
+enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_KINDS };
+__device__ int clock_launches[CLOCK_KINDS], clock_blocks[CLOCK_KINDS];
 
+__device__ __forceinline__ unsigned *clock_here() {
+    __shared__ unsigned sums[CLOCK_PHASES]; /* backend.c leaves room for them */
+    return sums;
+}
+
+/* Sums stay in shared memory until the end: a barrier's fence would wait for their way out. */
 struct phase_clock {
     bool on;
-    long long last;
+    unsigned last;
     __device__ void start(bool mine) {
         on = mine;
-        last = clock64();
+        for (int i = 0; on && i < CLOCK_PHASES; i++) clock_here()[i] = 0;
+        last = (unsigned)clock64();
     }
     __device__ void mark(int phase) {
         if (!on) return;
-        long long now = clock64();
-        clock_sums[phase] += (unsigned long long)(now - last);
-        last = clock64();
+        clock_here()[phase] += (unsigned)clock64() - last;
+        last = (unsigned)clock64();
+    }
+    __device__ ~phase_clock() {
+        for (int i = 0; on && i < CLOCK_PHASES; i++)
+            atomicAdd(&clock_sums[i], (unsigned long long)atomicExch(&clock_here()[i], 0u));
+    }
+};
+
+/* the same where shared memory is full: sums go out at once */
+struct far_clock {
+    bool on;
+    unsigned last;
+    __device__ void start(bool mine) {
+        on = mine;
+        last = (unsigned)clock64();
+    }
+    __device__ void mark(int phase) {
+        if (!on) return;
+        atomicAdd(&clock_sums[phase], (unsigned long long)((unsigned)clock64() - last));
+        last = (unsigned)clock64();
     }
 };
 
 /* a kernel of its own: a call inside would keep products of warpgroups from overlapping */
-__global__ void print_clocks(int blocks) {
-    unsigned launch = ++clock_launches;
-    bool print = launch == 19 || launch == 20;
-    if (print) printf("%d blocks, cycles a phase:", blocks);
+__global__ void print_clocks(int kind, int blocks) {
+    if (clock_blocks[kind] != blocks) clock_launches[kind] = 0;
+    clock_blocks[kind] = blocks;
+    bool print = ++clock_launches[kind] == 19;
+    const char *const names[] = {"rollout", "forward", "backward", "tiles"};
+    if (print) printf("%s, %d blocks, cycles a phase:", names[kind], blocks);
     for (int i = 0; i < CLOCK_PHASES; i++) {
         if (print) printf(" %llu", clock_sums[i]);
         clock_sums[i] = 0;
@@ -42,8 +70,8 @@ __global__ void print_clocks(int blocks) {
     if (print) printf("\n");
 }
 
-inline void show_clocks(cudaStream_t stream, unsigned blocks) {
-    print_clocks<<<1, 1, 0, stream>>>((int)blocks);
+inline void show_clocks(cudaStream_t stream, clock_kind kind, unsigned blocks) {
+    print_clocks<<<1, 1, 0, stream>>>(kind, (int)blocks);
 }
 
 } // namespace
@@ -54,7 +82,9 @@ struct phase_clock {
     __device__ void start(bool) {}
     __device__ void mark(int) {}
 };
-static inline void show_clocks(cudaStream_t, unsigned) {}
+typedef phase_clock far_clock;
+enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES };
+static inline void show_clocks(cudaStream_t, clock_kind, unsigned) {}
 
 #endif
 

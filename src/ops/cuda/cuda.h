@@ -70,6 +70,18 @@ static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d-
 void cgs_cuda_note(cgs_cuda *c, cudaError_t error, const char *where);
 void cgs_cuda_note_text(cgs_cuda *c, const char *text);
 
+/* With `make CLOCKS=1` (timeline.cu): the time since the last stamp is that of `what`; behind the
+ * 58th rollout of a size the mean times of the last 25 are printed. */
+#ifdef CGS_CLOCKS
+void cgs_cuda_stamp(cgs_cuda *c, const char *what);
+void cgs_cuda_show_stamps(cgs_cuda *c, int size);
+#define STAMP(d, what) cgs_cuda_stamp(cgs_cuda_of(d), what)
+#define SHOW_STAMPS(d, size) cgs_cuda_show_stamps(cgs_cuda_of(d), size)
+#else
+#define STAMP(d, what) (void)0
+#define SHOW_STAMPS(d, size) (void)0
+#endif
+
 /* For prepare: makes the scratch buffer at least this large. */
 cgs_status cgs_cuda_need(cgs_device *d, size_t bytes);
 

@@ -23,7 +23,11 @@ using bf16 = __nv_bfloat16;
         }                                                                                          \
     } while (0)
 
-#define LAUNCHED(d, what) cgs_cuda_note(cgs_cuda_of(d), cudaGetLastError(), what)
+#define LAUNCHED(d, what)                                                                          \
+    do {                                                                                           \
+        cgs_cuda_note(cgs_cuda_of(d), cudaGetLastError(), what);                                   \
+        STAMP(d, what);                                                                            \
+    } while (0)
 
 static inline cudaStream_t stream_of(const cgs_device *d) { return cgs_cuda_of(d)->stream; }
 static inline unsigned blocks_for(size_t n, size_t each) { return (unsigned)((n + each - 1) / each); }

@@ -156,6 +156,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         return row < (size_t)p.rows ? row : (size_t)p.rows - 1;
     };
 
+    /* phases: barrier, q k v, attention, output, barrier, rows, barrier, in, out, barrier, rows,
+     * projector */
+    phase_clock clock;
+    clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     weights<3, PAIRS_D> wq;
     weights<2, PAIRS_D> win;
     auto qkv_tile = [&](int chunk) {
@@ -248,6 +252,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             const int asked = last ? 1 : fresh; /* behind the last attention one token is wanted */
             const int tile0 = (fresh - asked) * p.MT, tiles = asked * p.MT;
             cluster_sync(); /* x is complete */
+            clock.mark(0);
 
 #pragma unroll
             for (int chunk = 0; chunk < sh::QKV_TILES / 3; chunk++) {
@@ -262,18 +267,22 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
             wo.fetch(b.out, PAIRS_INNER, rank * sh::OUT_PAIRS, out_tile);
             __syncthreads();
+            clock.mark(1);
             attend<S>(p, layer, a, qkv, R, row0, w, fresh, asked);
             if (grows) keep_keys<S>(p, layer, qkv, R, row0, old, fresh);
             if (KEEP) save_qkv<S>(p, step, layer, qkv, R, row0, w);
             win.fetch(b.in, PAIRS_D, 0, in_tile(0));
             __syncthreads();
+            clock.mark(2);
             auto share = [&](int row, int n, const float(&c)[4]) {
                 float *to = parts + (size_t)row * PART_ROW + (warp * sh::OUT_TILES + n) * 8 + quad;
                 *reinterpret_cast<float2 *>(to) = make_float2(c[0], c[1]);
                 *reinterpret_cast<float2 *>(to + 8 * PART_ROW) = make_float2(c[2], c[3]);
             };
             products(wo, a, sh::A_ROW, tile0, tiles, share);
+            clock.mark(3);
             cluster_sync(); /* shares are complete, x is free */
+            clock.mark(4);
 
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
@@ -285,7 +294,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
             weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
             wd.fetch(b.down, PAIRS_HIDDEN, rank * sh::DOWN_PAIRS, out_tile);
+            clock.mark(5);
             cluster_sync(); /* x is complete, shares were read */
+            clock.mark(6);
 
 #pragma unroll
             for (int chunk = 0; chunk < sh::IN_TILES / 2; chunk++) {
@@ -309,12 +320,15 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 });
             }
             __syncthreads();
+            clock.mark(7);
             products(wd, h, sh::H_ROW, tile0, tiles, share);
             if (last)
                 win.fetch(p.proj_in, PAIRS_D, 0, in_tile(0));
             else
                 wq.fetch(p.block[layer + 1].qkv, PAIRS_D, 0, qkv_tile(0));
+            clock.mark(8);
             cluster_sync(); /* shares are complete, x is free */
+            clock.mark(9);
 
             for (int t = warp; t < own * asked; t += WARPS) {
                 int i = t / asked, token = w - asked + t % asked;
@@ -341,6 +355,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     send<S>(x, (token - old) * R + rank * own + i, v);
                 }
             }
+            clock.mark(10);
         }
 
         /* the projector: linear map, batch norm, GELU, linear map, of the newest token */
@@ -412,6 +427,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
         }
         __syncthreads(); /* rows of the window are read by other warps */
+        clock.mark(11);
     }
     cluster_sync(); /* nobody leaves while others read its shared memory */
 }
@@ -706,12 +722,19 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     t.slots = p->ring ? ring_slots((size_t)cgs_cuda_of(d)->max_shared, t.MT, t.N) : 0;
     bool keep = j->gradient[0] != NULL;
     for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
+    const unsigned blocks = clusters * (unsigned)p->S;
     cudaError_t e = forward(d, p->S, t, keep, clusters, NULL);
-    if (p->ring) show_clocks(stream_of(d), clusters * (unsigned)p->S);
-    if (e == cudaSuccess && keep) e = backward(d, p->S, t, clusters, NULL);
-    if (p->ring && keep) show_clocks(stream_of(d), clusters * (unsigned)p->S);
+    STAMP(d, "a rollout");
+    show_clocks(stream_of(d), keep ? CLOCK_FORWARD : CLOCK_ROLLOUT, blocks);
+    if (e == cudaSuccess && keep) {
+        STAMP(d, "printing");
+        e = backward(d, p->S, t, clusters, NULL);
+        STAMP(d, "its gradient");
+        show_clocks(stream_of(d), CLOCK_BACKWARD, blocks);
+    }
     cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
-    LAUNCHED(d, "a rollout");
+    LAUNCHED(d, "printing");
+    SHOW_STAMPS(d, 2 * j->rows + keep);
 }
 
 void cgs_cuda_predictor_close(cgs_device *d, void *kept) {

@@ -366,4 +366,5 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
                  p->shape.M, p->shape.N, p->shape.K, (int)s);
         cgs_cuda_note_text(c, text);
     }
+    STAMP(d, "matrix product");
 }

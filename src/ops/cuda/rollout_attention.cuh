@@ -26,7 +26,7 @@ struct token {
     bool grows;   /* keys and values are used again in the next step */
     int at;       /* number of the token since the first frame of the context */
     int plan[2];
-    mutable phase_clock clock;
+    mutable far_clock clock;
 
     /* phases of each warpgroup */
     enum { WAITED, MULTIPLIED, ATTENDED, ACTIVATED, ROWS };

@@ -331,7 +331,8 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     for (int i = 0; i < t.layers; i++) t.modulation[i] = j->modulation[i];
     imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(room), stream_of(d)>>>(t);
     LAUNCHED(d, "a rollout by tiles");
-    show_clocks(stream_of(d), blocks_for((size_t)j->rows, PLANS));
+    show_clocks(stream_of(d), CLOCK_TILES, blocks_for((size_t)j->rows, PLANS));
+    SHOW_STAMPS(d, j->rows);
 }
 
 void cgs_cuda_tiles_close(cgs_device *d, void *kept) {
