@@ -31,13 +31,14 @@ typedef struct job {
 /* ---- what there is ------------------------------------------------------------------- */
 
 static int print_list(void) {
-    printf("studies: cgs reproduce NAME [--preset paper|small] [--out DIR]\n");
+    printf("studies: cgs reproduce NAME [--preset paper|small|brief] [--out DIR]\n");
     for (int i = 0; i < cgs_recipe_count; i++) {
         const cgs_recipe *r = &cgs_recipes[i];
-        printf("  %-23s %s (%s)\n", r->name, r->what,
+        printf("  %-23s %s (%s%s)\n", r->name, r->what,
                r->paper && r->small ? "paper: a GPU; small: CPU or GPU"
                : r->paper           ? "a GPU"
-                                    : "CPU or GPU");
+                                    : "CPU or GPU",
+               r->brief ? "; brief: minutes on a GPU" : "");
         printf("  %-23s stages: %s\n", "", r->rows);
     }
     for (int i = 0; i < cgs_recipe_group_count; i++) {
@@ -55,7 +56,8 @@ static int print_list(void) {
                p->only ? p->only : "");
     }
     printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
-           "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.\n");
+           "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.  brief has the paper's sizes with\n"
+           "few data, updates and starts.\n");
     return 0;
 }
 
@@ -327,7 +329,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_words words = {0}, only = {0};
     const cgs_opt opts[] = {
         {"out", "DIR", "folder of the study (runs/NAME)", OPT_STR, &out, false},
-        {"preset", "P", "paper or small (paper; demo: small)", OPT_STR, &preset, false},
+        {"preset", "P", "paper, small or brief (paper; demo: small)", OPT_STR, &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &j.study.threads, false},
@@ -393,7 +395,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_reproduce = {
-    "reproduce", "NAME|list [--preset paper|small] [--out DIR] [--only STAGE ...] [key=value ...]",
+    "reproduce", "NAME|list [--preset paper|small|brief] [--out DIR] [--only STAGE ...] [key=value ...]",
     "a study of the paper, from data to report, stage by stage",
     "Each stage is a command of this program, which is printed and can be typed alone.  A\n"
     "finished stage is not run again; the same command continues after Ctrl-C, a crash or a\n"

@@ -3,8 +3,8 @@
  * Rows.  A product with few rows is bound by reading its weights and one with very many by
  * the memory of activations.  So a run of the rollout tape takes the candidates of several
  * episodes when they are few, and only a part of one episode's when they are many.  The
- * grouping depends on K (or on the caller's wish), never on the number of episodes, and
- * thereby the bits of a result do not either. */
+ * grouping depends on the model, the device and K (or on the caller's wish), never on the number
+ * of episodes, and thereby the bits of a result do not either. */
 #include "eval/world_internal.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { MIN_ROWS = 64, MAX_ROWS = 1024, GRADIENT_ROWS = 16 };
+enum { GPU_VALUES = 128 * 3528 }; /* of the latents of a run: 128 candidates of 196 tokens */
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -163,6 +164,23 @@ static cgs_status build_rollout(cgs_rollout *r, cgs_model *m) {
     return finish_cost(r, m, cgs_reshape(t, r->frame[c->horizon - 1], 2, DIM(rows, D)));
 }
 
+/* At most so many candidates go into a run, and episodes are added up to `few` of them.  Models of
+ * many tokens a frame have products of many rows with few candidates: 196 tokens need some 5 MB a
+ * candidate, 160 MB with a gradient.  On a GPU one token a frame leaves all the time to launches
+ * until there are hundreds of rows; LeWM, whose plans run in a kernel of its own there, does
+ * without. */
+static void rows_of_a_run(const cgs_model *m, bool gradient, int *most, int *few) {
+    bool gpu = m->params->device->ops->planning != NULL, wide = m->width > 1024;
+    *most = wide ? MIN_ROWS : MAX_ROWS;
+    *few = wide ? MIN_ROWS / 4 : MIN_ROWS;
+    if (gradient) *few = wide ? GRADIENT_ROWS / 4 : GRADIENT_ROWS;
+    if (!gpu || m->cls == &cgs_lewm_class) return;
+    *most = GPU_VALUES / m->width;
+    if (*most < 2 * MIN_ROWS) *most = 2 * MIN_ROWS;
+    if (*most > MAX_ROWS) *most = MAX_ROWS;
+    *few = gradient ? *most / 16 : *most / 2;
+}
+
 cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c) {
     return cgs_rollout_create_any(out, &m->base, c);
 }
@@ -182,12 +200,9 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     r->A = cgs_model_block(m);
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
-    /* models of many tokens a frame have products of many rows with few candidates: 196 tokens
-     * need some 5 MB a candidate, 160 MB with a gradient.  A GPU wants twice the rows. */
-    bool wide = r->D > 1024, gpu = m->params->device->ops->planning != NULL;
-    int most = wide ? (gpu ? 2 * MIN_ROWS : MIN_ROWS) : MAX_ROWS;
-    int runs = (c->samples + most - 1) / most, few = c->gradient ? GRADIENT_ROWS : MIN_ROWS;
-    if (wide) few = c->gradient ? (gpu ? 8 : 4) : (gpu ? 64 : 16);
+    int most, few;
+    rows_of_a_run(m, c->gradient, &most, &few);
+    int runs = (c->samples + most - 1) / most;
     r->part = (c->samples + runs - 1) / runs;
     r->G = c->group ? c->group : r->part < few ? few / r->part : 1;
     layout(r);

@@ -115,7 +115,8 @@ const char cgs_study_defaults[] =
     "data=@/"
     "data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|mechanism=|probe=|theory=|"
     "quality=|decode=|precision=|"
-    "backbone=@/backbone.safetensors|backbone_updates=2000|pretrain=|patch=|timing=|"
+    "backbone=@/backbone.safetensors|backbone_updates=2000|pretrain=|timing=|"
+    "patch=|plain=|shaped=|lewm=|"
     "systems=2000|surprise=--episode 0 --edit teleport:4 freeze:4 reverse:4|"
     "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
     "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
@@ -149,19 +150,21 @@ static const cgs_variant ablations[] = {
     {"lewm-cgs-weight-0.5", "lewm-cgs", "loss.cgs.weight=0.5"},
 };
 
-/* DINO-WM: six models on frozen features, then LeWM for where the paper compares architectures */
-#define FROZEN "--backbone {backbone}"
+/* DINO-WM: six models on frozen features, then LeWM for where the paper compares architectures.
+ * {patch}, {plain}, {shaped} and {lewm}: more settings of those with patch tokens, without and with
+ * a loss on geometry, and of LeWM */
+#define FROZEN "--backbone {backbone} "
 enum { DINO_MODELS = 6 };
 static const cgs_variant dino_and_lewm[] = {
-    {"dinowm-cls", "dinowm-cls", FROZEN},
-    {"dinowm-cls-ts", "dinowm-cls-ts", FROZEN},
-    {"dinowm-cls-cgs", "dinowm-cls-cgs", FROZEN},
-    {"dinowm-patch", "dinowm-patch", FROZEN " {patch}"},
-    {"dinowm-patch-ts", "dinowm-patch-ts", FROZEN " {patch}"},
-    {"dinowm-patch-cgs", "dinowm-patch-cgs", FROZEN " {patch}"},
-    {"lewm", "lewm", ""},
-    {"lewm-ts", "lewm-ts", ""},
-    {"lewm-cgs", "lewm-cgs", ""}};
+    {"dinowm-cls", "dinowm-cls", FROZEN "{plain}"},
+    {"dinowm-cls-ts", "dinowm-cls-ts", FROZEN "{shaped}"},
+    {"dinowm-cls-cgs", "dinowm-cls-cgs", FROZEN "{shaped}"},
+    {"dinowm-patch", "dinowm-patch", FROZEN "{patch} {plain}"},
+    {"dinowm-patch-ts", "dinowm-patch-ts", FROZEN "{patch} {shaped}"},
+    {"dinowm-patch-cgs", "dinowm-patch-cgs", FROZEN "{patch} {shaped}"},
+    {"lewm", "lewm", "{lewm}"},
+    {"lewm-ts", "lewm-ts", "{lewm}"},
+    {"lewm-cgs", "lewm-cgs", "{lewm}"}};
 
 #define MAIN                                                                                       \
     "collect train prior prior-quality prior-only budget-mppi budget-pg-mppi budget-cem "          \
@@ -174,40 +177,50 @@ static const cgs_variant dino_and_lewm[] = {
  * the backbone runs in every update instead. */
 #define DINO_ROWS "collect pretrain train budget-mppi budget-cem gd"
 #define DINO "K=32,64,128|"
-#define DINO_PAPER PAPER "patch=data.features=false|backbone_updates=10000|"
+#define LARGE PAPER "patch=data.features=false|"
+#define DINO_PAPER LARGE "backbone_updates=10000|"
 #define DINO_SMALL SMALL "backbone_updates=1000|"
+/* Everything of the paper's size, so that all of it is done once, in minutes on one GPU: one seed,
+ * ten starts.  LeWM sees as many windows as the others.  So few updates at the paper's rates would
+ * leave projector and adapter where they began, and with them TS and CGS without effect: ten times
+ * those rates, as in the small preset. */
+#define DINO_BRIEF                                                                                 \
+    LARGE "backbone_updates=300|pretrain=--precision bf16|updates=400|validate=200|"               \
+          "checkpoint=200|plain=optim.head_lr=1e-5|shaped=optim.head_lr=1e-4|"                     \
+          "lewm=train.batch=32|start_seeds=0|starts=10|timing=--runs 2|"
 #define TWENTY "train=train.schedule_epochs=20|"
 
 const cgs_recipe cgs_recipes[] = {
     {"pusht", "PushT: three models, five planners, every sweep", MAIN, three, COUNT(three),
-     "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000"},
+     "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", NULL},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube", PAPER "episodes=10000",
-     SMALL "episodes=2000"},
+     SMALL "episodes=2000", NULL},
     {"tworooms", "TwoRooms: the same", MAIN, three, COUNT(three), "env=tworooms",
-     PAPER "episodes=10000", SMALL "episodes=4000"},
+     PAPER "episodes=10000", SMALL "episodes=4000", NULL},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
-     PAPER "episodes=10000", SMALL "episodes=2000"},
+     PAPER "episodes=10000", SMALL "episodes=2000", NULL},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
-     ablations, COUNT(ablations), "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000"},
+     ablations, COUNT(ablations), "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", NULL},
     {"cube-references", "Cube: what CGS refers to",
      "collect train budget-mppi budget-cem refine report", references, COUNT(references),
-     "env=cube", PAPER "episodes=10000", SMALL "episodes=2000"},
+     "env=cube", PAPER "episodes=10000", SMALL "episodes=2000", NULL},
     {"reacher-histories", "Reacher: reference of CGS and observed history",
      "collect train budget-mppi budget-cem gd history-dataset history-online report", histories,
-     COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000"},
+     COUNT(histories), "env=reacher", PAPER "episodes=10000", SMALL "episodes=2000", NULL},
     {"dinowm-pusht", "PushT: six models on frozen features beside LeWM, and the time of planning",
      DINO_ROWS " timing plan report", dino_and_lewm, COUNT(dino_and_lewm), DINO "env=pusht",
-     DINO_PAPER "episodes=18500", DINO_SMALL "episodes=600"},
+     DINO_PAPER "episodes=18500", DINO_SMALL "episodes=600", DINO_BRIEF "episodes=400"},
     /* the paper's data and epochs are known for PushT alone; elsewhere those of the code that it
      * follows: 20 epochs of 1,920, 2,000 and 4,000 trajectories */
     {"dinowm-wall", "Wall: six models on frozen features", DINO_ROWS " plan report", dino_and_lewm,
-     DINO_MODELS, DINO "env=wall", DINO_PAPER TWENTY "episodes=1920", DINO_SMALL "episodes=600"},
+     DINO_MODELS, DINO "env=wall", DINO_PAPER TWENTY "episodes=1920", DINO_SMALL "episodes=600",
+     DINO_BRIEF "episodes=800"},
     {"dinowm-pointmaze-umaze", "PointMaze U: the same", DINO_ROWS " plan report", dino_and_lewm,
      DINO_MODELS, DINO "env=pointmaze-umaze", DINO_PAPER TWENTY "episodes=2000",
-     DINO_SMALL "episodes=600"},
+     DINO_SMALL "episodes=600", DINO_BRIEF "episodes=400"},
     {"dinowm-pointmaze-medium", "PointMaze medium: the same", DINO_ROWS " plan report",
      dino_and_lewm, DINO_MODELS, DINO "env=pointmaze-medium", DINO_PAPER TWENTY "episodes=4000",
-     DINO_SMALL "episodes=600"},
+     DINO_SMALL "episodes=600", DINO_BRIEF "episodes=400"},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
      "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
      "plan report",
@@ -217,7 +230,7 @@ const cgs_recipe cgs_recipes[] = {
      "preset=small|side=64|every=5|episodes=4000|updates=600|validate=150|checkpoint=150|held=150|"
      "held_K=1,4,16|held_pg_K=1,4|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
      "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
-     "prior.hidden=256 prior.batch=256"},
+     "prior.hidden=256 prior.batch=256", NULL},
 };
 const int cgs_recipe_count = COUNT(cgs_recipes);
 

@@ -48,7 +48,9 @@ typedef struct cgs_recipe {
     const cgs_variant *variant; /* (variants)                                          */
     int variants;
     const char *settings;      /* key=value, separated by bars                        */
-    const char *paper, *small; /* the same, by preset; NULL: the preset is not offered */
+    /* the same, by preset; NULL: the preset is not offered.  brief: the paper's sizes, but as
+     * little data, training and evaluation as fits into minutes on one GPU */
+    const char *paper, *small, *brief;
 } cgs_recipe;
 
 /* A name for several recipes. */

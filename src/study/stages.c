@@ -78,11 +78,15 @@ static cgs_status look_at_backbone(builder *b) {
 static cgs_status gather(builder *b) {
     const cgs_study_options *o = b->o;
     const cgs_recipe *r = o->recipe;
-    bool paper = !strcmp(o->preset, "paper");
-    if (!paper && strcmp(o->preset, "small") != 0)
-        return cgs_fail(CGS_EARG, "no preset is called \"%.40s\"; there are paper and small",
+    const struct {
+        const char *name, *settings;
+    } presets[] = {{"paper", r->paper}, {"small", r->small}, {"brief", r->brief}};
+    size_t p = 0, count = sizeof presets / sizeof presets[0];
+    while (p < count && strcmp(presets[p].name, o->preset) != 0) p++;
+    if (p == count)
+        return cgs_fail(CGS_EARG, "no preset is called \"%.40s\"; there are paper, small and brief",
                         o->preset);
-    const char *sized = paper ? r->paper : r->small;
+    const char *sized = presets[p].settings;
     if (!sized) return cgs_fail(CGS_EARG, "%s has no preset \"%s\"", r->name, o->preset);
     CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));

@@ -46,7 +46,7 @@ typedef struct cgs_study {
 typedef struct cgs_study_options {
     const cgs_recipe *recipe;
     const char *dir;
-    const char *preset;            /* "paper" or "small"                                   */
+    const char *preset;            /* "paper", "small" or "brief"                          */
     const char *device;            /* NULL: left to the commands                           */
     const char *precision;         /* NULL: left to the commands                           */
     int threads;                   /* 0: left to the commands                              */
