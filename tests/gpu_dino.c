@@ -191,11 +191,13 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
     s.gd_steps = 4;
     s.H = H;
     s.A = cgs_model_block(&m->base);
+    /* one token a frame: grouped as usual, hundreds of rows; many: no more than are used */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = H,
                              .samples = gradient ? 1 : s.K,
                              .gradient = gradient,
+                             .group = cgs_dinowm_is_patch(c) ? EPISODES : 0,
                              .act = CGS_F32};
     size_t D = (size_t)m->base.width, bytes = (size_t)(EPISODES * H * s.A) * sizeof *plan;
     float *z = normals(2 * EPISODES * D, 9);
