@@ -18,6 +18,15 @@ done
     fail "a model without its backbone"
 if grep 'method lewm' plan | grep -q backbone; then fail "LeWM has no backbone"; fi
 if grep -q '[{}@]' plan; then fail "a hole: $(grep '[{}@]' plan | head -1)"; fi
+"$cgs" reproduce dinowm --preset brief --dry-run >brief || fail "no brief plan"
+[ "$(grep -c '\] train' brief)" = 27 ] || fail "the brief study has other models"
+[ "$(grep -c 'train --data.* --size paper .*train.updates=400' brief)" = 27 ] || fail "brief is not the paper's size"
+[ "$(grep -c 'method dinowm-[a-z]* .*optim.head_lr=1e-5' brief)" = 8 ] || fail "rates of plain models"
+[ "$(grep -c 'method dinowm-[a-z]*-[a-z]* .*optim.head_lr=1e-4' brief)" = 16 ] || fail "rates of TS and CGS"
+[ "$(grep -c -- '--samples 32,64,128 --iters 30' brief)" = 8 ] || fail "brief plans with other budgets"
+if grep -q '[{}@]' brief; then fail "a hole: $(grep '[{}@]' brief | head -1)"; fi
+"$cgs" reproduce pusht --preset brief --dry-run 2>err && fail "PushT has no brief study"
+grep -q 'no preset "brief"' err || fail "$(cat err)"
 "$cgs" reproduce dinowm --data x.h5 --dry-run 2>err && fail "one dataset for four environments"
 grep -q "data of their own" err || fail "$(cat err)"
 "$cgs" reproduce demo --backbone x --dry-run 2>err && fail "the demo has no backbone"

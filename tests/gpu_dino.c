@@ -191,11 +191,13 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
     s.gd_steps = 4;
     s.H = H;
     s.A = cgs_model_block(&m->base);
+    /* one token a frame: grouped as usual, hundreds of rows; many: no more than are used */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = H,
                              .samples = gradient ? 1 : s.K,
                              .gradient = gradient,
+                             .group = cgs_dinowm_is_patch(c) ? EPISODES : 0,
                              .act = CGS_F32};
     size_t D = (size_t)m->base.width, bytes = (size_t)(EPISODES * H * s.A) * sizeof *plan;
     float *z = normals(2 * EPISODES * D, 9);
@@ -284,26 +286,41 @@ static double blur(const float *a, const float *b, int n) {
     return sqrt(error / spread);
 }
 
+/* the first of each kind of tokens is the plain way */
+static const struct {
+    const char *tokens, *off, *on;
+} ways[] = {{"patch", "narrow mlp stream gelu norm", ""},
+            {"patch", "", ""},
+            {"patch", "narrow", ""},
+            {"patch", "mlp", ""},
+            {"patch", "stream", ""},
+            {"cls", "gelu norm", ""},
+            {"cls", "", ""},
+            {"cls", "", "short"}};
+
 void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
-    static const char *const off[] = {"narrow mlp stream gelu norm", "", "narrow", "mlp", "stream"};
     float *want = malloc((size_t)samples * sizeof *want),
           *got = malloc((size_t)samples * sizeof *got);
-    cgs_dinowm_config c = config_of("patch", side, layers);
     double seconds, plain = 0;
     int failed = 0;
-    costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        cgs_dinowm_config c = config_of(ways[i].tokens, side, layers);
+        bool first = i == 0 || strcmp(ways[i].tokens, ways[i - 1].tokens) != 0;
         cgs_device d;
-        setenv("CGS_CUDA_OFF", off[i], 1);
+        if (first) costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
+        setenv("CGS_CUDA_OFF", ways[i].off, 1);
+        setenv("CGS_CUDA_ON", ways[i].on, 1);
         OK(cgs_device_open(&d, "cuda", 0));
         unsetenv("CGS_CUDA_OFF");
+        unsetenv("CGS_CUDA_ON");
         costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
         cgs_device_close(&d);
         double error = blur(got, want, samples);
-        if (i == 0) plain = error;
-        print_message("%d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
-                      "spread, %.2f ms; first %.6g, want %.6g\n",
-                      side * side, samples, off[i], error, 1e3 * seconds, got[0], want[0]);
+        if (first) plain = error;
+        print_message("%s, %d tokens a frame, %d plans, without \"%s\", with \"%s\": costs off by "
+                      "%.2e of their spread, %.2f ms; first %.6g, want %.6g\n",
+                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, ways[i].on, error,
+                      1e3 * seconds, got[0], want[0]);
         failed += !(error <= 2 * plain + 1e-3);
     }
     free(want);

@@ -129,8 +129,8 @@ static void test_paper_sizes(void **state) {
 static void test_encoder_ways(void **state) {
     (void)state;
     static const char *const words[] = {
-        "wgmma-forward", "wgmma-backward", "wgmma-gelu", "wgmma-slope", "halves",
-        "wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves"};
+        "wgmma-forward", "wgmma-backward", "wgmma-gelu", "wgmma-slope", "halves", "short",
+        "wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves,short"};
     int failed = 0;
     for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
         cgs_device other;

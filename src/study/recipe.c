@@ -187,7 +187,7 @@ static const cgs_variant dino_and_lewm[] = {
 #define DINO_BRIEF                                                                                 \
     LARGE "backbone_updates=300|pretrain=--precision bf16|updates=400|validate=200|"               \
           "checkpoint=200|plain=optim.head_lr=1e-5|shaped=optim.head_lr=1e-4|"                     \
-          "lewm=train.batch=32|start_seeds=0|starts=10|timing=--runs 2|"
+          "lewm=train.batch=32|start_seeds=0|starts=10|timing=--runs 1|"
 #define TWENTY "train=train.schedule_epochs=20|"
 
 const cgs_recipe cgs_recipes[] = {

@@ -144,7 +144,8 @@ static void read_switches(cgs_cuda *c) {
                              {"wgmma-backward", CGS_CUDA_WGMMA_BACKWARD},
                              {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
                              {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
-                             {"halves", CGS_CUDA_HALVES}};
+                             {"halves", CGS_CUDA_HALVES},
+                             {"short", CGS_CUDA_SHORT}};
     c->off = named_in("CGS_CUDA_OFF", off, sizeof off / sizeof off[0]);
     c->on = named_in("CGS_CUDA_ON", on, sizeof on / sizeof on[0]);
 }
@@ -255,7 +256,8 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
         return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
     if (a == CGS_OP_linear && b == CGS_OP_activation)
         return alone && ((!(off & CGS_CUDA_GELU) && cgs_cuda_linear_joins_gelu(first, second)) ||
-                         cgs_cuda_mlp_begins(d, first, second));
+                         cgs_cuda_mlp_begins(d, first, second) ||
+                         cgs_cuda_short_joins_gelu(d, first, second));
     if (a == CGS_OP_activation && b == CGS_OP_linear)
         return alone && ((!(off & CGS_CUDA_GELU) && cgs_cuda_gelu_joins_linear(first, second)) ||
                          cgs_cuda_mlp_ends(first, second));
@@ -274,6 +276,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
     if (cgs_cuda_is(r->next, CGS_OP_activation) || cgs_cuda_is(r->before, CGS_OP_activation))
         CGS_TRY(cgs_cuda_linear_gelu_prepare(d, r));
+    if (cgs_cuda_linear_short(d, r)) CGS_TRY(cgs_cuda_linear_short_prepare());
     CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */

@@ -61,7 +61,8 @@ enum {
     CGS_CUDA_WGMMA_BACKWARD = 2, /* "wgmma-backward": its gradient                          */
     CGS_CUDA_WGMMA_GELU = 4,     /* "wgmma-gelu": linear map and GELU by warpgroups         */
     CGS_CUDA_WGMMA_SLOPE = 8,    /* "wgmma-slope": their gradient                           */
-    CGS_CUDA_HALVES = 16         /* "halves": maps of 588 columns as two of 592             */
+    CGS_CUDA_HALVES = 16,        /* "halves": maps of 588 columns as two of 592             */
+    CGS_CUDA_SHORT = 32          /* "short": maps of few rows by own kernels, with GELU     */
 };
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
@@ -123,6 +124,12 @@ typedef struct cgs_cuda_linear {
     cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
     bool round_dy; /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
+
+/* Maps of few rows without gradients, where that way is on (linear_short.cu); with the GELU behind. */
+bool cgs_cuda_linear_short(const cgs_device *d, const cgs_record *r);
+bool cgs_cuda_short_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act);
+cgs_status cgs_cuda_linear_short_prepare(void);
+void cgs_cuda_linear_short_forward(cgs_device *d, const cgs_record *r);
 
 /* Whether a map from n rows of k to m bf16 columns is made as two products of half of the rows. */
 bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m);
