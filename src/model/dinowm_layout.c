@@ -29,8 +29,8 @@ cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name) {
     c->aggregate_hidden = 128;
     c->aggregate = 64;
     c->predictor_layers = 3;
-    c->predictor_heads = 4;
-    c->predictor_head_width = 32;
+    c->predictor_heads = 2; /* as wide as the GPU's kernels are made for */
+    c->predictor_head_width = 64;
     c->predictor_mlp = 256;
     return CGS_OK;
 }
