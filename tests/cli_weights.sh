@@ -77,16 +77,17 @@ for device in ("cpu", "ref"):
          1e-4, device + " z of the start")
     near(rows[1]["z"], [1.227361, -0.256037, 0.673518, -0.6837731, -0.4786695, 0.4933824],
          1e-4, device + " z of the goal")
-for precision, slices, numbers in (("f32", 1e-4, 1e-4), ("bf16", 5e-2, 2e-2)):
+# the first terminal frame is one of the slices that bf16 moves by more than 2e-2 (golden_judge.c)
+for precision, moved, others in (("f32", 1e-4, 1e-4), ("bf16", 4e-2, 2e-2)):
     rows = [json.loads(line) for line in open(f"{tmp}/rollout.{precision}")]
     assert [r["candidate"] for r in rows] == [0, 1], rows
     assert all(len(r["terminal"]) == 192 for r in rows)
     near(rows[0]["terminal"], [-0.5039747, 0.6438051, -0.2100393, -0.07215578, 0.2194378,
-                               -0.1682307], slices, precision + " terminal 0")
+                               -0.1682307], moved, precision + " terminal 0")
     near(rows[1]["terminal"], [-0.5895618, 0.3744891, 0.5923596, 0.9995298, -0.07098647,
-                               0.2377447], slices, precision + " terminal 1")
-    near([rows[0]["cost"]], [137.4169], numbers, precision + " cost 0")
-    near([rows[1]["cost"]], [142.4164], numbers, precision + " cost 1")
+                               0.2377447], others, precision + " terminal 1")
+    near([rows[0]["cost"]], [137.4169], others, precision + " cost 0")
+    near([rows[1]["cost"]], [142.4164], others, precision + " cost 1")
 PY
 
 # ---- more pictures and candidates than one batch: order and values stay
