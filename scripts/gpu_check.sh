@@ -70,7 +70,8 @@ step plan 40 "$cgs" bench plan --device cuda
 step dino 120 "$tests" dino
 step features 40 "$cgs" bench encode --model patch --device cuda --windows 16
 step features-cls 40 "$cgs" bench encode --model cls --device cuda --windows 16
-step plan-cls 40 "$cgs" bench plan --model cls --device cuda
+step plan-cls 60 "$cgs" bench plan --model cls --device cuda
+step plan-cls-short 60 env CGS_CUDA_ON=short "$cgs" bench plan --model cls --device cuda
 step plan-patch 60 "$cgs" bench plan --model patch --device cuda
 for way in narrow mlp stream graph; do
     step "patch-without-$way" 60 env CGS_CUDA_OFF=$way "$cgs" bench plan --model patch --device cuda
