@@ -25,7 +25,7 @@ if grep -q '[{}@]' plan; then fail "a hole: $(grep '[{}@]' plan | head -1)"; fi
 [ "$(grep -c 'method dinowm-[a-z]*-[a-z]* .*optim.head_lr=1e-4' brief)" = 16 ] || fail "rates of TS and CGS"
 [ "$(grep -c -- '--samples 32,64,128 --iters 30' brief)" = 8 ] || fail "brief plans with other budgets"
 if grep -q '[{}@]' brief; then fail "a hole: $(grep '[{}@]' brief | head -1)"; fi
-"$cgs" reproduce pusht --preset brief --dry-run 2>err && fail "PushT has no brief study"
+"$cgs" reproduce ablations --preset brief --dry-run 2>err && fail "the ablations have no brief study"
 grep -q 'no preset "brief"' err || fail "$(cat err)"
 "$cgs" reproduce dinowm --data x.h5 --dry-run 2>err && fail "one dataset for four environments"
 grep -q "data of their own" err || fail "$(cat err)"
