@@ -319,8 +319,8 @@ void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
         if (first) plain = error;
         print_message("%s, %d tokens a frame, %d plans, without \"%s\", with \"%s\": costs off by "
                       "%.2e of their spread, %.2f ms; first %.6g, want %.6g\n",
-                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, ways[i].on, error,
-                      1e3 * seconds, got[0], want[0]);
+                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, ways[i].on,
+                      error, 1e3 * seconds, got[0], want[0]);
         failed += !(error <= 2 * plain + 1e-3);
     }
     free(want);

@@ -74,8 +74,7 @@ __global__ void __launch_bounds__(32 * WARPS) short_map(T *y, map p) {
     int col0 = blockIdx.x * BN, slices = (p.k + SLICE - 1) / SLICE;
 #pragma unroll
     for (int s = 0; s < its::stages - 1; s++) {
-        if (s < slices)
-            fetch<BM, BN, PIECE>(shared + s * its::slice, p, row0, col0, s * SLICE);
+        if (s < slices) fetch<BM, BN, PIECE>(shared + s * its::slice, p, row0, col0, s * SLICE);
         copies_close(); /* an empty group keeps the count */
     }
     float c[2][4][4] = {};
@@ -204,8 +203,13 @@ cgs_status cgs_cuda_linear_short_prepare(void) {
 void cgs_cuda_linear_short_forward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
     bool gelu = cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_short_joins_gelu(d, r, r->next);
-    map p = {(const bf16 *)x->data, (const bf16 *)W->bf16, b ? (const float *)b->data : NULL,
-             cgs_rows(x), cgs_cols(x), cgs_cols(y), gelu};
+    map p = {(const bf16 *)x->data,
+             (const bf16 *)W->bf16,
+             b ? (const float *)b->data : NULL,
+             cgs_rows(x),
+             cgs_cols(x),
+             cgs_cols(y),
+             gelu};
     if (gelu) y = r->next->out;
     WITH_TYPE(T, y->dtype, launch_best(d, (T *)y->data, p));
 }
