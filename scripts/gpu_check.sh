@@ -53,17 +53,12 @@ step runs 60 "$tests" train
 step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
     "$cgs" bench train --device cuda --windows 128
 # what each fast way is worth
-for way in norm gelu along sums graph; do
+if [ -x "$probe" ]; then step probe 20 "$probe"; fi
+step encoder 120 "$tests" encoder
+for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope wgmma-mlp \
+    ahead again halves; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
-# ... and what each that is not yet on would be worth
-if [ -x "$probe" ]; then step probe 20 "$probe"; fi
-step encoder 60 "$tests" encoder
-for way in wgmma-forward wgmma-backward wgmma-gelu wgmma-slope halves; do
-    step "with-$way" 20 env CGS_CUDA_ON=$way "$cgs" bench train --device cuda --windows 128
-done
-step with-all 40 env CGS_CUDA_ON=wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves \
-    "$cgs" bench train --profile --device cuda --windows 128
 step plans 60 "$tests" plan
 step plan 40 "$cgs" bench plan --device cuda
 # DINO-WM: golden numbers are in the step "model"

@@ -289,12 +289,12 @@ static double blur(const float *a, const float *b, int n) {
 /* the first of each kind of tokens is the plain way */
 static const struct {
     const char *tokens, *off, *on;
-} ways[] = {{"patch", "narrow mlp stream gelu norm", ""},
+} ways[] = {{"patch", "narrow mlp stream norm", ""},
             {"patch", "", ""},
             {"patch", "narrow", ""},
             {"patch", "mlp", ""},
             {"patch", "stream", ""},
-            {"cls", "gelu norm", ""},
+            {"cls", "norm", ""},
             {"cls", "", ""},
             {"cls", "", "short"}};
 

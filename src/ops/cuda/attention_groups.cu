@@ -205,7 +205,7 @@ extern "C" {
 bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way) {
     const cgs_cuda *c = cgs_cuda_of(d);
     int T = r->in[0]->dim[1];
-    return (c->on & way) && c->capability == 90 && !r->arg.attention.causal &&
+    return !(c->off & way) && c->capability == 90 && !r->arg.attention.causal &&
            r->arg.attention.dropout <= 0 && T >= WHOLE && T <= WHOLE + EXTRA &&
            !cgs_cuda_is(r->next, CGS_OP_take) && /* which would have its rows from here */
            cgs_cuda_attention_tiles(d, r);

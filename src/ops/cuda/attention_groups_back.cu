@@ -14,12 +14,16 @@
  * the last two groups take turns to make 64 queries x 8 keys of them, and dk^T = q^T dS,
  * dv^T = dout^T P.  Queries from 256 on are a piece of 16 columns. */
 #include "ops/cuda/attention_groups.cuh"
+#include "ops/cuda/clocks.cuh"
 
 namespace {
 
 enum { GROUPS = 4, ALL = GROUPS * GROUP, PIECE = 32, MAKERS = 2 /* groups that make dq */ };
 enum { LEFT = EXTRA * WIDTH };         /* sums of dk (or dv) of the keys from 256 on */
 enum { FULL = 1, EMPTY = 3, OWN = 5 }; /* barriers: two buffers each, and one for a group */
+
+/* Phases of clocks.cuh, as the first thread of group 0 counts them; 8 more are those of group 2 */
+enum { FIRST_ROWS, SCORES, EXPONENTIALS, SUMS, OTHER_ROWS, LAST_KEYS, WAITING, LEAVING };
 
 /* Shared memory of a block. */
 struct room {
@@ -111,10 +115,33 @@ __device__ __forceinline__ void load_rest(const room &m) {
     __syncthreads();
 }
 
+struct group_clock {
+    phase_clock clock;
+    int group;
+    __device__ __forceinline__ void start(int own) {
+        group = own;
+        clock.start(blockIdx.x == 0 && threadIdx.x % GROUP == 0 && own % 2 == 0);
+    }
+    __device__ __forceinline__ void mark(int phase) { clock.mark(4 * group + phase); }
+};
+
+/* Brings what the first 64 queries of a later head need into the second-level cache: these are the
+ * rows for which a block has to wait with nothing else to do. */
+__device__ __forceinline__ void look_ahead(const bf16 *q, const bf16 *dout, const bf16 *out,
+                                           const attention_shape &s) {
+    for (int e = threadIdx.x; e < 2 * s.T + 3 * BLOCK; e += ALL) {
+        int early = e - 2 * s.T, row = early < 0 ? e % s.T : early % BLOCK;
+        const bf16 *line = q + row * s.in_row() + (early < 0 ? (1 + e / s.T) * s.part() : 0);
+        if (early >= BLOCK) line = (early < 2 * BLOCK ? dout : out) + row * s.out_row();
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(line) : "memory");
+    }
+}
+
 /* Queries i0 .. i0 + N - 1 for the group's keys; dS^T goes to ds. */
 template <int N>
 __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], const room &m,
-                                             bf16 *ds, int key0, int i0, float scale) {
+                                             bf16 *ds, int key0, int i0, float scale,
+                                             group_clock &clock) {
     int lane = threadIdx.x % 32, row = key0 + threadIdx.x % GROUP / 32 * 16 + lane / 4;
     float p[N / 2], dp[N / 2];
     uint64_t q = matrix_at(m.q + i0 * WIDTH), g = matrix_at(m.g + i0 * WIDTH);
@@ -130,6 +157,7 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
     products_wait<0>();
     arrived(p);
     arrived(dp);
+    clock.mark(SCORES);
     regs4 P[N / 16], dS[N / 16];
 #pragma unroll
     for (int n = 0; n < N / 8; n++) {
@@ -151,6 +179,7 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
             *reinterpret_cast<uint32_t *>(const_cast<bf16 *>(at)) = dS[n / 2][to];
         }
     }
+    clock.mark(EXPONENTIALS);
     products_begin();
 #pragma unroll
     for (int i = 0; i < N / 16; i++) group_product<true>(dv, P[i], down_rows(g, i), true);
@@ -160,6 +189,7 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
     products_wait<0>(); /* more under way at a time would need more registers than there are */
     arrived(dk);
     arrived(dv);
+    clock.mark(SUMS);
 }
 
 /* The keys from 256 on for the queries of a tile, of which the first 16 STEPS may be there: their
@@ -294,18 +324,27 @@ __device__ __forceinline__ void finish(bf16 *dqkv, bool add, float *parts, const
 
 #endif
 
-/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
+/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL; ahead: how many heads
+ * later the one is whose first rows are fetched, or 0 */
 __global__ void __launch_bounds__(ALL, 1)
     groups_backward(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const bf16 *out,
-                    const float *lse, const bf16 *qkv, attention_shape s) {
+                    const float *lse, const bf16 *qkv, attention_shape s, unsigned ahead) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
     const room m = room_of(shared);
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, group = own_group();
     int key0 = group * BLOCK, tiles = s.T > WHOLE ? WHOLE / BLOCK + 1 : WHOLE / BLOCK;
+    group_clock clock;
+    clock.start(group);
     dqkv += s.q(b, h);
     load_first(m, qkv + s.q(b, h), dout + s.out(b, h), out + s.out(b, h),
                lse + (size_t)blockIdx.x * s.T, s);
+    clock.mark(FIRST_ROWS);
+    unsigned later = blockIdx.x + ahead;
+    if (ahead && later < gridDim.x)
+        look_ahead(qkv + s.q(later / s.heads, later % s.heads),
+                   dout + s.out(later / s.heads, later % s.heads),
+                   out + s.out(later / s.heads, later % s.heads), s);
     float scale = s.scale * LOG2E, dk[32] = {0}, dv[32] = {0};
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
@@ -313,14 +352,16 @@ __global__ void __launch_bounds__(ALL, 1)
         bf16 *ds = m.ds + side * MATRIX;
         bool maker = group == side;
         if (tile >= MAKERS && !maker) meet(EMPTY + side, ALL);
+        clock.mark(WAITING);
         if (tile < WHOLE / BLOCK) {
 #pragma unroll 1
             for (int i0 = tile * BLOCK; i0 < (tile + 1) * BLOCK; i0 += PIECE)
-                take_queries<PIECE>(dk, dv, m, ds, key0, i0, scale);
+                take_queries<PIECE>(dk, dv, m, ds, key0, i0, scale, clock);
         } else {
-            take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale);
+            take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale, clock);
         }
         if (tile == 0) load_rest(m);
+        clock.mark(OTHER_ROWS);
         if (s.T > WHOLE && group == MAKERS + side) {
             bf16 *kept = m.kept + side * EXTRA * WIDTH;
             float *left = m.left + side * 2 * LEFT;
@@ -329,14 +370,17 @@ __global__ void __launch_bounds__(ALL, 1)
             else
                 take_extra<1>(m, ds, kept, left, tile, s.T, scale, OWN + group);
         }
+        clock.mark(LAST_KEYS);
         written_for_products();
         if (!maker) {
             pass_by(FULL + side, ALL);
             continue;
         }
         meet(FULL + side, ALL);
+        clock.mark(WAITING);
         make_dq(dqkv, add, parts != NULL, m, ds, tile, s, OWN + group);
         if (tile + MAKERS < tiles) pass_by(EMPTY + side, ALL);
+        clock.mark(LEAVING);
     }
     meet(OWN + group, GROUP); /* all warps of the group have used its values */
     bf16 *place = m.v + key0 * WIDTH;
@@ -353,6 +397,7 @@ __global__ void __launch_bounds__(ALL, 1)
     }
     __syncthreads();
     finish(dqkv, add, parts, m, columns, s);
+    clock.mark(LEAVING);
 #endif
 }
 
@@ -371,10 +416,14 @@ void cgs_cuda_attention_groups_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     const cgs_record *map = r->before;
     float *parts = map && cgs_cuda_wants(map, 2) ? (float *)cgs_cuda_of(d)->scratch : NULL;
-    groups_backward<<<(unsigned)(x->dim[0] * s.heads), ALL, shared_bytes(), stream_of(d)>>>(
+    const cgs_cuda *c = cgs_cuda_of(d);
+    unsigned heads = (unsigned)(x->dim[0] * s.heads);
+    unsigned ahead = c->off & CGS_CUDA_AHEAD ? 0 : (unsigned)c->processors;
+    groups_backward<<<heads, ALL, shared_bytes(), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, (const bf16 *)y->data,
-        (const float *)r->saved[0]->data, (const bf16 *)x->data, s);
+        (const float *)r->saved[0]->data, (const bf16 *)x->data, s, ahead);
     LAUNCHED(d, "attention backward");
+    show_clocks(stream_of(d), CLOCK_ATTENTION, heads);
     if (parts)
         cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
                            (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));

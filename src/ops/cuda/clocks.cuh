@@ -13,7 +13,8 @@ namespace {
 
 enum { CLOCK_PHASES = 16 };
 __device__ unsigned long long clock_sums[CLOCK_PHASES];
-enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_KINDS };
+enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_ATTENTION,
+                  CLOCK_KINDS };
 __device__ int clock_launches[CLOCK_KINDS], clock_blocks[CLOCK_KINDS];
 
 __device__ __forceinline__ unsigned *clock_here() {
@@ -61,7 +62,8 @@ __global__ void print_clocks(int kind, int blocks) {
     if (clock_blocks[kind] != blocks) clock_launches[kind] = 0;
     clock_blocks[kind] = blocks;
     bool print = ++clock_launches[kind] == 19;
-    const char *const names[] = {"rollout", "forward", "backward", "tiles"};
+    const char *const names[] = {"rollout", "forward", "backward", "tiles",
+                                 "attention backward"};
     if (print) printf("%s, %d blocks, cycles a phase:", names[kind], blocks);
     for (int i = 0; i < CLOCK_PHASES; i++) {
         if (print) printf(" %llu", clock_sums[i]);
@@ -83,7 +85,7 @@ struct phase_clock {
     __device__ void mark(int) {}
 };
 typedef phase_clock far_clock;
-enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES };
+enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_ATTENTION };
 static inline void show_clocks(cudaStream_t, clock_kind, unsigned) {}
 
 #endif

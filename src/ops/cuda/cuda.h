@@ -25,6 +25,7 @@ typedef struct cgs_cuda {
     double *sums;           /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
     int max_shared;         /* bytes of shared memory that one block may have          */
     int capability;         /* compute capability: 90 for 9.0                          */
+    int processors;         /* multiprocessors                                         */
     unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
     unsigned on;            /* ... and those that it turned on                         */
     bool capturing;         /* calls are recorded into a graph                         */
@@ -41,29 +42,30 @@ typedef struct cgs_cuda {
 #define CGS_CUDA_PARTS 1024
 
 /* Fast ways of doing something that has a plain way too.  The words of the variable
- * CGS_CUDA_OFF turn them off, to find out what each is worth or which one is broken. */
-enum {
-    CGS_CUDA_NORM = 1,  /* "norm": addition and the following norm in one kernel          */
-    CGS_CUDA_GELU = 2,  /* "gelu": GELU inside the products around it                     */
-    CGS_CUDA_GRAPH = 4, /* "graph": a pass of a tape is one launch                        */
-    CGS_CUDA_CACHE = 8, /* "cache": the frames of a dataset stay in the GPU's memory      */
-    CGS_CUDA_ALONG = 16, /* "along": row sums of attention's gradient inside its dq kernel */
-    CGS_CUDA_SUMS = 32, /* "sums": the gradient of qkv's bias inside attention's kernels  */
-    CGS_CUDA_STREAM = 64, /* "stream": long or dropping attention in passing tiles         */
-    CGS_CUDA_NARROW = 128, /* "narrow": attention of narrow tokens without making qkv      */
-    CGS_CUDA_MLP = 256  /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
-};
-
-/* Ways that are not yet known to be faster: the words of CGS_CUDA_ON turn them on.  Those by
+ * CGS_CUDA_OFF turn them off, to find out what each is worth or which one is broken.  Those by
  * warpgroups need compute capability 9.0. */
 enum {
-    CGS_CUDA_WGMMA_FORWARD = 1,  /* "wgmma-forward": attention by warpgroups                */
-    CGS_CUDA_WGMMA_BACKWARD = 2, /* "wgmma-backward": its gradient                          */
-    CGS_CUDA_WGMMA_GELU = 4,     /* "wgmma-gelu": linear map and GELU by warpgroups         */
-    CGS_CUDA_WGMMA_SLOPE = 8,    /* "wgmma-slope": their gradient                           */
-    CGS_CUDA_HALVES = 16,        /* "halves": maps of 588 columns as two of 592             */
-    CGS_CUDA_SHORT = 32          /* "short": maps of few rows by own kernels, with GELU     */
+    CGS_CUDA_NORM = 1,   /* "norm": addition and the following norm in one kernel           */
+    CGS_CUDA_GRAPH = 2,  /* "graph": a pass of a tape is one launch                         */
+    CGS_CUDA_CACHE = 4,  /* "cache": the frames of a dataset stay in the GPU's memory       */
+    CGS_CUDA_ALONG = 8,  /* "along": row sums of attention's gradient inside its dq kernel  */
+    CGS_CUDA_SUMS = 16,  /* "sums": the gradient of qkv's bias inside attention's kernels   */
+    CGS_CUDA_STREAM = 32, /* "stream": long or dropping attention in passing tiles          */
+    CGS_CUDA_NARROW = 64, /* "narrow": attention of narrow tokens without making qkv        */
+    CGS_CUDA_MLP = 128,  /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
+    CGS_CUDA_HALVES = 256, /* "halves": maps of 588 columns as two of 592                   */
+    CGS_CUDA_WGMMA_FORWARD = 512,   /* "wgmma-forward": attention by warpgroups             */
+    CGS_CUDA_WGMMA_BACKWARD = 1024, /* "wgmma-backward": its gradient                       */
+    CGS_CUDA_WGMMA_GELU = 2048,     /* "wgmma-gelu": linear map and GELU by warpgroups      */
+    CGS_CUDA_WGMMA_SLOPE = 4096,    /* "wgmma-slope": GELU's gradient and the map behind it */
+    CGS_CUDA_WGMMA_MLP = 8192,      /* "wgmma-mlp": attention's result to the norm behind an
+                                     * MLP in one kernel                                    */
+    CGS_CUDA_AHEAD = 16384, /* "ahead": attention's gradient fetches a later head's first rows */
+    CGS_CUDA_AGAIN = 32768  /* "again": what goes into an MLP's GELU is made again backward  */
 };
+
+/* Ways that are not known to be faster: the words of CGS_CUDA_ON turn them on. */
+enum { CGS_CUDA_SHORT = 1 /* "short": maps of few rows by own kernels, with GELU */ };
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
 
@@ -187,17 +189,23 @@ CGS_OPS(X)
 /* Pairs of records that run as one, and what they do.  Of an addition and a norm, the norm's
  * functions do the work; of a linear map and GELU, the map's. */
 bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm);
-bool cgs_cuda_linear_joins_gelu(const cgs_record *map, const cgs_record *act);
-bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map);
+bool cgs_cuda_linear_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act);
+bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, const cgs_record *map);
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map);
-/* ... by warpgroups, where that way is on: from or to a width of 192, many rows */
-bool cgs_cuda_gelu_groups(const cgs_device *d, const cgs_tensor *narrow, const cgs_tensor *wide,
-                          unsigned way);
-cgs_status cgs_cuda_gelu_groups_prepare(void);
-void cgs_cuda_gelu_groups_forward(cgs_device *d, const cgs_record *map);
-void cgs_cuda_gelu_groups_backward(cgs_device *d, const cgs_record *map);
+/* Whether linear map, GELU, linear map, addition and norm, and where they are before these another
+ * map, addition and norm, run forward as one kernel; r is one of them, `in` the first map of the
+ * MLP. */
+bool cgs_cuda_norm_joins_mlp(const cgs_device *d, const cgs_record *norm, const cgs_record *map);
+bool cgs_cuda_mlp_groups(const cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_mlp_groups_prepare(void);
+/* ... and do not keep what goes into GELU: `map` is the one behind it, whose gradient makes it
+ * again */
+bool cgs_cuda_mlp_forgets(const cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_mlp_slope_prepare(cgs_device *d, const cgs_record *map);
+void cgs_cuda_mlp_slope(cgs_device *d, const cgs_record *map);
+void cgs_cuda_mlp_groups_forward(cgs_device *d, const cgs_record *in);
 
 static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r && r->op == op; }
 
@@ -225,7 +233,7 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
-/* ... and by warpgroups, where that way is on: about 257 tokens, no mask */
+/* ... and by warpgroups: about 257 tokens, no mask */
 bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way);
 cgs_status cgs_cuda_attention_groups_prepare(void);
 void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r);

@@ -141,7 +141,7 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
 }
 
 bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m) {
-    return (cgs_cuda_of(d)->on & CGS_CUDA_HALVES) && k % 8 == 4 && m % 8 == 0 && n % 2 == 0 &&
+    return !(cgs_cuda_of(d)->off & CGS_CUDA_HALVES) && k % 8 == 4 && m % 8 == 0 && n % 2 == 0 &&
            n >= 1024;
 }
 
@@ -156,7 +156,11 @@ void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     if ((cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_mlp(d, r->next)) ||
         (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_mlp(d, r->before)))
         return; /* the activation does both maps */
-    if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(r, r->next))
+    if (cgs_cuda_mlp_groups(d, r)) {
+        if (cgs_cuda_is(r->next, CGS_OP_activation)) cgs_cuda_mlp_groups_forward(d, r);
+        return; /* the first map does both */
+    }
+    if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(d, r, r->next))
         cgs_cuda_linear_gelu_forward(d, r);
     else if (cgs_cuda_linear_short(d, r))
         cgs_cuda_linear_short_forward(d, r);
@@ -181,7 +185,7 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
         dy.p = scratch;
         dy.type = CGS_BF16;
     }
-    if (r->before && cgs_cuda_map_gives_gelu(r->before)) {
+    if (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_map_gives_gelu(r->before)) {
         cgs_cuda_linear_gelu_backward(d, r);
     } else if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
         if (l->dx)

@@ -1,274 +1,207 @@
-/* linear_gelu.cu - a linear map and the GELU behind it in one kernel, and backward the
- * gradient of GELU with the linear map before which it stands.
+/* linear_gelu.cu - a linear map and the GELU behind it in one kernel, and backward the gradient of
+ * GELU with the linear map before which it stands, by warpgroups (wgmma): for a width of 192, many
+ * rows and compute capability 9.0.
  *
- *   forward    h = x W^T + b, g = gelu(h)          x (n,K), W (m,K), h and g (n,m)
- *   backward   dh = (dy V) gelu'(h), db = sum dh    dy (n,K), V (K,m), h and dh (n,m)
+ *   forward    h = x W^T + b, g = gelu(h)          x (n,192), W (m,192), h and g (n,m)
+ *   backward   dh = (dy V) gelu'(h), db = sum dh    dy (n,192), V (192,m), h and dh (n,m)
  *
- * where V is the weight of the map that reads g.  K is the width of the model, short enough
- * that a warp keeps its 32 rows of x or dy in registers as long as it lives; the weights pass
- * by in slabs of 64 columns of the result, two of them in shared memory at a time.  A finished
- * 32 x 64 is turned in shared memory so that rows leave in pieces of 128 bytes, and GELU is
- * computed on the way out. */
-#include "ops/cuda/tiles.cuh"
+ * where V is the weight of the map that reads g.
+ *
+ * A block keeps the weights of 128 columns in shared memory as long as it lives.  Its four groups
+ * work by themselves: each fetches 64 rows of x or dy, multiplies them, and while it computes and
+ * writes the results the next rows are on their way and tensor cores work for the other groups.
+ * Blocks of different columns walk over the rows at the same pace, so x comes from memory once.
+ *
+ * Results are rounded and turned in shared memory, 16 rows x 64 columns of a warp at a time, so
+ * that rows leave in pieces of 128 bytes; GELU is computed on the way out. */
+#include "ops/cuda/gelu_rows.cuh"
 
 namespace {
 
-enum { WARPS = 4, ROWS = 32 * WARPS, SLAB = 64, PAD = 8 };
+enum { GROUPS = 4, ALL = GROUPS * GROUP };
 
-/* One slab of weights in shared memory.  Forward it is 64 rows of W, backward 64 columns of
- * V; rows are padded by 16 bytes, so that 8 of them lie in different banks. */
-template <int K, bool BACK> struct slab {
-    enum { rows = BACK ? K : SLAB, cols = BACK ? SLAB : K, stride = cols + PAD };
-    enum { elements = rows * stride };
-
-    static __device__ __forceinline__ void copy(bf16 *to, const bf16 *weights, int m, int col0) {
-        for (int e = threadIdx.x; e < rows * (cols / 8); e += 32 * WARPS) {
-            int row = e / (cols / 8), chunk = e % (cols / 8);
-            const bf16 *from =
-                BACK ? weights + (size_t)row * m + col0 : weights + (size_t)(col0 + row) * K;
-            copy16(to + row * stride + chunk * 8, from + chunk * 8);
-        }
-        copies_close();
-    }
-    /* B of a product: inner index 16 k .., columns 16 n .. of the slab's result */
-    static __device__ __forceinline__ void load(regs4 &r, const bf16 *s, int k, int n) {
-        int lane = threadIdx.x % 32, matrix = lane / 8;
-        if (BACK)
-            load_matrices_turned(r, s + (16 * k + (matrix % 2) * 8 + lane % 8) * stride + 16 * n +
-                                        (matrix / 2) * 8);
-        else
-            load_matrices(r, s + (16 * n + (matrix / 2) * 8 + lane % 8) * stride + 16 * k +
-                                 (matrix % 2) * 8);
-    }
+/* Shared memory of a block. */
+struct room {
+    bf16 weights[SLAB * K]; /* forward (3,128,64), backward (2,192,64) */
+    bf16 x[GROUPS][K / PIECE][ROWS * PIECE];
+    bf16 turn[4 * GROUPS][16 * PIECE];
+    float4 sums[4 * GROUPS][2][2][32]; /* of dh, in a lane's 8 columns of both halves */
+    float bias[SLAB];
 };
 
-/* where a 32 x 64 result is turned: chunk c of row r */
-__device__ __forceinline__ bf16 *turning(bf16 *m, int row, int chunk) {
-    return m + row * SLAB + ((chunk ^ (row & 7)) << 3);
+#if CGS_HAS_WGMMA
+
+/* h of a warp's 16 x 64, on its way; h points at this lane's first row */
+__device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t row, size_t n,
+                                           size_t m) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (row + 4 * i < n) to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
 }
 
-struct shape {
-    size_t n;
-    int m;
-    bool add; /* dh is added to */
-};
+#endif
 
-/* parts (row blocks, m): sums of dh over a block's rows, or NULL */
-template <int K, bool BACK>
-__global__ void __launch_bounds__(32 * WARPS, 2)
+/* parts (blocks in y, m): sums of dh over a block's rows, or NULL */
+template <bool BACK>
+__global__ void __launch_bounds__(ALL, 1)
     product_gelu(bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
-                 const float *bias, shape s) {
-    typedef slab<K, BACK> slab_t;
-    extern __shared__ __align__(16) bf16 shared[]; /* two slabs, then (WARPS, 32, 64) */
-    __shared__ float sums[WARPS][SLAB];
+                const float *bias, shape s) {
+#if CGS_HAS_WGMMA
+    extern __shared__ __align__(16) unsigned char shared[];
+    room &m = *(room *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    bf16 *turn = shared + 2 * slab_t::elements + warp * 32 * SLAB;
-    size_t row0 = (size_t)blockIdx.x * ROWS + warp * 32;
-    int step = gridDim.y * SLAB, col0 = blockIdx.y * SLAB;
-    slab_t::copy(shared, weights, s.m, col0);
+    int group = __shfl_sync(0xffffffffu, warp / 4, 0), col0 = blockIdx.x * SLAB;
+    size_t step = (size_t)gridDim.y * GROUPS * ROWS;
+    size_t row0 = ((size_t)blockIdx.y * GROUPS + group) * ROWS;
+    fetch_weights<BACK, ALL>(m.weights, weights, s.m, col0);
+    fetch_rows(m.x[group], x, row0, s.n);
+    copies_close();
+    for (int i = threadIdx.x; i < SLAB; i += ALL) m.bias[i] = bias ? bias[col0 + i] : 0.0f;
+    copies_wait<0>();
+    written_for_products();
+    __syncthreads();
 
-    regs4 a[2][K / 16];
+    bf16 *turn = m.turn[warp];
+    for (int i = 0; BACK && i < 4; i++) (&m.sums[warp][0][0][0])[i * 32 + lane] = float4();
+#pragma unroll 1
+    for (; row0 < s.n; row0 += step) {
+        uint64_t rows = matrix_at(m.x[group]), slab = matrix_at(m.weights);
+        float c[2][32];
+        products_begin();
 #pragma unroll
-    for (int t = 0; t < 2; t++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            size_t row = row0 + 16 * t + lane / 4 + 8 * half;
-            const bf16 *p = x + row * K + 2 * (lane % 4);
+        for (int j = 0; j < 2; j++)
 #pragma unroll
             for (int k = 0; k < K / 16; k++) {
-                a[t][k][half] = row < s.n ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
-                a[t][k][half + 2] =
-                    row < s.n ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
+                const int piece = k / 4, inside = k % 4, unit = ATOM / 8 >> 4; /* of a row */
+                uint64_t a = along_rows(rows + piece * ROWS * unit, inside);
+                uint64_t b = BACK ? down_rows(slab + j * K * unit, k)
+                                  : along_rows(slab + (piece * SLAB + j * PIECE) * unit, inside);
+                group_product<false, BACK>(c[j], a, b, k > 0);
+            }
+        products_end();
+        /* this lane's part of a warp's 16 x 64 in rows: 8 columns in every fourth row */
+        size_t row = row0 + warp % 4 * 16 + lane / 8, at = row * s.m + col0 + lane % 8 * 8;
+        uint4 ahead[4];
+        if (BACK) read_ahead(ahead, h + at, row, s.n, s.m);
+        products_wait<0>();
+        arrived(c[0]);
+        arrived(c[1]);
+        meet(BEHIND + group, GROUP); /* all warps of the group have used the rows */
+        if (row0 + step < s.n) {
+            fetch_rows(m.x[group], x, row0 + step, s.n);
+            copies_close();
+        }
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float sum[8] = {0};
+            turn_rows(turn, c[j], BACK ? NULL : m.bias + j * PIECE);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if (row + 4 * i >= s.n) continue;
+                size_t to = at + 4 * i * s.m + j * PIECE;
+                const bf16 *turned = piece_at(turn, 4 * i + lane / 8, lane % 8);
+                float v[8];
+                load<8>(v, turned);
+                if constexpr (!BACK) {
+                    *reinterpret_cast<uint4 *>(h + to) = *reinterpret_cast<const uint4 *>(turned);
+#pragma unroll
+                    for (int k = 0; k < 8; k++) v[k] = gelu_rounded(v[k]);
+                    store<8>(out + to, v);
+                } else {
+                    float x8[8];
+                    unpack(x8, ahead[i]);
+#pragma unroll
+                    for (int k = 0; k < 8; k++) {
+                        v[k] *= gelu_slope_rounded(x8[k]);
+                        sum[k] += v[k];
+                    }
+                    give<8>(out + to, v, s.add);
+                }
+            }
+            if constexpr (BACK) {
+                if (j == 0) read_ahead(ahead, h + at + PIECE, row, s.n, s.m);
+                add_to(m.sums[warp][j][0][lane], sum);
+                add_to(m.sums[warp][j][1][lane], sum + 4);
             }
         }
-
-    for (int turn_count = 0; col0 < s.m; col0 += step, turn_count++) {
-        const bf16 *here = shared + (turn_count & 1) * slab_t::elements;
         copies_wait<0>();
-        __syncthreads(); /* the slab is there, and nobody reads the other one any more */
-        if (col0 + step < s.m)
-            slab_t::copy(shared + ((turn_count + 1) & 1) * slab_t::elements, weights, s.m,
-                         col0 + step);
-        uint4 ahead[8]; /* backward: h, on its way while the product is made */
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            size_t row = row0 + 4 * i + lane / 8;
-            if (BACK && row < s.n)
-                ahead[i] = *reinterpret_cast<const uint4 *>(h + row * s.m + col0 + lane % 8 * 8);
-        }
-        float c[2][8][4] = {};
-#pragma unroll
-        for (int k = 0; k < K / 16; k++)
-#pragma unroll
-            for (int n = 0; n < 4; n++) {
-                regs4 b;
-                slab_t::load(b, here, k, n);
-#pragma unroll
-                for (int t = 0; t < 2; t++) {
-                    mma(c[t][2 * n], a[t][k], b[0], b[1]);
-                    mma(c[t][2 * n + 1], a[t][k], b[2], b[3]);
-                }
-            }
-        __syncwarp(); /* the last result has left */
-#pragma unroll
-        for (int n = 0; n < 8; n++) {
-            float shift[2] = {0, 0};
-            if (!BACK && bias) load<2>(shift, bias + col0 + 8 * n + 2 * (lane % 4));
-#pragma unroll
-            for (int t = 0; t < 2; t++)
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    int row = 16 * t + 8 * half + lane / 4;
-                    *reinterpret_cast<unsigned *>(turning(turn, row, n) + 2 * (lane % 4)) =
-                        pack(c[t][n][2 * half] + shift[0], c[t][n][2 * half + 1] + shift[1]);
-                }
-        }
-        __syncwarp();
-        float sum[8] = {0};
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            int row = 4 * i + lane / 8;
-            if (row0 + row >= s.n) continue;
-            size_t at = (row0 + row) * s.m + col0 + lane % 8 * 8;
-            float v[8];
-            load<8>(v, turning(turn, row, lane % 8));
-            if constexpr (!BACK) {
-                *reinterpret_cast<uint4 *>(h + at) =
-                    *reinterpret_cast<const uint4 *>(turning(turn, row, lane % 8));
-#pragma unroll
-                for (int k = 0; k < 8; k++) v[k] = gelu_rounded(v[k]);
-                store<8>(out + at, v);
-            } else {
-                float x8[8];
-                load<8>(x8, reinterpret_cast<const bf16 *>(&ahead[i]));
-#pragma unroll
-                for (int k = 0; k < 8; k++) {
-                    v[k] *= gelu_slope_rounded(x8[k]);
-                    sum[k] += v[k];
-                }
-                give<8>(out + at, v, s.add);
-            }
-        }
-        if constexpr (BACK) {
-            if (!parts) continue;
-#pragma unroll
-            for (int k = 0; k < 8; k++) {
-                sum[k] += __shfl_xor_sync(0xffffffffu, sum[k], 8);
-                sum[k] += __shfl_xor_sync(0xffffffffu, sum[k], 16);
-                if (lane < 8) sums[warp][lane * 8 + k] = sum[k];
-            }
-            __syncthreads();
-            if (threadIdx.x < SLAB) {
-                float all = 0;
-                for (int w = 0; w < WARPS; w++) all += sums[w][threadIdx.x];
-                parts[(size_t)blockIdx.x * s.m + col0 + threadIdx.x] = all;
-            }
-        }
+        written_for_products();
+        meet(BEHIND + group, GROUP); /* the next rows are there */
     }
+    if constexpr (BACK)
+        if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0], 4 * GROUPS);
+#endif
 }
 
-template <int K, bool BACK> size_t shared_bytes() {
-    return (2 * (size_t)slab<K, BACK>::elements + WARPS * 32 * SLAB) * sizeof(bf16);
-}
-
-template <int K, bool BACK>
+template <bool BACK>
 void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
             const float *bias, shape s) {
-    unsigned rows = blocks_for(s.n, ROWS), slabs = (unsigned)s.m / SLAB;
-    /* few rows: columns are shared out too */
-    unsigned across = rows >= 256 ? 1 : (255 + rows) / rows;
-    if (across > slabs) across = slabs;
-    size_t shared = shared_bytes<K, BACK>();
-    product_gelu<K, BACK><<<dim3(rows, across), 32 * WARPS, shared, stream_of(d)>>>(
-        h, out, parts, x, weights, bias, s);
+    dim3 grid((unsigned)(s.m / SLAB), sharers(s, GROUPS));
+    product_gelu<BACK><<<grid, ALL, sizeof(room) + ATOM, stream_of(d)>>>(h, out, parts, x, weights,
+                                                                         bias, s);
     LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
 }
 
-#define WITH_WIDTH(K, width, ...)                                                                  \
-    do {                                                                                           \
-        if ((width) == 64) {                                                                       \
-            enum { K = 64 };                                                                       \
-            __VA_ARGS__;                                                                           \
-        } else if ((width) == 96) {                                                                \
-            enum { K = 96 };                                                                       \
-            __VA_ARGS__;                                                                           \
-        } else if ((width) == 192) {                                                               \
-            enum { K = 192 };                                                                      \
-            __VA_ARGS__;                                                                           \
-        }                                                                                          \
-    } while (0)
-
-bool fits(const cgs_tensor *narrow, const cgs_tensor *wide, const cgs_tensor *W) {
-    int K = cgs_cols(narrow);
-    return (K == 64 || K == 96 || K == 192) && cgs_cols(wide) % SLAB == 0 && W->bf16 &&
+bool fits(const cgs_device *d, const cgs_tensor *narrow, const cgs_tensor *wide,
+          const cgs_tensor *W, unsigned way) {
+    const cgs_cuda *c = cgs_cuda_of(d);
+    return !(c->off & way) && c->capability == 90 && cgs_cols(narrow) == K &&
+           cgs_cols(wide) % SLAB == 0 && cgs_rows(narrow) >= LEAST && W->bf16 &&
            narrow->dtype == CGS_BF16 && wide->dtype == CGS_BF16;
-}
-
-/* dynamic shared memory beyond 48 KiB has to be asked for */
-template <int K, bool BACK> cudaError_t allow() {
-    return cudaFuncSetAttribute(product_gelu<K, BACK>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                (int)shared_bytes<K, BACK>());
 }
 
 } // namespace
 
 extern "C" {
 
-bool cgs_cuda_linear_joins_gelu(const cgs_record *map, const cgs_record *act) {
+bool cgs_cuda_linear_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act) {
     return act->arg.activation.kind == CGS_GELU && act->out->dtype == CGS_BF16 &&
-           fits(map->in[0], map->out, map->in[1]);
+           fits(d, map->in[0], map->out, map->in[1], CGS_CUDA_WGMMA_GELU);
 }
 
-bool cgs_cuda_gelu_joins_linear(const cgs_record *act, const cgs_record *map) {
+bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, const cgs_record *map) {
     return act->arg.activation.kind == CGS_GELU && act->in[0]->dtype == CGS_BF16 &&
-           map->in[0] == act->out && fits(map->out, map->in[0], map->in[1]);
+           map->in[0] == act->out &&
+           fits(d, map->out, map->in[0], map->in[1], CGS_CUDA_WGMMA_SLOPE);
 }
 
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
-    size_t rows = cgs_rows(map->in[0]), widest = (size_t)cgs_cols(map->out);
-    if ((size_t)cgs_cols(map->in[0]) > widest) widest = (size_t)cgs_cols(map->in[0]);
-    cudaError_t e = cudaSuccess;
-    if (cgs_cuda_gelu_groups(d, map->in[0], map->out, CGS_CUDA_WGMMA_GELU) ||
-        cgs_cuda_gelu_groups(d, map->out, map->in[0], CGS_CUDA_WGMMA_SLOPE))
-        CGS_TRY(cgs_cuda_gelu_groups_prepare());
-    WITH_WIDTH(K, cgs_cols(map->in[0]), e = allow<K, false>());
-    if (e == cudaSuccess) WITH_WIDTH(K, cgs_cols(map->out), e = allow<K, true>());
-    if (e != cudaSuccess) {
-        cudaGetLastError();
-        return cgs_fail(CGS_EDEVICE, "cuda: linear map with GELU: %s", cudaGetErrorString(e));
-    }
-    return cgs_cuda_need(d, blocks_for(rows, ROWS) * widest * sizeof(float));
+    bool forward = cgs_cuda_is(map->next, CGS_OP_activation) &&
+                   cgs_cuda_linear_joins_gelu(d, map, map->next);
+    bool backward = cgs_cuda_is(map->before, CGS_OP_activation) &&
+                    cgs_cuda_gelu_joins_linear(d, map->before, map);
+    if (!forward && !backward) return CGS_OK;
+    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const int bytes = (int)sizeof(room) + ATOM;
+    cudaError_t e = cudaFuncSetAttribute(product_gelu<false>, what, bytes);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(product_gelu<true>, what, bytes);
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "linear map with GELU");
+    shape s = {cgs_rows(map->in[0]), (size_t)cgs_cols(map->in[0]), false};
+    return cgs_cuda_need(d, backward ? sharers(s, GROUPS) * s.m * sizeof(float) : 0);
 }
 
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
     const cgs_tensor *x = map->in[0], *W = map->in[1], *b = map->in[2], *h = map->out;
-    if (cgs_cuda_gelu_groups(d, x, h, CGS_CUDA_WGMMA_GELU)) {
-        cgs_cuda_gelu_groups_forward(d, map);
-        return;
-    }
-    shape s = {cgs_rows(x), cgs_cols(h), false};
-    WITH_WIDTH(K, cgs_cols(x),
-               launch<K, false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL,
-                                (const bf16 *)x->data, (const bf16 *)W->bf16,
-                                b ? (const float *)b->data : NULL, s));
+    shape s = {cgs_rows(x), (size_t)cgs_cols(h), false};
+    launch<false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL, (const bf16 *)x->data,
+                  (const bf16 *)W->bf16, b ? (const float *)b->data : NULL, s);
 }
 
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
     const cgs_record *act = map->before, *made = act->before;
     const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
-    if (cgs_cuda_gelu_groups(d, dy, h, CGS_CUDA_WGMMA_SLOPE)) {
-        cgs_cuda_gelu_groups_backward(d, map);
+    if (cgs_cuda_mlp_forgets(d, map)) {
+        cgs_cuda_mlp_slope(d, map);
         return;
     }
     bool bias = made && cgs_cuda_wants(made, 2);
     float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
-    shape s = {cgs_rows(dy), cgs_cols(h), act->accumulate[0]};
-    WITH_WIDTH(K, cgs_cols(dy),
-               launch<K, true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
-                               (const bf16 *)W->bf16, NULL, s));
-    if (!bias) return;
-    cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
-                       blocks_for(s.n, ROWS), s.m, s.m);
+    shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
+    launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
+                 (const bf16 *)W->bf16, NULL, s);
+    if (bias)
+        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
+                           sharers(s, GROUPS), s.m, s.m);
 }
 
 } /* extern "C" */
