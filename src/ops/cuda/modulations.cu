@@ -38,18 +38,26 @@ __global__ void __launch_bounds__(THREADS) modulate_all(const __grid_constant__ 
     for (int t = first; t < first + p.tiles; t++) {
         weights<2, PAIRS_D> w;
         const int tile0 = t * (TILE / 8) + warp * 2, column0 = tile0 * 8 + 2 * (lane % 4);
-        w.fetch(p.w[layer], PAIRS_D, 0, [=](int n) { return tile0 + n; });
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+            for (int k = 0; k < PAIRS_D; k++)
+                w.b[n][k] = p.w[layer][((size_t)(tile0 + n) * PAIRS_D + k) * 32 + threadIdx.x % 32];
         float2 bias[2];
 #pragma unroll
         for (int n = 0; n < 2; n++)
             bias[n] = *reinterpret_cast<const float2 *>(p.b[layer] + column0 + 8 * n);
-        products(w, x, X_ROW, 0, ROWS / 16, [&](int row, int n, const float(&c)[4]) {
-            float *to = p.to[layer] + (size_t)(row0 + row) * OUTPUTS + column0 + 8 * n;
-            if (row0 + row < p.rows)
-                *reinterpret_cast<float2 *>(to) = make_float2(c[0] + bias[n].x, c[1] + bias[n].y);
-            if (row0 + row + 8 < p.rows)
-                *reinterpret_cast<float2 *>(to + 8 * OUTPUTS) =
-                    make_float2(c[2] + bias[n].x, c[3] + bias[n].y);
+        products(w, x, X_ROW, row_tiles(0, ROWS), [&](int row, const float(&c)[2][4]) {
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+                float *to = p.to[layer] + (size_t)(row0 + row) * OUTPUTS + column0 + 8 * n;
+                if (row0 + row < p.rows)
+                    *reinterpret_cast<float2 *>(to) =
+                        make_float2(c[n][0] + bias[n].x, c[n][1] + bias[n].y);
+                if (row0 + row + 8 < p.rows)
+                    *reinterpret_cast<float2 *>(to + 8 * OUTPUTS) =
+                        make_float2(c[n][2] + bias[n].x, c[n][3] + bias[n].y);
+            }
         });
     }
 }

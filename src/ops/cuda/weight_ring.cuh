@@ -1,5 +1,5 @@
 /* weight_ring.cuh - a ring of slabs of packed weights in shared memory, which one warp keeps filled
- * by bulk copies, for clusters of 16 blocks. */
+ * by bulk copies. */
 #ifndef CGS_OPS_CUDA_WEIGHT_RING_CUH
 #define CGS_OPS_CUDA_WEIGHT_RING_CUH
 
@@ -8,8 +8,7 @@
 
 namespace {
 
-enum { RING_BLOCKS = 16, RING_SLAB = 8 * PAIRS_D * 512, RING_MOST = 8 };
-enum { RING_LAYER = 8, RING_PROJECTOR = 4 }; /* slabs of a block's part */
+enum { RING_SLAB = 8 * PAIRS_D * 512, RING_MOST = 8 };
 
 /* Where a slab comes from: `pieces` runs of equal size, of which each lane names one. */
 struct slab_source {
@@ -26,7 +25,9 @@ __device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, 
     return {W + ((size_t)(tile + threadIdx.x % 32) * row + pair) * 32, RING_SLAB / (pairs * 512)};
 }
 
-struct ring {
+/* of the part that one of S blocks has */
+template <int S> struct ring {
+    enum { LAYER = 8 * 16 / S, PROJECTOR = 4 * 16 / S }; /* slabs of a block of the predictor */
     unsigned char *slabs;
     phase_counter *full;
     int slots, asked, total; /* asked for so far; all that this launch needs */
@@ -40,7 +41,7 @@ struct ring {
         full = (phase_counter *)(memory + (size_t)p.slots * RING_SLAB);
         slots = p.slots;
         asked = 0;
-        total = p.H * (RING_LAYER * p.layers + RING_PROJECTOR);
+        total = p.H * (LAYER * p.layers + PROJECTOR);
         if (threadIdx.x == 0) {
             for (int i = 0; i < slots; i++) counter_make(&full[i], 1);
             counters_made();
@@ -50,7 +51,7 @@ struct ring {
      * source(i) says where slab i of a step comes from. */
     template <class F> __device__ void fill(const task &p, int done, F source) {
         for (; asked < total && asked < done + slots; asked++) {
-            slab_source s = source(asked % (RING_LAYER * p.layers + RING_PROJECTOR));
+            slab_source s = source(asked % (LAYER * p.layers + PROJECTOR));
             int slot = asked % slots, lane = threadIdx.x % 32, size = RING_SLAB / s.pieces;
             if (lane == 0) counter_expect(&full[slot], RING_SLAB);
             __syncwarp();
