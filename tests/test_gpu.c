@@ -655,6 +655,14 @@ static void test_fused_small(void **state) {
     check_fused_gradient(1, 1, 2, 2, NULL);
 }
 
+/* windows that grow and slide, one and two plans of a block, 4 and 16 plans of a cluster */
+static void test_fused_windows(void **state) {
+    (void)state;
+    check_fused(1, 1, 1, 17, 5, "clusters");
+    check_fused_gradient(1, 1, 1, 5, NULL);
+    check_fused_gradient(1, 2, 30, 3, NULL);
+}
+
 /* every way that is off unless asked for, for memory checkers */
 static void test_ways_small(void **state) {
     (void)state;
@@ -850,6 +858,7 @@ int main(int argc, char **argv) {
     };
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree),
+        cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),

@@ -160,6 +160,19 @@ template <int S> struct shape {
 /* rows of all tokens of a window, in whole tiles */
 inline __host__ __device__ int padded_rows(int N, int R) { return (N * R + 15) / 16 * 16; }
 
+/* The plans of a cluster: R rows a token, R being 4 or 16, of which the first `existing` are plans.
+ */
+struct cluster_plans {
+    int R, bits, existing;
+    size_t row0; /* the first plan's number */
+    __device__ cluster_plans(const task &p, int S)
+        : R(p.R), bits(p.R == 4 ? 2 : 4), row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
+        existing = p.rows - (int)row0 < R ? p.rows - (int)row0 : R;
+    }
+    __device__ int plan(int row) const { return row & (R - 1); }
+    __device__ int token(int row) const { return row >> bits; }
+};
+
 /* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------- */
 
 typedef float2 row_values[3];

@@ -12,12 +12,6 @@ namespace {
 
 enum { QKV_ROW = shape<16>::QKV_ROW };
 
-/* plans of a cluster: R rows a token, of which the first `existing` are plans; row0 is the first */
-struct cluster_plans {
-    int R, existing;
-    size_t row0;
-};
-
 /* keys and values of a token of the window, which starts to be kept */
 __device__ __forceinline__ float *kept_keys(const task &p, int layer, int head, size_t row,
                                             int token) {
@@ -29,8 +23,9 @@ __device__ __forceinline__ float *kept_keys(const task &p, int layer, int head, 
 __device__ void recall_keys(const task &p, int layer, int head, float *qkv, cluster_plans c,
                             int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;
-    for (int i = threadIdx.x; i < c.existing * old * chunks; i += THREADS) {
-        int part = i % chunks, plan = i / chunks % c.existing, token = i / chunks / c.existing;
+    for (int i = threadIdx.x; i < old * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
         float *to = qkv + (size_t)((fresh + token) * c.R + plan) * QKV_ROW + WIDTH + 4 * part;
         copy16((bf16 *)to,
                (const bf16 *)(kept_keys(p, layer, head, c.row0 + plan, token) + 4 * part));
@@ -42,8 +37,9 @@ __device__ void recall_keys(const task &p, int layer, int head, float *qkv, clus
 __device__ void keep_keys(const task &p, int layer, int head, const float *qkv, cluster_plans c,
                           int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;
-    for (int i = threadIdx.x; i < c.existing * fresh * chunks; i += THREADS) {
-        int part = i % chunks, plan = i / chunks % c.existing, token = i / chunks / c.existing;
+    for (int i = threadIdx.x; i < fresh * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
         const float *from = qkv + (size_t)(token * c.R + plan) * QKV_ROW + WIDTH + 4 * part;
         float *to = kept_keys(p, layer, head, c.row0 + plan, old + token) + 4 * part;
         *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
@@ -59,8 +55,9 @@ __device__ __forceinline__ float *saved_qkv(const task &p, int step, int layer, 
 __device__ void save_qkv(const task &p, int step, int layer, int head, const float *qkv,
                          cluster_plans c, int w) {
     const int chunks = 3 * WIDTH / 4;
-    for (int i = threadIdx.x; i < c.existing * w * chunks; i += THREADS) {
-        int part = i % chunks, plan = i / chunks % c.existing, token = i / chunks / c.existing;
+    for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
         const float *from = qkv + (size_t)(token * c.R + plan) * QKV_ROW + 4 * part;
         float *to = saved_qkv(p, step, layer, head, c.row0 + plan) + token * 3 * WIDTH + 4 * part;
         *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
@@ -69,13 +66,14 @@ __device__ void save_qkv(const task &p, int step, int layer, int head, const flo
 
 /* Queries of the newest `asked` of w tokens, of which `fresh` are new; a: (rows, stride).  Eight
  * lanes take one query of one plan. */
-__device__ void attend(bf16 *a, int stride, const float *qkv, int R, int w, int fresh, int asked) {
-    int lane = threadIdx.x % 32, part = lane % 8 * 8, tasks = R * asked, old = w - fresh;
+__device__ void attend(bf16 *a, int stride, const float *qkv, cluster_plans c, int w, int fresh,
+                       int asked) {
+    int lane = threadIdx.x % 32, part = lane % 8 * 8, tasks = c.R * asked, old = w - fresh;
     for (int base = (int)threadIdx.x / 32 * 4; base < tasks; base += 4 * WARPS) {
         int t = base + lane / 8; /* R is a multiple of 4: every lane has a task */
-        int plan = t % R, token = w - asked + t / R;
+        int plan = c.plan(t), token = w - asked + c.token(t);
         const float *own = qkv + (size_t)plan * QKV_ROW + part;
-        size_t token_row = (size_t)R * QKV_ROW;
+        size_t token_row = (size_t)c.R * QKV_ROW;
         float q[8], k[8], score[MOST_TOKENS], most = -INFINITY, sum = 0, o[8] = {};
         load<8>(q, own + (size_t)(token - old) * token_row);
 #pragma unroll
@@ -103,7 +101,7 @@ __device__ void attend(bf16 *a, int stride, const float *qkv, int R, int w, int 
         float inverse = 1.0f / sum;
 #pragma unroll
         for (int i = 0; i < 8; i++) o[i] *= inverse;
-        store<8>(a + (size_t)((token - old) * R + plan) * stride + part, o);
+        store<8>(a + (size_t)((token - old) * c.R + plan) * stride + part, o);
     }
 }
 

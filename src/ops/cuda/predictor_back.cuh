@@ -110,8 +110,9 @@ inline int back_slots(size_t most, int N, int H, int R) {
 __device__ void recall_hidden(const task &p, int step, int layer, float *to, cluster_plans c,
                               int w) {
     const int units = HIDDEN / BACK_BLOCKS, chunks = units / 4;
-    for (int i = threadIdx.x; i < c.existing * w * chunks; i += THREADS) {
-        int part = i % chunks, plan = i / chunks % c.existing, token = i / chunks / c.existing;
+    for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
         copy16((bf16 *)(to + (size_t)(token * c.R + plan) * PRE_ROW + 4 * part),
                (const bf16 *)(p.saved.pre +
                               saved_at(p, step, layer, c.row0 + plan, token) * HIDDEN +
@@ -122,8 +123,9 @@ __device__ void recall_hidden(const task &p, int step, int layer, float *to, clu
 /* ... q, k, v of the own head */
 __device__ void recall_qkv(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
     const int chunks = 3 * WIDTH / 4;
-    for (int i = threadIdx.x; i < c.existing * w * chunks; i += THREADS) {
-        int part = i % chunks, plan = i / chunks % c.existing, token = i / chunks / c.existing;
+    for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
         const float *from = saved_qkv(p, step, layer, cluster_rank(), c.row0 + plan);
         copy16((bf16 *)(to + (size_t)(token * c.R + plan) * KEPT_ROW + 4 * part),
                (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * part));
@@ -219,10 +221,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     float *kept = pre + (size_t)padded * PRE_ROW;        /* (padded, KEPT_ROW) q, k, v */
     float *stream = kept + (size_t)padded * KEPT_ROW;    /* (N, D) of residual rows */
     float *frames = stream + (size_t)N * D;              /* (H, D) of imagined frames */
-    cluster_plans plans;
-    plans.R = R;
-    plans.row0 = (size_t)(blockIdx.x / S) * R;
-    plans.existing = p.rows - (int)plans.row0 < R ? p.rows - (int)plans.row0 : R;
+    const cluster_plans plans(p, S);
     const bool exists = rank < plans.existing; /* a plan of its own */
     const size_t mine = plans.row0 + (size_t)rank;
 
@@ -234,12 +233,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     mail<S> box;
     weights_ahead.make(p, memory);
     box.make(letters, N);
-    int slab = 0;                /* the first one of what is computed now */
-    auto used = [&](int slabs) { /* when all warps of the block have taken them */
-                                 slab += slabs;
-                                 if (filler)
-                                     weights_ahead.fill(p, slab,
-                                                        [&](int i) { return backward_slab(p, i); });
+    auto used = [&](int n) { /* when all warps of the block have taken n slabs */
+                             weights_ahead.pass(n);
+                             if (filler)
+                                 weights_ahead.fill(p, [&](int i) { return backward_slab(p, i); });
     };
     auto window = [&](int step) { return p.C + step < N ? p.C + step : N; };
 
@@ -247,8 +244,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     auto share = [&](int first, int end) {
         return [&, first, end](int row, const float(&c)[3][4]) {
             runs_of_four(row, c, [&](int r, int column, float4 v) {
-                if (r >= first && r < end && r % R < plans.existing)
-                    box.post(r % R, r / R, warp * 24 + column, v);
+                if (r >= first && r < end && plans.plan(r) < plans.existing)
+                    box.post(plans.plan(r), plans.token(r), warp * 24 + column, v);
             });
         };
     };
@@ -262,7 +259,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     /* products into own hidden units, of rows `first` to `end`; to(row, unit, c) */
     auto into_units = [&](int first, int end, auto to) {
         weights<sh::IN_TILES, PAIRS_D> wu;
-        const uint4 *from = weights_ahead.await(slab + warp / 4);
+        const uint4 *from = weights_ahead.await(warp / 4);
 #pragma unroll
         for (int i = 0; i < sh::IN_TILES; i++) take_tile(wu, i, from, warp % 4 * sh::IN_TILES + i);
         products(wu, x, X_ROW, row_tiles(first, end), [&](int row, const float(&c)[2][4]) {
@@ -274,7 +271,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     /* shares of what goes back from own hidden units */
     auto out_of_units = [&](int first, int end) {
         weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
-        const uint4 *from = weights_ahead.await(slab + warp / 4);
+        const uint4 *from = weights_ahead.await(warp / 4);
 #pragma unroll
         for (int i = 0; i < sh::OUT_TILES; i++)
             take_tile(wd, i, from, warp % 4 * sh::OUT_TILES + i);
@@ -385,10 +382,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             for (int i = 0; i < 4; i++) {
                 int u = rank * sh::UNITS + unit + i % 2, r = row + i / 2 * 8;
                 float scale = p.proj_norm_w[u] / sqrtf(p.proj_var[u] + p.batch_eps), before = 0;
-                if (r < rows && r % R < plans.existing)
+                if (r < rows && plans.plan(r) < plans.existing)
                     before =
                         p.saved
-                            .projected[((size_t)step * p.saved.rows + plans.row0 + r % R) * HIDDEN +
+                            .projected[((size_t)step * p.saved.rows + plans.row0 + plans.plan(r)) *
+                                           HIDDEN +
                                        u];
                 g[i] = c[i] * scale *
                        gelu_slope_rounded((before - p.proj_mean[u]) * scale + p.proj_norm_b[u]);
@@ -479,7 +477,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             /* attention */
             {
                 weights<1, PAIRS_D> up; /* of attention's result */
-                take_tile(up, 0, weights_ahead.await(slab), warp);
+                take_tile(up, 0, weights_ahead.await(0), warp);
                 products(up, x, X_ROW, row_tiles(first, rows), [&](int row, const float(&c)[1][4]) {
                     float *to = da + (size_t)row * DA_ROW + warp * 8 + quad;
                     *reinterpret_cast<float2 *>(to) = make_float2(c[0][0], c[0][1]);
@@ -497,7 +495,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             weights<sh::OUT_TILES, 6> down;
 #pragma unroll
             for (int part = 0; part < 3; part++) { /* q, k, v: two pairs each */
-                const uint4 *of = weights_ahead.await(slab + part);
+                const uint4 *of = weights_ahead.await(part);
 #pragma unroll
                 for (int i = 0; i < sh::OUT_TILES; i++)
 #pragma unroll

@@ -73,10 +73,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     bf16 *a = h;                                        /* (padded, A_ROW) attention's result */
     float *stream = (float *)(h + (size_t)padded * sh::H_ROW); /* (OWN, N, D) residual rows */
     float *window = stream + (size_t)OWN * N * D; /* (OWN, N, D) latents, oldest first */
-    cluster_plans plans;
-    plans.R = R;
-    plans.row0 = (size_t)(blockIdx.x / S) * R;
-    plans.existing = p.rows - (int)plans.row0 < R ? p.rows - (int)plans.row0 : R;
+    const cluster_plans plans(p, S);
     const int left = plans.existing - rank * OWN, own = left < 0 ? 0 : left < OWN ? left : OWN;
     auto plan_of = [&](int i) { return plans.row0 + (size_t)(rank * OWN + i); };
 
@@ -94,14 +91,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         read_row(v, p.z + (plan_of(i) / p.K * p.C + j) * D);
         write_row(window + (size_t)(i * N + j) * D, v);
     }
-    cluster_sync();              /* everyone is here */
-    int slab = 0;                /* the first one of what is computed now */
-    auto used = [&](int slabs) { /* when all warps of the block have taken them */
-                                 slab += slabs;
-                                 if (filler)
-                                     weights_ahead.fill(p, slab, [&](int i) {
-                                         return forward_slabs<S>::source(p, i);
-                                     });
+    const float *goals = p.goal; /* of the warp's plan, at the end */
+    if (warp < own) goals += plan_of(warp) / p.K * D;
+    cluster_sync();          /* everyone is here */
+    auto used = [&](int n) { /* when all warps of the block have taken n slabs */
+                             weights_ahead.pass(n);
+                             if (filler)
+                                 weights_ahead.fill(p, [&](int i) { return slabs::source(p, i); });
     };
     used(0);
 
@@ -117,7 +113,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             bool any;
         };
         auto task_of = [&](int count) {
-            return row_task{warp / count, w - count + warp % count, warp < own * count};
+            int mine = warp >= count; /* at most two plans */
+            return row_task{mine, w - count + warp - mine * count, warp < own * count};
         };
         auto modulation = [&](int layer, const row_task &t, int slice) {
             return p.modulation[layer] + (plan_of(t.mine) * p.T + seen - w + t.token) * 6 * D +
@@ -168,9 +165,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         auto share = [&](int count) {
             return [&, first = rows - count * R](int row, const float(&c)[3][4]) {
                 runs_of_four(row, c, [&](int r, int column, float4 v) {
-                    int plan = r % R;
+                    int plan = plans.plan(r);
                     if (r >= first && r < rows && plan < plans.existing)
-                        box.post(plan, r / R * OWN + plan % OWN, warp * 24 + column, v);
+                        box.post(plan, plans.token(r) * OWN + plan % OWN, warp * 24 + column, v);
                 });
             };
         };
@@ -179,7 +176,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
             for (int chunk = 0; chunk < OWN; chunk++) {
                 weights<sh::IN_TILES, PAIRS_D> win;
-                const uint4 *in = weights_ahead.await(slab + warp / 4);
+                const uint4 *in = weights_ahead.await(warp / 4);
 #pragma unroll
                 for (int i = 0; i < sh::IN_TILES; i++)
                     take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
@@ -198,7 +195,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         auto out_of_units = [&](int count) {
             weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
             const int tile = warp * sh::OUT_TILES, each = 12 / OWN;
-            const uint4 *from = weights_ahead.await(slab + tile / each);
+            const uint4 *from = weights_ahead.await(tile / each);
 #pragma unroll
             for (int n = 0; n < sh::OUT_TILES; n++) take_tile(wd, n, from, tile % each + n);
             products(wd, h, sh::H_ROW, row_tiles(rows - count * R, rows), share(count));
@@ -239,7 +236,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
                 for (int i = 0; i < sh::QKV_TILES; i++) {
                     int tile = warp * sh::QKV_TILES + i;
-                    take_tile(wq, i, weights_ahead.await(slab + tile / 8), tile % 8);
+                    take_tile(wq, i, weights_ahead.await(tile / 8), tile % 8);
                 }
                 products(wq, x, X_ROW, row_tiles(0, rows), [&](int row, const float(&c)[3][4]) {
 #pragma unroll
@@ -255,7 +252,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 __syncthreads();
                 used(slabs::HEAD);
                 clock.mark(1);
-                attend(a + head * WIDTH, sh::A_ROW, qkv, R, w, fresh, asked);
+                attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
                 if (grows) keep_keys(p, layer, number, qkv, plans, old, fresh);
                 if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
             }
@@ -267,7 +264,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             {
                 weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
                 const int tile = warp * sh::OUT_TILES, each = 24 / OWN;
-                const uint4 *from = weights_ahead.await(slab + tile / each);
+                const uint4 *from = weights_ahead.await(tile / each);
 #pragma unroll
                 for (int i = 0; i < sh::OUT_TILES; i++) take_tile(wo, i, from, tile % each + i);
                 __syncthreads();
@@ -301,11 +298,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 *reinterpret_cast<uint32_t *>(to + 8 * sh::H_ROW) =
                     pack(gelu_rounded(v.x), gelu_rounded(v.y));
                 for (int half = 0; KEEP && half < 2; half++) {
-                    int r = row + 8 * half, plan = r % R;
+                    int r = row + 8 * half, plan = plans.plan(r);
                     if (r < rows && plan < plans.existing)
                         *reinterpret_cast<float2 *>(
                             p.saved.pre +
-                            saved_at(p, step, layer, plans.row0 + plan, r / R) * HIDDEN +
+                            saved_at(p, step, layer, plans.row0 + plan, plans.token(r)) * HIDDEN +
                             rank * sh::UNITS + unit) = half ? v : u;
                 }
             });
@@ -358,7 +355,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
         row_values goal, bias;
         if (warp < own) {
-            read_row(goal, p.goal + plan_of(warp) / p.K * D);
+            read_row(goal, goals);
             read_row(bias, p.proj_out_b);
         }
         box.await_rows(plans.existing);
@@ -368,7 +365,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             for (int j = 0; j < 4; j++) {
                 float pre = c[j] + add[i][j % 2];
                 v[j] = gelu_rounded(pre * scale[i][j % 2] + shift[i][j % 2]);
-                int r = row + j / 2 * 8, plan = r % R;
+                int r = row + j / 2 * 8, plan = plans.plan(r);
                 if (KEEP && r >= rows - R && r < rows && plan < plans.existing)
                     p.saved.projected[((size_t)step * p.saved.rows + plans.row0 + plan) * HIDDEN +
                                       rank * sh::UNITS + unit + j % 2] = pre;
