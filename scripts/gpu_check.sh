@@ -91,11 +91,10 @@ step memcheck-encoder 60 compute-sanitizer --tool memcheck --error-exitcode 9 --
 # ways that are off unless asked for: each alone, so that none stops the others
 step ways-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
     "$tests" ways test_ways_small
-for way in tiles modulations; do step "ways-$way" 60 "$tests" ways test_$way; done
+step ways-tiles 60 "$tests" ways test_tiles
 for way in tiles clusters; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
 done
-step plan-modulations 20 env CGS_MODULATIONS=1 "$cgs" bench plan --device cuda
 step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"

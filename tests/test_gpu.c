@@ -581,15 +581,12 @@ static double off(const float *a, const float *b, int n) {
     return sqrt(error / size);
 }
 
-/* turns a way of making rollouts on, or all off: a word of CGS_ROLLOUT, or "modulations" */
+/* a word of CGS_ROLLOUT, or NULL */
 static void take_way(const char *way) {
-    unsetenv("CGS_ROLLOUT");
-    unsetenv("CGS_MODULATIONS");
-    if (!way) return;
-    if (!strcmp(way, "modulations"))
-        setenv("CGS_MODULATIONS", "1", 1);
-    else
+    if (way)
         setenv("CGS_ROLLOUT", way, 1);
+    else
+        unsetenv("CGS_ROLLOUT");
 }
 
 static void check_fused_gradient(int layers, int C, int count, int H, const char *way) {
@@ -663,12 +660,10 @@ static void test_fused_windows(void **state) {
     check_fused_gradient(1, 2, 30, 3, NULL);
 }
 
-/* every way that is off unless asked for, for memory checkers */
+/* what few plans do not take unless asked to, for memory checkers */
 static void test_ways_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, "tiles");
-    check_fused(1, 1, 1, 20, 2, "modulations");
-    check_fused_gradient(1, 1, 2, 2, "modulations");
 }
 
 /* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
@@ -679,16 +674,6 @@ static void test_tiles(void **state) {
     check_fused(6, 3, 1, 17, 4, "tiles");
     check_fused(2, 1, 3, 60, 5, "tiles");
     check_fused(1, 1, 2, 140, 4, "tiles");
-}
-
-/* modulations of all blocks by one kernel */
-static void test_modulations(void **state) {
-    (void)state;
-    check_fused(6, 1, 1, 128, 5, "modulations");
-    check_fused(2, 1, 3, 60, 5, "modulations");
-    check_fused(1, 3, 2, 500, 12, "modulations"); /* many rows */
-    check_fused_gradient(6, 1, 1, 5, "modulations");
-    check_fused_gradient(2, 2, 18, 4, "modulations");
 }
 
 static void test_fused(void **state) {
@@ -878,7 +863,6 @@ int main(int argc, char **argv) {
     const struct CMUnitTest ways[] = {
         cmocka_unit_test(test_ways_small),
         cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_modulations),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
