@@ -1,9 +1,9 @@
 #!/bin/sh
 # Everything about the GPU in one call: tests, speed, memory checker.
 #   scripts/gpu_check.sh [OUT [FOLDER]]
-# OUT (gpu_check) gets one log a step and a summary.  FOLDER has bin/test_gpu, bin/probe_wgmma and
-# bin/cgs with their libraries in lib/ (make dist-gpu makes it on another machine); without it
-# they are built here.  The most important steps come first, each has its own limit in seconds,
+# OUT (gpu_check) gets one log a step and a summary.  FOLDER has test_gpu, probe_wgmma, probe_cluster
+# and cgs in bin/ with their libraries in lib/ (make dist-gpu makes it on another machine); without
+# it they are built here.  The most important steps come first, each has its own limit in seconds,
 # and no step stops the next; exits with 1 if one failed.
 # Environment: SKIP, names of steps to leave out; PEER, a Python script to measure beside us.
 set -u
@@ -13,13 +13,14 @@ mkdir -p "$out" || exit 1
 if [ $# -gt 1 ]; then
     cgs=$2/bin/cgs
     tests=$2/bin/test_gpu
-    probe=$2/bin/probe_wgmma
+    probe=$2/bin/probe_
     export LD_LIBRARY_PATH="$2/lib:${LD_LIBRARY_PATH:-}"
 else
-    make -j"$(nproc)" build/cgs build/tests/test_gpu build/tests/probe_wgmma || exit 1
+    make -j"$(nproc)" build/cgs build/tests/test_gpu build/tests/probe_wgmma \
+        build/tests/probe_cluster || exit 1
     cgs=build/cgs
     tests=build/tests/test_gpu
-    probe=build/tests/probe_wgmma
+    probe=build/tests/probe_
 fi
 status=0
 summary=$out/summary.txt
@@ -53,7 +54,9 @@ step runs 60 "$tests" train
 step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
     "$cgs" bench train --device cuda --windows 128
 # what each fast way is worth
-if [ -x "$probe" ]; then step probe 20 "$probe"; fi
+for kind in wgmma cluster; do
+    if [ -x "$probe$kind" ]; then step "probe-$kind" 20 "$probe$kind"; fi
+done
 step encoder 120 "$tests" encoder
 for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope wgmma-mlp \
     ahead again halves; do
@@ -81,18 +84,13 @@ for tool in memcheck racecheck; do
 done
 step memcheck-encoder 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
     "$tests" encoder "261 tokens"
-# planning again with smaller clusters, and with one fast path less
-step plan-cluster8 20 env CGS_CLUSTER=8 "$cgs" bench plan --device cuda
 # ways that are off unless asked for: each alone, so that none stops the others
 step ways-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
     "$tests" ways test_ways_small
-for way in tiles ring modulations; do step "ways-$way" 60 "$tests" ways test_$way; done
-for way in tiles ring; do
+step ways-tiles 60 "$tests" ways test_tiles
+for way in tiles clusters; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
-    step "plan-$way-modulations" 30 env CGS_ROLLOUT=$way CGS_MODULATIONS=1 \
-        "$cgs" bench plan --device cuda
 done
-step plan-modulations 20 env CGS_MODULATIONS=1 "$cgs" bench plan --device cuda
 step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"

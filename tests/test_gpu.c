@@ -591,25 +591,20 @@ static double off(const float *a, const float *b, int n) {
     return sqrt(error / size);
 }
 
-/* turns a way of making rollouts on, or all off: blocks in a cluster, a word of CGS_ROLLOUT, or
- * "modulations" */
+/* a word of CGS_ROLLOUT, or NULL */
 static void take_way(const char *way) {
-    unsetenv("CGS_CLUSTER");
-    unsetenv("CGS_ROLLOUT");
-    unsetenv("CGS_MODULATIONS");
-    if (!way) return;
-    if (!strcmp(way, "modulations"))
-        setenv("CGS_MODULATIONS", "1", 1);
+    if (way)
+        setenv("CGS_ROLLOUT", way, 1);
     else
-        setenv(strcmp(way, "8") && strcmp(way, "16") ? "CGS_ROLLOUT" : "CGS_CLUSTER", way, 1);
+        unsetenv("CGS_ROLLOUT");
 }
 
-static void check_fused_gradient(int layers, int C, int count, int H, const char *cluster) {
+static void check_fused_gradient(int layers, int C, int count, int H, const char *way) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
     int n = count * H * cgs_lewm_block(&c);
-    take_way(cluster);
+    take_way(way);
     gradients_on(&cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(&gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(&gpu, CGS_BF16, layers, C, count, H, true, fused);
@@ -618,7 +613,7 @@ static void check_fused_gradient(int layers, int C, int count, int H, const char
     double of_tape = off(tape, exact, n), of_fused = off(fused, exact, n);
     print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
                   "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, H, cluster ? cluster : "default", is ? "fused" : "NOT FUSED",
+                  layers, C, count, H, way ? way : "default", is ? "fused" : "NOT FUSED",
                   of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
     if (!is) return;
     assert_true(of_fused <= 2 * of_tape + 1e-3);
@@ -638,11 +633,11 @@ static double blur(const float *a, const float *b, int n) {
 
 /* The fused rollout in bf16 must be as near to the CPU's f32 as the tape in bf16 is; padded
  * clusters, several plans a cluster and every context must agree. */
-static void check_fused(int layers, int C, int count, int samples, int H, const char *cluster) {
+static void check_fused(int layers, int C, int count, int samples, int H, const char *way) {
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    take_way(cluster);
+    take_way(way);
     costs_on(&cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(&gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
@@ -652,7 +647,7 @@ static void check_fused(int layers, int C, int count, int samples, int H, const 
     double of_tape = blur(tape, exact, n), of_fused = blur(fused, exact, n);
     print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, samples, H, cluster ? cluster : "default",
+                  layers, C, count, samples, H, way ? way : "default",
                   is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],
                   exact[1]);
     if (!is) return; /* an older GPU: the tape it is */
@@ -667,14 +662,18 @@ static void test_fused_small(void **state) {
     check_fused_gradient(1, 1, 2, 2, NULL);
 }
 
-/* every way that is off unless asked for, for memory checkers */
+/* windows that grow and slide, one and two plans of a block, 4 and 16 plans of a cluster */
+static void test_fused_windows(void **state) {
+    (void)state;
+    check_fused(1, 1, 1, 17, 5, "clusters");
+    check_fused_gradient(1, 1, 1, 5, NULL);
+    check_fused_gradient(1, 2, 30, 3, NULL);
+}
+
+/* what few plans do not take unless asked to, for memory checkers */
 static void test_ways_small(void **state) {
     (void)state;
     check_fused(1, 1, 1, 20, 2, "tiles");
-    check_fused(1, 1, 1, 20, 2, "ring");
-    check_fused(1, 1, 1, 20, 2, "modulations");
-    check_fused_gradient(1, 1, 2, 2, "ring");
-    check_fused_gradient(1, 1, 2, 2, "modulations");
 }
 
 /* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
@@ -687,39 +686,14 @@ static void test_tiles(void **state) {
     check_fused(1, 1, 2, 140, 4, "tiles");
 }
 
-/* weights by a ring: one and two tiles of plans a cluster, more plans than fit at a time */
-static void test_ring(void **state) {
-    (void)state;
-    check_fused(6, 1, 1, 128, 5, "ring");
-    check_fused(6, 2, 2, 40, 3, "ring");
-    check_fused(6, 3, 1, 17, 4, "ring");
-    check_fused(2, 1, 3, 60, 5, "ring");
-    check_fused(1, 1, 2, 140, 4, "ring");
-    check_fused_gradient(6, 1, 1, 5, "ring");
-    check_fused_gradient(2, 2, 18, 4, "ring");
-    check_fused_gradient(6, 3, 2, 3, "ring");
-}
-
-/* modulations of all blocks by one kernel */
-static void test_modulations(void **state) {
-    (void)state;
-    check_fused(6, 1, 1, 128, 5, "modulations");
-    check_fused(2, 1, 3, 60, 5, "modulations");
-    check_fused(1, 3, 2, 500, 12, "modulations"); /* many rows */
-    check_fused_gradient(6, 1, 1, 5, "modulations");
-    check_fused_gradient(2, 2, 18, 4, "modulations");
-}
-
 static void test_fused(void **state) {
     (void)state;
     check_fused(6, 1, 1, 128, 5, NULL);
-    check_fused(2, 1, 1, 40, 5, "8");
     check_fused(6, 2, 2, 40, 3, NULL);
     check_fused(6, 3, 1, 17, 4, NULL);
     check_fused(2, 1, 3, 60, 5, NULL); /* more than there are clusters at a time */
     check_fused(1, 1, 2, 140, 4, NULL);
     check_fused_gradient(6, 1, 1, 5, NULL);
-    check_fused_gradient(2, 1, 1, 5, "8");
     check_fused_gradient(2, 2, 18, 4, NULL);
     check_fused_gradient(6, 3, 2, 3, NULL);
 }
@@ -879,6 +853,7 @@ int main(int argc, char **argv) {
     };
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree),
+        cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
@@ -898,8 +873,6 @@ int main(int argc, char **argv) {
     const struct CMUnitTest ways[] = {
         cmocka_unit_test(test_ways_small),
         cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_modulations),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;

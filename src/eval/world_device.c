@@ -27,9 +27,6 @@ typedef struct rollout_device {
     cgs_tensor *actions; /* (G * K, T, A) */
     float *modulation[CGS_PREDICTOR_LAYERS], *gradient[CGS_PREDICTOR_LAYERS];
     int layers, G; /* G: episodes in one fused run */
-    /* not NULL: the tape only embeds actions, and modulations have memory of their own */
-    void *modulations, *modulation_memory;
-    cgs_tensor *embedding;
 } rollout_device;
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
@@ -105,9 +102,6 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
         run.n = least(o->G, E - run.e0);
         o->ops->gather(o->device, &run);
         cgs_tape_forward(o->condition);
-        if (o->modulations)
-            o->ops->modulations_run(o->device, o->modulations, o->embedding->data, o->G * K * r->T,
-                                    o->modulation);
         size_t e0 = (size_t)run.e0, C = (size_t)run.C, D = (size_t)run.D;
         cgs_predictor_job job = {.rows = run.n * K,
                                  .K = K,
@@ -123,9 +117,6 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
         o->ops->predictor_run(o->device, o->predictor, &job);
         if (!grad) continue;
         int n = run.H * run.A;
-        if (o->modulations)
-            o->ops->modulations_back(o->device, o->modulations, o->embedding->grad,
-                                     o->embedding->data, o->G * K * r->T, o->gradient);
         cgs_tape_backward(o->condition);
         o->ops->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n, 1);
     }
@@ -161,29 +152,7 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* modulations of all blocks in one call of the device, if it has that */
-static cgs_status open_modulations(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
-    cgs_modulation_weights w = {.layers = o->layers, .D = r->D};
-    size_t each = (size_t)(o->G * r->config.samples * r->T) * 6 * (size_t)r->D;
-    if (!o->ops->modulations_open) return CGS_OK;
-    for (int i = 0; i < o->layers; i++) {
-        w.w[i] = &m->predictor[i].ada.w;
-        w.b[i] = &m->predictor[i].ada.b;
-    }
-    CGS_TRY(o->ops->modulations_open(o->device, &o->modulations, &w, r->config.gradient));
-    if (!o->modulations) return CGS_OK;
-    CGS_TRY(o->device->ops->alloc(o->device, &o->modulation_memory,
-                                  (size_t)o->layers * each * sizeof(float) *
-                                      (r->config.gradient ? 2 : 1)));
-    for (int i = 0; i < o->layers; i++) {
-        o->modulation[i] = (float *)o->modulation_memory + (size_t)i * each;
-        if (r->config.gradient)
-            o->gradient[i] = (float *)o->modulation_memory + (size_t)(o->layers + i) * each;
-    }
-    return CGS_OK;
-}
-
-/* a tape from actions to modulations, or to what open_modulations starts with */
+/* a tape from actions to modulations */
 static cgs_status open_condition(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
     cgs_conditioning c;
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
@@ -192,12 +161,6 @@ static cgs_status open_condition(rollout_device *o, const cgs_rollout *r, cgs_le
     o->actions =
         cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
     if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
-    if (o->modulations) {
-        o->embedding = cgs_lewm_embed_actions(o->condition, m, o->actions);
-        cgs_keep(o->embedding);
-        if (r->config.gradient) cgs_seed(o->condition, o->embedding);
-        return cgs_tape_finish(o->condition, NULL);
-    }
     c = cgs_lewm_condition(o->condition, m, o->actions, NULL);
     for (int i = 0; i < o->layers; i++) {
         cgs_keep(c.modulation[i]);
@@ -251,7 +214,6 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
     CGS_TRY(o->ops->predictor_open(o->device, &o->predictor, &w, o->G * K,
                                    r->config.gradient ? r->config.horizon : 0));
     if (!o->predictor) return CGS_OK;
-    CGS_TRY(open_modulations(o, r, m));
     return open_condition(o, r, m);
 }
 
@@ -289,8 +251,6 @@ void rollout_leave(cgs_rollout *r) {
     rollout_device *o = r->on;
     if (!o) return;
     if (o->predictor) o->ops->predictor_close(o->device, o->predictor);
-    if (o->modulations) o->ops->modulations_close(o->device, o->modulations);
-    if (o->modulation_memory) o->device->ops->release(o->device, o->modulation_memory);
     cgs_tape_destroy(o->condition);
     if (o->memory) o->device->ops->release(o->device, o->memory);
     free(o);

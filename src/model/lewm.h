@@ -98,9 +98,7 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
 typedef struct cgs_conditioning {
     cgs_tensor *modulation[64];
 } cgs_conditioning;
-/* c (B, T, D): actions (B, T, frameskip * action_dim), standardised, embedded */
-cgs_tensor *cgs_lewm_embed_actions(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions);
-/* embedding: c, or NULL. */
+/* actions (B, T, frameskip * action_dim), standardised; embedding: c (B, T, D), or NULL. */
 cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
                                     cgs_tensor **embedding);
 

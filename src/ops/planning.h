@@ -65,12 +65,6 @@ typedef struct cgs_predictor_job {
     float *gradient[CGS_PREDICTOR_LAYERS]; /* of each row's cost by modulation; or all NULL */
 } cgs_predictor_job;
 
-/* Maps from embedded actions to the modulations of all blocks, (6D, D) each. */
-typedef struct cgs_modulation_weights {
-    int layers, D;
-    const cgs_tensor *w[CGS_PREDICTOR_LAYERS], *b[CGS_PREDICTOR_LAYERS];
-} cgs_modulation_weights;
-
 typedef struct cgs_planning {
     /* Remembers what calls(ctx) enqueues instead of running it, and runs it as a whole. */
     cgs_status (*record)(cgs_device *d, void **program, void (*calls)(void *), void *ctx);
@@ -101,16 +95,6 @@ typedef struct cgs_planning {
                                  int rows, int gradient);
     void (*predictor_run)(cgs_device *d, void *p, const cgs_predictor_job *j);
     void (*predictor_close)(cgs_device *d, void *p);
-
-    /* to[i] (rows, 6D) = SiLU(c (rows, D)) w[i]^T + b[i] for all blocks at once; *out is NULL
-     * where the device has no such form, or it is not wanted.  back: dc from the gradients of to,
-     * where that was opened with `gradient` */
-    cgs_status (*modulations_open)(cgs_device *d, void **out, const cgs_modulation_weights *w,
-                                   bool gradient);
-    void (*modulations_run)(cgs_device *d, void *p, const float *c, int rows, float *const *to);
-    void (*modulations_back)(cgs_device *d, void *p, float *dc, const float *c, int rows,
-                             float *const *gradient);
-    void (*modulations_close)(cgs_device *d, void *p);
 } cgs_planning;
 
 #endif /* CGS_OPS_PLANNING_H */

@@ -69,6 +69,17 @@ static __device__ __forceinline__ void fetch_ahead(const void *from, int bytes) 
 #endif
 }
 
+/* 16 bytes to another block of the cluster, counted there; both places as in_block() gives them */
+static __device__ __forceinline__ void store_counted(uint32_t to, uint32_t a, uint32_t b,
+                                                     uint32_t c, uint32_t d, uint32_t counter) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
+                 "{%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(a), "r"(b), "r"(c), "r"(d), "r"(counter)
+                 : "memory");
+#endif
+}
+
 /* adds one to a number in shared memory, in order with what threads did before and do after */
 static __device__ __forceinline__ uint32_t count_up(uint32_t *p) {
     uint32_t before = 0;

@@ -64,7 +64,7 @@ __global__ void print_clocks(int kind, int blocks) {
     bool print = ++clock_launches[kind] == 19;
     const char *const names[] = {"rollout", "forward", "backward", "tiles",
                                  "attention backward"};
-    if (print) printf("%s, %d blocks, cycles a phase:", names[kind], blocks);
+    if (print) printf("%s, %d clusters or blocks, cycles a phase:", names[kind], blocks);
     for (int i = 0; i < CLOCK_PHASES; i++) {
         if (print) printf(" %llu", clock_sums[i]);
         clock_sums[i] = 0;

@@ -10,26 +10,13 @@
 #define CGS_HAS_CLUSTERS 0
 #endif
 
-/* Waits for all threads of the cluster; what they wrote before is seen after it. */
+/* Waits for all threads of the cluster; what they wrote before is seen after it.  Every thread
+ * waits until the whole GPU could see what it wrote, a microsecond: for beginnings and ends. */
 static __device__ __forceinline__ void cluster_sync() {
 #if CGS_HAS_CLUSTERS
     __syncwarp(); /* the barrier wants whole warps */
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
-#endif
-}
-
-/* The two halves of it: what is between them must not need the others. */
-static __device__ __forceinline__ void cluster_arrive() {
-#if CGS_HAS_CLUSTERS
-    __syncwarp();
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void cluster_wait() {
-#if CGS_HAS_CLUSTERS
-    __syncwarp();
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
@@ -42,14 +29,14 @@ static __device__ __forceinline__ int cluster_rank() {
 }
 
 /* The same place in the shared memory of another block of the cluster. */
-template <class T> __device__ __forceinline__ T *in_block(T *p, int rank) {
+static __device__ __forceinline__ uint32_t in_block(const void *p, int rank) {
+    uint32_t there = 0;
 #if CGS_HAS_CLUSTERS
-    uint64_t at = (uint64_t)p, there;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
-    return (T *)there;
-#else
-    return p;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
 #endif
+    return there;
 }
 
 #endif /* CGS_OPS_CUDA_CLUSTER_CUH */

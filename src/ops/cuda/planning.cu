@@ -76,8 +76,9 @@ __device__ int note_costs(const cgs_plan_state &s, int e, int K, const float *co
     if (better)
         for (int j = threadIdx.x; j < s.n; j += THREADS)
             s.best_plan[(size_t)e * s.n + j] = plans[(size_t)index * s.n + j];
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == THREADS - 1) { /* of a warp that has no candidates to rank, mostly */
         double sum = 0;
+#pragma unroll 16 /* loads in flight; the additions keep their order */
         for (int k = 0; k < K; k++) sum += cost[k];
         if (better) s.best_cost[e] = value;
         s.low[(size_t)iteration * s.E + e] = value;
@@ -142,6 +143,7 @@ __global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s) {
     __syncthreads();
     if (threadIdx.x == 0) {
         double sum = 0;
+#pragma unroll 16
         for (int k = 0; k < K; k++) sum += weight[k];
         total = sum;
     }

@@ -25,18 +25,10 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
 void cgs_cuda_predictor_run(cgs_device *d, void *p, const cgs_predictor_job *j);
 void cgs_cuda_predictor_close(cgs_device *d, void *p);
 
-/* the same without gradients, 64 plans a block (rollout_tiles.cu): where CGS_ROLLOUT=tiles asks
- * for it and the GPU has compute capability 9.0; otherwise *out is NULL */
+/* the same without gradients, 64 plans a block (rollout_tiles.cu), where the GPU has compute
+ * capability 9.0; otherwise *out is NULL */
 cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_weights *w, int rows);
 void cgs_cuda_tiles_run(cgs_device *d, const void *p, const cgs_predictor_job *j);
 void cgs_cuda_tiles_close(cgs_device *d, void *p);
-
-/* modulations.cu: where CGS_MODULATIONS=1 asks for it */
-cgs_status cgs_cuda_modulations_open(cgs_device *d, void **out, const cgs_modulation_weights *w,
-                                     bool gradient);
-void cgs_cuda_modulations_run(cgs_device *d, void *p, const float *c, int rows, float *const *to);
-void cgs_cuda_modulations_back(cgs_device *d, void *p, float *dc, const float *c, int rows,
-                               float *const *gradient);
-void cgs_cuda_modulations_close(cgs_device *d, void *p);
 
 #endif /* CGS_OPS_CUDA_PLANNING_H */

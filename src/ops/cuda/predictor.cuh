@@ -4,7 +4,7 @@
  * A product is y = x W^T with W (N, K) as it is stored.  mma.m16n8k16 takes 16 rows of x from
  * shared memory and 8 rows of W from registers: lane l holds W[n0 + l/4][k0 + 2(l%4) + 0, 1, 8, 9].
  * Packed weights hold that for two steps of 16 in 16 bytes a lane, so a warp reads 512 bytes in a
- * row.  They are read once, long before they are needed, and serve all rows. */
+ * row. */
 #ifndef CGS_OPS_CUDA_PREDICTOR_CUH
 #define CGS_OPS_CUDA_PREDICTOR_CUH
 
@@ -34,37 +34,23 @@ __device__ __forceinline__ void load_a(uint32_t (&r)[4], const bf16 *p) {
                  : "memory");
 }
 
-/* volatile keeps the load where it stands: before the barrier it hides behind */
-__device__ __forceinline__ uint4 load_packed(const uint4 *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
-}
+/* Weights of NT tiles of 8 outputs, 32 KP inputs. */
+template <int NT, int KP> struct weights { uint4 b[NT][KP]; };
 
-/* Weights of NT tiles of 8 outputs, 32 KP inputs; row: pairs of steps that a tile has in all. */
-template <int NT, int KP> struct weights {
-    uint4 b[NT][KP];
-    template <class F>
-    __device__ __forceinline__ void fetch(const uint4 *W, int row, int pair, F tile) {
-#pragma unroll
-        for (int n = 0; n < NT; n++)
-#pragma unroll
-            for (int k = 0; k < KP; k++)
-                b[n][k] =
-                    load_packed(W + ((size_t)tile(n) * row + pair + k) * 32 + threadIdx.x % 32);
-    }
+/* The tiles of 16 rows that have rows `first` to `end` of x. */
+struct row_tiles {
+    int from, to;
+    __device__ row_tiles(int first, int end) : from(first / 16), to((end + 15) / 16) {}
 };
 
-/* For each of `tiles` tiles of 16 rows of x (stride elements apart) from tile0 on: the products
- * with all NT tiles of outputs.  end(row, n, c): c holds outputs 2(l%4) + 0, 1 of tile n for row
- * `row` and, behind them, for row + 8; row already has the lane's l/4 in it. */
+/* For each of these tiles of x (rows `stride` elements apart): the products with all NT tiles of
+ * outputs.  end(row, c): c[n] holds outputs 2(l%4) + 0, 1 of tile n for row `row` and, behind them,
+ * for row + 8; row already has the lane's l/4 in it. */
 template <int NT, int KP, class F>
 __device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x, int stride,
-                                         int tile0, int tiles, F end) {
+                                         row_tiles tiles, F end) {
     int lane = threadIdx.x % 32;
-    for (int t = tile0; t < tile0 + tiles; t++) {
+    for (int t = tiles.from; t < tiles.to; t++) {
         const bf16 *from = x + (size_t)(16 * t + lane % 16) * stride + lane / 16 * 8;
         float c[NT][4] = {};
 #pragma unroll
@@ -77,8 +63,7 @@ __device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x
 #pragma unroll
             for (int n = 0; n < NT; n++) mma_tile(c[n], a, w.b[n][k].z, w.b[n][k].w);
         }
-#pragma unroll
-        for (int n = 0; n < NT; n++) end(16 * t + lane / 4, n, c[n]);
+        end(16 * t + lane / 4, c);
     }
 }
 
@@ -109,12 +94,10 @@ __global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t
     }
 }
 
-/* ---- the predictor
- * ------------------------------------------------------------------------------- */
+/* ---- the predictor --------------------------------------------------------------------------- */
 
 enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
-enum { X_ROW = D + 8 };    /* of rows that enter products, in elements: no bank twice */
-enum { PART_ROW = D + 8 }; /* of shares                                                */
+enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: no bank twice */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
 struct block_weights {
@@ -143,8 +126,9 @@ struct saved_pass {
 };
 
 struct task {
-    int rows, K, C, H, N, T, MT, layers;
-    int slots; /* of predictor_ring.cuh; 0: weights go straight to registers */
+    int rows, K, C, H, N, T, layers;
+    int R;     /* plans of a cluster: 16, or 4 so that all tokens of a window are one tile */
+    int slots; /* of weight_ring.cuh */
     float ada_eps, norm_eps, batch_eps;
     block_weights block[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;
@@ -160,25 +144,36 @@ struct task {
 /* sizes that depend on the number of blocks in a cluster */
 template <int S> struct shape {
     enum {
-        OWN_HEADS = HEADS / S,
+        OWN = 16 / S, /* heads, and plans of 16 */
         UNITS = HIDDEN / S,
-        QKV_TILES = OWN_HEADS * 3 * WIDTH / 8 / WARPS, /* of a warp */
-        IN_TILES = UNITS / 8 / WARPS,
+        QKV_TILES = 3 * WIDTH / 8 / WARPS, /* of a warp, for one head */
+        IN_TILES = 2, /* ... for a chunk of hidden units, of which it has OWN */
         OUT_TILES = D / 8 / WARPS,
-        OUT_PAIRS = OWN_HEADS * WIDTH / 32,
+        OUT_PAIRS = OWN * WIDTH / 32,
         DOWN_PAIRS = UNITS / 32,
-        QKV_ROW = OWN_HEADS * 3 * WIDTH + 8,
-        A_ROW = OWN_HEADS * WIDTH + 8,
+        QKV_ROW = 3 * WIDTH + 8,
+        A_ROW = OWN * WIDTH + 8,
         H_ROW = UNITS + 8,
     };
-    static size_t shared(int MT, int N) {
-        size_t rows = (size_t)16 * MT * N, own = (size_t)16 * MT / S;
-        return rows * X_ROW * 2 + rows * QKV_ROW * 4 + rows * H_ROW * 2 + 2 * own * N * D * 4;
-    }
 };
 
-/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2
- * ------------------------------ */
+/* rows of all tokens of a window, in whole tiles */
+inline __host__ __device__ int padded_rows(int N, int R) { return (N * R + 15) / 16 * 16; }
+
+/* The plans of a cluster: R rows a token, R being 4 or 16, of which the first `existing` are plans.
+ */
+struct cluster_plans {
+    int R, bits, existing;
+    size_t row0; /* the first plan's number */
+    __device__ cluster_plans(const task &p, int S)
+        : R(p.R), bits(p.R == 4 ? 2 : 4), row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
+        existing = p.rows - (int)row0 < R ? p.rows - (int)row0 : R;
+    }
+    __device__ int plan(int row) const { return row & (R - 1); }
+    __device__ int token(int row) const { return row >> bits; }
+};
+
+/* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------- */
 
 typedef float2 row_values[3];
 
@@ -220,54 +215,6 @@ __device__ __forceinline__ void scale_shift(row_values &v, const row_values &sca
         v[j].x = v[j].x * (one + scale[j].x) + shift[j].x;
         v[j].y = v[j].y * (one + scale[j].y) + shift[j].y;
     }
-}
-
-/* rounded, into row `row` of x in every block */
-template <int S> __device__ __forceinline__ void send(bf16 *x, int row, const row_values &v) {
-    int lane = threadIdx.x % 32;
-    uint32_t h[3];
-#pragma unroll
-    for (int j = 0; j < 3; j++) h[j] = pack(v[j].x, v[j].y);
-    bf16 *at = x + (size_t)row * X_ROW + 2 * lane;
-    for (int b = 0; b < S; b++) {
-        bf16 *to = in_block(at, b);
-#pragma unroll
-        for (int j = 0; j < 3; j++) *reinterpret_cast<uint32_t *>(to + 64 * j) = h[j];
-    }
-}
-
-/* bias + the shares of all blocks, in their order; READ of them are on the way at a time */
-template <int S, int READ = 8>
-__device__ __forceinline__ void add_shares_to(row_values &v, const row_values &bias, float *parts,
-                                              int row) {
-    float *at = parts + (size_t)row * PART_ROW;
-#pragma unroll
-    for (int j = 0; j < 3; j++) v[j] = bias[j];
-#pragma unroll READ
-    for (int b = 0; b < S; b++) {
-        row_values w;
-        read_row(w, in_block(at, b));
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
-            v[j].x += w[j].x;
-            v[j].y += w[j].y;
-        }
-    }
-}
-template <int S>
-__device__ __forceinline__ void add_shares(row_values &v, const float *bias, float *parts,
-                                           int row) {
-    row_values first;
-    read_row(first, bias);
-    add_shares_to<S>(v, first, parts, row);
-}
-
-__device__ __forceinline__ float gelu(float x) {
-    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
-}
-__device__ __forceinline__ float gelu_slope(float x) {
-    return 0.5f * (1.0f + erff(x * 0.70710678118654752f)) +
-           x * 0.39894228040143268f * expf(-0.5f * x * x);
 }
 
 /* where a residual row is saved */

@@ -60,8 +60,4 @@ const cgs_planning cgs_cuda_planning = {
     .predictor_open = cgs_cuda_predictor_open,
     .predictor_run = cgs_cuda_predictor_run,
     .predictor_close = cgs_cuda_predictor_close,
-    .modulations_open = cgs_cuda_modulations_open,
-    .modulations_run = cgs_cuda_modulations_run,
-    .modulations_back = cgs_cuda_modulations_back,
-    .modulations_close = cgs_cuda_modulations_close,
 };

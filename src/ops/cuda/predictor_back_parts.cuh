@@ -1,0 +1,162 @@
+/* predictor_back_parts.cuh - what the backward pass of predictor_back.cuh does besides products:
+ * norms, attention, and copies of what forward left. */
+#ifndef CGS_OPS_CUDA_PREDICTOR_BACK_PARTS_CUH
+#define CGS_OPS_CUDA_PREDICTOR_BACK_PARTS_CUH
+
+#include "ops/cuda/predictor_attention.cuh"
+
+namespace {
+
+enum { BACK_BLOCKS = 16 };
+
+/* of rows in shared memory: hidden units and q, k, v of forward, gradients of attention's result
+ * and of hidden units or q, k, v; no bank twice */
+enum {
+    PRE_ROW = HIDDEN / BACK_BLOCKS + 4,
+    KEPT_ROW = 3 * WIDTH + 4,
+    DA_ROW = WIDTH + 8,
+    DH_ROW = 3 * WIDTH + 8
+};
+
+/* centres and scales v; returns 1 / its deviation */
+__device__ __forceinline__ float standardise(row_values &v, float eps) {
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
+    float mean = warp_sum(sum) / D;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x -= mean;
+        v[j].y -= mean;
+        square += v[j].x * v[j].x + v[j].y * v[j].y;
+    }
+    float rstd = 1.0f / sqrtf(warp_sum(square) / D + eps);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x *= rstd;
+        v[j].y *= rstd;
+    }
+    return rstd;
+}
+
+/* gradient by what was standardised to v, from that by v */
+__device__ __forceinline__ void standardise_back(row_values &g, const row_values &v, float rstd) {
+    float sum = 0, along = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        sum += g[j].x + g[j].y;
+        along += g[j].x * v[j].x + g[j].y * v[j].y;
+    }
+    sum = warp_sum(sum) / D;
+    along = warp_sum(along) / D;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        g[j].x = rstd * (g[j].x - sum - v[j].x * along);
+        g[j].y = rstd * (g[j].y - sum - v[j].y * along);
+    }
+}
+
+__device__ __forceinline__ void times_row(row_values &v, const row_values &w) {
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        v[j].x *= w[j].x;
+        v[j].y *= w[j].y;
+    }
+}
+/* starts copying own hidden units before GELU of all w tokens of a block of a step */
+__device__ void recall_hidden(const task &p, int step, int layer, float *to, cluster_plans c,
+                              int w) {
+    const int units = HIDDEN / BACK_BLOCKS, chunks = units / 4;
+    for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
+        copy16((bf16 *)(to + (size_t)(token * c.R + plan) * PRE_ROW + 4 * part),
+               (const bf16 *)(p.saved.pre +
+                              saved_at(p, step, layer, c.row0 + plan, token) * HIDDEN +
+                              cluster_rank() * units + 4 * part));
+    }
+    copies_close();
+}
+/* ... q, k, v of the own head */
+__device__ void recall_qkv(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
+    const int chunks = 3 * WIDTH / 4;
+    for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
+        int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
+        if (plan >= c.existing) continue;
+        const float *from = saved_qkv(p, step, layer, cluster_rank(), c.row0 + plan);
+        copy16((bf16 *)(to + (size_t)(token * c.R + plan) * KEPT_ROW + 4 * part),
+               (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * part));
+    }
+    copies_close();
+}
+
+/* Gradients of q, k, v from those of attention's result, da, of the newest `asked` tokens.  Eight
+ * lanes take one plan. */
+__device__ void attend_back(bf16 *dqkv, const float *kept, const float *da, int R, int w,
+                            int asked) {
+    int lane = threadIdx.x % 32, part = lane % 8 * 8, plan = (int)threadIdx.x / 32 * 4 + lane / 8;
+    if ((int)threadIdx.x >= 8 * R) return; /* whole warps: R is a multiple of 4 */
+    const float *own = kept + (size_t)plan * KEPT_ROW + part;
+    bf16 *to = dqkv + (size_t)plan * DH_ROW + part;
+    float dk[MOST_TOKENS][8] = {}, dv[MOST_TOKENS][8] = {};
+#pragma unroll
+    for (int i = 0; i < MOST_TOKENS; i++) {
+        if (i >= w) continue; /* the same for all lanes */
+        float dq[8] = {};
+        if (i >= w - asked) {
+            float q[8], d[8], k[8], v[8], score[MOST_TOKENS], slope[MOST_TOKENS];
+            float most = -INFINITY, sum = 0, mean = 0;
+            load<8>(q, own + (size_t)i * R * KEPT_ROW);
+            load<8>(d, da + (size_t)(i * R + plan) * DA_ROW + part);
+#pragma unroll
+            for (int j = 0; j <= i; j++) {
+                float dot = 0, along = 0;
+                load<8>(k, own + (size_t)j * R * KEPT_ROW + WIDTH);
+                load<8>(v, own + (size_t)j * R * KEPT_ROW + 2 * WIDTH);
+#pragma unroll
+                for (int c = 0; c < 8; c++) {
+                    dot += q[c] * k[c];
+                    along += d[c] * v[c];
+                }
+#pragma unroll
+                for (int o = 4; o > 0; o >>= 1) {
+                    dot += __shfl_xor_sync(0xffffffffu, dot, o);
+                    along += __shfl_xor_sync(0xffffffffu, along, o);
+                }
+                score[j] = dot * 0.125f;
+                slope[j] = along;
+                most = fmaxf(most, score[j]);
+            }
+#pragma unroll
+            for (int j = 0; j <= i; j++)
+                sum += score[j] = exp2_fast((score[j] - most) * 1.44269504f);
+#pragma unroll
+            for (int j = 0; j <= i; j++) {
+                score[j] /= sum;
+                mean += score[j] * slope[j];
+            }
+#pragma unroll
+            for (int j = 0; j <= i; j++) {
+                float ds = 0.125f * score[j] * (slope[j] - mean);
+                load<8>(k, own + (size_t)j * R * KEPT_ROW + WIDTH);
+#pragma unroll
+                for (int c = 0; c < 8; c++) {
+                    dq[c] += ds * k[c];
+                    dk[j][c] += ds * q[c];
+                    dv[j][c] += score[j] * d[c];
+                }
+            }
+        }
+        store<8>(to + (size_t)i * R * DH_ROW, dq);
+    }
+#pragma unroll
+    for (int j = 0; j < MOST_TOKENS; j++)
+        if (j < w) {
+            store<8>(to + (size_t)j * R * DH_ROW + WIDTH, dk[j]);
+            store<8>(to + (size_t)j * R * DH_ROW + 2 * WIDTH, dv[j]);
+        }
+}
+
+} // namespace
+
+#endif /* CGS_OPS_CUDA_PREDICTOR_BACK_PARTS_CUH */
