@@ -104,12 +104,15 @@ static cgs_tensor *build_mlp(cgs_trial *t, const int *n) { /* rows, D, hidden, b
 }
 
 /* An MLP and the norm behind it: rows, D, hidden, biases, whether the sum is read twice, and
- * whether a map and a norm are before it, as in an encoder.  Not all ask for their gradient. */
+ * whether a map and a norm are before it, as in an encoder.  Not all ask for their gradient; with
+ * biases = 2 that of the hidden units does, and weights that otherwise do, do not. */
 static cgs_tensor *build_mlp_norm(cgs_trial *t, const int *n) {
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1]));
     cgs_tensor *u = cgs_trial_constant(t, "u", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
     cgs_tensor *W = cgs_trial_parameter(t, "W", -0.25f, 0.25f, DIM(n[2], n[1])), *V;
-    cgs_tensor *b = n[3] ? cgs_trial_state(t, "b", -1, 1, DIM(n[2])) : NULL;
+    cgs_tensor *b = n[3] == 2 ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2]))
+                    : n[3]    ? cgs_trial_state(t, "b", -1, 1, DIM(n[2]))
+                              : NULL;
     cgs_tensor *w = n[3] ? cgs_trial_state(t, "w", 0.5f, 1.5f, DIM(n[1])) : NULL;
     cgs_tensor *s = n[3] ? cgs_trial_parameter(t, "s", -1, 1, DIM(n[1])) : NULL;
     if (n[5]) {
@@ -117,6 +120,8 @@ static cgs_tensor *build_mlp_norm(cgs_trial *t, const int *n) {
         V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
         x = cgs_add(t->tape, x, cgs_linear(t->tape, u, O, s));
         u = cgs_layernorm(t->tape, x, w, s, 1e-5f);
+    } else if (n[3] == 2) {
+        V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
     } else {
         V = cgs_trial_parameter(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
     }
@@ -362,6 +367,8 @@ const cgs_case cgs_cases[] = {
                                                                        1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(layernorm, "of an mlp", build_mlp_norm, {1029, 192, 128},  1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(layernorm, "of an mlp behind a norm", build_mlp_norm, {1029, 192, 128, 0, 0, 1},
+                                                                       1e-5,  2e-2,  1e-4, H / 2),
+    CASE_BY(layernorm, "of an mlp, hidden bias", build_mlp_norm, {1100, 192, 256, 2},
                                                                        1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(layernorm, "of an mlp, few rows", build_mlp_norm, {35, 192, 128, 1, 0, 1},
                                                                        1e-5,  2e-2,  1e-4, H / 2),
