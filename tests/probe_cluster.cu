@@ -16,19 +16,14 @@ enum { ROW = 192 }; /* of a latent, in elements */
 /* ---- what blocks send each other ---------------------------------------------------------------
  */
 
-static __device__ uint32_t remote(const void *p, int rank) {
-    uint32_t there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(there)
-                 : "r"(shared_address(p)), "r"(rank));
-    return there;
+/* a place in the shared memory of another block, as a pointer */
+template <class T> static __device__ T *remote(T *p, int rank) {
+    uint64_t at = (uint64_t)p, there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
+    return (T *)there;
 }
-/* 16 bytes into another block, counted by its counter */
-static __device__ void store_counted(uint32_t to, uint4 v, uint32_t counter) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
-                 "{%1,%2,%3,%4}, [%5];" ::"r"(to),
-                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(counter)
-                 : "memory");
+static __device__ void store_counted(uint32_t to, unsigned v, uint32_t counter) {
+    store_counted(to, v, 0, 0, 0, counter);
 }
 static __device__ void copy_to_block(uint32_t to, const void *from, int bytes, uint32_t counter) {
     asm volatile(
@@ -125,7 +120,7 @@ __global__ void __launch_bounds__(T, 1)
                 sink[((size_t)blockIdx.x * 4 + i) * T + threadIdx.x] = make_uint4(turn, i, 0, 0);
         if (way == CLUSTER_SEND && warp == 0)
             for (int b = 0; b < S; b++) {
-                uint32_t *to = in_block((uint32_t *)(rows + (half * 16 + rank) * 384), b);
+                uint32_t *to = remote((uint32_t *)(rows + (half * 16 + rank) * 384), b);
                 for (int j = 0; j < 3; j++) to[32 * j + lane] = turn;
             }
         if (way == BLOCK)
@@ -139,7 +134,7 @@ __global__ void __launch_bounds__(T, 1)
         if (way == CLUSTER_SHARES && warp == 0) {
 #pragma unroll
             for (int b = 0; b < S; b++) {
-                const float2 *from = (const float2 *)in_block(shares + rank * ROW, b);
+                const float2 *from = (const float2 *)remote(shares + rank * ROW, b);
                 for (int j = 0; j < 3; j++) {
                     float2 v = from[32 * j + lane];
                     sum += v.x + v.y;
@@ -156,18 +151,17 @@ __global__ void __launch_bounds__(T, 1)
                 /* every warp takes its part of the blocks */
                 for (int b = warp; b < S; b += T / 32)
                     for (int i = lane; i < bytes / 16; i += 32)
-                        store_counted(remote(to + 16 * i, b), make_uint4(turn, 0, 0, 0),
-                                      remote(c, b));
+                        store_counted(in_block(to + 16 * i, b), (unsigned)turn, in_block(c, b));
             } else if (way != ARRIVALS) {
                 own[threadIdx.x % ROW] = (float)turn;
                 fence_for_copies();
                 __syncthreads();
                 if (threadIdx.x < S)
-                    copy_to_block(remote(to, (int)threadIdx.x), own, bytes,
-                                  remote(c, (int)threadIdx.x));
+                    copy_to_block(in_block(to, (int)threadIdx.x), own, bytes,
+                                  in_block(c, (int)threadIdx.x));
             } else {
                 __syncthreads();
-                if (threadIdx.x < S) arrive_there(remote(c, (int)threadIdx.x));
+                if (threadIdx.x < S) arrive_there(in_block(c, (int)threadIdx.x));
             }
             wait_for_cluster(c, (uint32_t)(turn / 2));
             __syncthreads();
@@ -197,8 +191,8 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
     cluster_sync();
     if (rank < 2) {
         const int other = 1 - rank;
-        uint32_t there = remote(&counter, other), data = remote(memory + 1024, other);
-        volatile unsigned *word_there = in_block((unsigned *)memory, other);
+        uint32_t there = in_block(&counter, other), data = in_block(memory + 1024, other);
+        volatile unsigned *word_there = remote((unsigned *)memory, other);
         long long begin = clock64();
         for (int turn = 1; turn <= TURNS; turn++)
             for (int side = 0; side < 2; side++) {
@@ -231,7 +225,7 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
                 if (way >= 1 && way <= 3) {
                     if (sends && lane == 0) {
                         if (way == 1) arrive_there(there);
-                        if (way == 2) store_counted(data, make_uint4(turn, 0, 0, 0), there);
+                        if (way == 2) store_counted(data, (unsigned)turn, there);
                         if (way == 3) copy_to_block(data, memory + 2048, 768, there);
                     }
                     if (!sends) {
@@ -340,7 +334,7 @@ __global__ void __launch_bounds__(32, 1)
         }
         if (i >= 7) {
             counter_wait(&full[(i - 7) % 8], (uint32_t)((i - 7) / 8));
-            if (threadIdx.x < S) arrive_there(remote(&empty[(i - 7) % 8], (int)threadIdx.x));
+            if (threadIdx.x < S) arrive_there(in_block(&empty[(i - 7) % 8], (int)threadIdx.x));
         }
     }
     if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
