@@ -4,7 +4,8 @@
  * shares of a product, from all blocks to the owner of their row.  Nothing else orders the blocks.
  * An owner that has all shares of its rows knows that every block is done with the x before, and
  * may send the next; a block that has all rows of x knows that every owner has read its shares, and
- * may send the next. */
+ * may send the next.  Checkers of races do not follow stores that count themselves: for them a
+ * barrier of the cluster stands behind every wait (CGS_CLUSTER_BARRIERS=1). */
 #ifndef CGS_OPS_CUDA_MAIL_CUH
 #define CGS_OPS_CUDA_MAIL_CUH
 
@@ -23,16 +24,18 @@ template <int S> struct mail {
     mail_counters *counters;
     float *inbox; /* (S, slots, D) shares: by sender, then by own row */
     int slots, rank;
+    bool barriers;
     uint32_t rows_turn, shares_turn;
 
     static __host__ __device__ size_t bytes(int N) {
         return sizeof(mail_counters) + (size_t)S * OWN * N * D * sizeof(float);
     }
     /* All threads; a barrier of the cluster has to follow.  N: tokens of a window */
-    __device__ void make(unsigned char *memory, int N) {
+    __device__ void make(unsigned char *memory, int N, bool with_barriers) {
         counters = (mail_counters *)memory;
         inbox = (float *)(memory + sizeof(mail_counters));
         slots = OWN * N;
+        barriers = with_barriers;
         rank = cluster_rank();
         rows_turn = shares_turn = 0;
         if (threadIdx.x == 0) {
@@ -78,6 +81,7 @@ template <int S> struct mail {
     __device__ void await_rows(int n) {
         if (threadIdx.x == 0) counter_expect(&counters->rows, n * D * (int)sizeof(bf16));
         counter_wait(&counters->rows, rows_turn++);
+        if (barriers) cluster_sync();
     }
     __device__ void await_shares(int n) {
         if (n) {
@@ -86,6 +90,7 @@ template <int S> struct mail {
         } else {
             __syncthreads();
         }
+        if (barriers) cluster_sync();
     }
 
     /* bias + the shares of all blocks, in their order */

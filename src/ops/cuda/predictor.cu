@@ -149,6 +149,7 @@ bool choose(cgs_device *d, predictor *p) {
     if (major < 9 || !wish("CGS_FUSED", 1)) return false;
     p->base.H = p->gradient;
     p->base.R = 16;
+    p->base.barriers = wish("CGS_CLUSTER_BARRIERS", 0) != 0;
     p->capacity = active_clusters(d, p->base, p->gradient);
     return p->capacity > 0;
 }

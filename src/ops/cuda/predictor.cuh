@@ -129,6 +129,7 @@ struct task {
     int rows, K, C, H, N, T, layers;
     int R;     /* plans of a cluster: 16, or 4 so that all tokens of a window are one tile */
     int slots; /* of weight_ring.cuh */
+    bool barriers; /* of the cluster, behind every wait: see mail.cuh */
     float ada_eps, norm_eps, batch_eps;
     block_weights block[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;

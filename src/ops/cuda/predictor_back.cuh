@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     ring<S> weights_ahead;
     mail<S> box;
     weights_ahead.make(p, memory);
-    box.make(letters, N);
+    box.make(letters, N, p.barriers);
     auto used = [&](int n) { /* when all warps of the block have taken n slabs */
                              weights_ahead.pass(n);
                              if (filler)

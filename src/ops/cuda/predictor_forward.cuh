@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     ring<S> weights_ahead;
     mail<S> box;
     weights_ahead.make(p, memory);
-    box.make(letters, N);
+    box.make(letters, N, p.barriers);
     for (int t = warp; t < own * p.C; t += WARPS) { /* the context */
         int i = t / p.C, j = t % p.C;
         row_values v;
