@@ -54,6 +54,20 @@ __global__ void __launch_bounds__(256)
         }
 }
 
+/* the same where N and K are small, actions for instance: a thread an element */
+enum { THIN = 32 };
+template <class T>
+__global__ void __launch_bounds__(256)
+    thin_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
+                 bool add) {
+    size_t e = (size_t)blockIdx.x * 256 + threadIdx.x, i = e / N, j = e % N;
+    if (i >= M) return;
+    float sum = 0;
+    for (size_t k = 0; k < K; k++) sum += A.at(i, k) * B.at(k, j);
+    if (bias) sum += bias[j];
+    give_one(C + e, sum, add);
+}
+
 /* A map from 588 columns: rows begin at multiples of 8 bytes only, and products are slow.  But two
  * rows together are a multiple of 16, so the even rows are a matrix whose rows lie 1176 apart, and
  * so are the odd ones together with the four elements before each: weights get four columns of
@@ -126,6 +140,13 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
                           cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
                           bool accumulate) {
     factor a = {A.p, A.type == CGS_BF16, A.row, A.col}, b = {B.p, B.type == CGS_BF16, B.row, B.col};
+    if (N <= THIN && K <= THIN) {
+        WITH_TYPE(T, type,
+                  thin_product<T><<<blocks_for(M * N, 256), 256, 0, stream_of(d)>>>(
+                      (T *)C, a, b, M, N, K, bias, accumulate));
+        LAUNCHED(d, "thin product");
+        return;
+    }
     /* the grid's y is short: rows go in several launches if there are very many */
     const size_t most = (size_t)TILE * 32768, size = cgs_dtype_size(type);
     for (size_t i = 0; i < M; i += most) {
