@@ -47,7 +47,7 @@ static unsigned left;                            /* bit i: exact[i] is there */
 static double worst_number, worst_slice, tensor_error[GOLDEN_TENSORS];
 
 static double slice_limit(const golden_mode *k, const char *what) {
-    for (int i = 0; i < MOVED && k->act == CGS_BF16; i++)
+    for (int i = 0; i < MOVED && k->act == CGS_BF16 && k->class_bits == 16; i++)
         if (!strcmp(what, moved_slices[i].what)) return moved_slices[i].most;
     return k->tolerance;
 }

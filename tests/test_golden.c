@@ -22,15 +22,17 @@ static void test_fill(void **state) {
     assert_true(fabs(golden_unit("action", 2) + 0.558150053) < 1e-8 * 0.558150053);
 }
 
-#define MODE(test, backend, act, tolerance)                                                        \
+#define MODE(test, backend, act, bits, tolerance)                                                        \
     static void test(void **state) {                                                               \
         (void)state;                                                                               \
-        golden_check(backend, act, tolerance);                                                     \
+        golden_check(backend, act, bits, tolerance);                                                 \
     }
-MODE(test_ref_f32, "ref", CGS_F32, 1e-4)
-MODE(test_cpu_f32, "cpu", CGS_F32, 1e-4)
-MODE(test_cpu_bf16, "cpu", CGS_BF16, 2e-2)
-MODE(test_ref_bf16, "ref", CGS_BF16, 2e-2)
+MODE(test_ref_f32, "ref", CGS_F32, 16, 1e-4)
+MODE(test_cpu_f32, "cpu", CGS_F32, 16, 1e-4)
+MODE(test_cpu_bf16, "cpu", CGS_BF16, 16, 2e-2)
+MODE(test_ref_bf16, "ref", CGS_BF16, 16, 2e-2)
+MODE(test_cpu_class_f32, "cpu", CGS_BF16, 32, 2e-2)
+MODE(test_ref_class_f32, "ref", CGS_BF16, 32, 2e-2)
 
 /* sanitizers slow the judge down by an order of magnitude: there, one mode must do */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -49,7 +51,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fill),     cmocka_unit_test(test_cpu_f32),
         cmocka_unit_test(test_cpu_bf16), cmocka_unit_test(test_ref_f32),
-        cmocka_unit_test(test_ref_bf16),
+        cmocka_unit_test(test_ref_bf16), cmocka_unit_test(test_cpu_class_f32),
+        cmocka_unit_test(test_ref_class_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
