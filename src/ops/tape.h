@@ -88,7 +88,7 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
                          int t0);
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key);
-/* What attention (without mask or dropout) gives token 0, in f32: its own q, k and v are `own`, also
+/* What attention without mask or dropout gives token 0, in f32: its q, k and v are `own`, also
  * f32, in place of row 0 of qkv, which is not read. */
 cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads);
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);

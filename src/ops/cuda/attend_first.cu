@@ -3,7 +3,7 @@
  *   out (B,1,heads*width) f32;  saved: lse (B,heads)
  *
  * A block takes one head of one batch element: its warps take keys in turn, then its threads
- * columns of the sum over tokens, whose weights lie in shared memory.  Sums run in a fixed order. */
+ * columns of the sum over tokens, whose weights lie in shared memory.  Sums have a fixed order. */
 #include "ops/cuda/kernels.cuh"
 
 namespace {

@@ -45,8 +45,7 @@ static double element(const cgs_record *r, const head *h, int part, size_t j, si
 
 static double score(const cgs_record *r, const head *h, size_t j) {
     double sum = 0;
-    for (size_t c = 0; c < h->width; c++)
-        sum += get(r->in[0], h->own + c) * element(r, h, 1, j, c);
+    for (size_t c = 0; c < h->width; c++) sum += get(r->in[0], h->own + c) * element(r, h, 1, j, c);
     return sum / sqrt((double)h->width);
 }
 

@@ -12,7 +12,7 @@ typedef struct head {
     size_t others, own, lse; /* first elements: q of token 0 in qkv, q in own */
     const float *q;          /* (W), and k and v of token 0 at `all` and 2 `all` behind */
     float scale;
-    float *p;    /* (T) */
+    float *p;     /* (T) */
     float *k, *v; /* (W), room for one of each as f32 */
 } head;
 
