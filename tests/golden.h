@@ -14,8 +14,9 @@ cgs_status golden_fill_params(cgs_params *p);
 cgs_status golden_fill_renamed(cgs_params *p, const char *prefix, const char *other);
 
 /* Holds the paper-size model on a backend against the golden numbers; fails the running test.
- * tolerance: of everything but what golden_judge.c says of bf16. */
-void golden_check(const char *backend, cgs_dtype act, double tolerance);
+ * class_bits: model.encoder.class_bits.  tolerance: of everything but what golden_judge.c says of
+ * bf16. */
+void golden_check(const char *backend, cgs_dtype act, int class_bits, double tolerance);
 
 /* The same for the frozen backbone, its heads and the predictor on its features. */
 void golden_dino_check(const char *backend, cgs_dtype act, double tolerance);

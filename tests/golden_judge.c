@@ -12,10 +12,10 @@ typedef struct limit {
     double most;
 } limit;
 
-/* Slices that bf16 moves by more than 2e-2.  The 16 class tokens of the training batch differ by
- * a fraction of their length, and batch norm divides by that difference: rounding grows threefold
- * there.  Rollouts feed theirs back.  docs/numerics.md says which rounding does how much, and
- * what the published recipe does to the same slices. */
+/* Slices that bf16 moves by more than 2e-2 unless the class token is apart.  The 16 class tokens of
+ * the training batch differ by a fraction of their length, and batch norm divides by that
+ * difference: rounding grows threefold there.  Rollouts feed theirs back.  docs/numerics.md says
+ * which rounding does how much, and what the published recipe does to the same slices. */
 static const limit moved_slices[] = {
     {"frame 3", 3e-2},
     {"frame 5", 4e-2},
@@ -28,18 +28,21 @@ static const limit moved_slices[] = {
 };
 enum { MOVED = sizeof moved_slices / sizeof moved_slices[0] };
 
-/* Whole tensors in bf16 against f32: a fifth above what was measured. */
-static const limit tensors[GOLDEN_TENSORS] = {
-    {"z", 1e-2},
-    {"zhat", 1.1e-2},
-    {"frame 3", 1.3e-2},
-    {"frame 5", 1.5e-2},
-    {"training z", 3.1e-2},
-    {"training zhat", 3.5e-2},
-    {"gradient of L_pred", 5e-2},
-    {"gradient of L_SIGReg", 3.4e-2},
-    {"gradient of L_TS", 3.7e-2},
-    {"gradient of L_CGS", 3.8e-2},
+/* Whole tensors in bf16 against f32, with class_bits 16 and 32: a fifth above what was measured. */
+static const struct {
+    const char *what;
+    double most[2];
+} tensors[GOLDEN_TENSORS] = {
+    {"z", {1e-2, 4.9e-3}},
+    {"zhat", {1.1e-2, 6.4e-3}},
+    {"frame 3", {1.3e-2, 7.4e-3}},
+    {"frame 5", {1.5e-2, 8.1e-3}},
+    {"training z", {3.1e-2, 8.9e-3}},
+    {"training zhat", {3.5e-2, 1.12e-2}},
+    {"gradient of L_pred", {5e-2, 1.5e-2}},
+    {"gradient of L_SIGReg", {3.4e-2, 9.7e-3}},
+    {"gradient of L_TS", {3.7e-2, 1.04e-2}},
+    {"gradient of L_CGS", {3.8e-2, 1.09e-2}},
 };
 
 static float exact[GOLDEN_TENSORS][GOLDEN_MOST]; /* of the last run in f32 */
@@ -47,7 +50,7 @@ static unsigned left;                            /* bit i: exact[i] is there */
 static double worst_number, worst_slice, tensor_error[GOLDEN_TENSORS];
 
 static double slice_limit(const golden_mode *k, const char *what) {
-    for (int i = 0; i < MOVED && k->act == CGS_BF16; i++)
+    for (int i = 0; i < MOVED && k->act == CGS_BF16 && k->class_bits == 16; i++)
         if (!strcmp(what, moved_slices[i].what)) return moved_slices[i].most;
     return k->tolerance;
 }
@@ -91,16 +94,19 @@ void golden_tensor(const golden_mode *k, int which, const float *x, size_t n) {
         norm += want * want;
     }
     double error = tensor_error[which] = sqrt(diff / norm);
-    if (!(error <= tensors[which].most))
+    double most = tensors[which].most[k->class_bits == 32];
+    if (!(error <= most))
         fail_msg("%s, the whole: relative error %.3g, at most %.3g is allowed", tensors[which].what,
-                 error, tensors[which].most);
+                 error, most);
 }
 
 bool golden_has_tensors(void) { return left == (1u << GOLDEN_TENSORS) - 1; }
 
 void golden_report(const golden_mode *k) {
-    print_message("%s %s: worst relative error of a number %.2e, of a slice %.2e\n", k->backend,
-                  k->act == CGS_F32 ? "f32" : "bf16", worst_number, worst_slice);
+    print_message("%s %s%s: worst relative error of a number %.2e, of a slice %.2e\n", k->backend,
+                  k->act == CGS_F32 ? "f32" : "bf16",
+                  k->class_bits == 32 ? ", class token and heads f32" : "", worst_number,
+                  worst_slice);
     for (int i = 0; i < GOLDEN_TENSORS && k->act == CGS_BF16; i++)
         print_message("  the whole of %s: %.2e\n", tensors[i].what, tensor_error[i]);
     worst_number = worst_slice = 0;

@@ -10,6 +10,7 @@
 typedef struct golden_mode {
     const char *backend;
     cgs_dtype act;
+    int class_bits; /* model.encoder.class_bits */
     double tolerance;
 } golden_mode;
 

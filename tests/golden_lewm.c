@@ -282,15 +282,16 @@ static void training(cgs_device *d, cgs_lewm *m, const golden_mode *k) {
     separate_losses(d, m, k, latents);
 }
 
-void golden_check(const char *backend, cgs_dtype act, double tolerance) {
-    if (act == CGS_BF16 && !golden_has_tensors()) golden_check("cpu", CGS_F32, 1e-4);
-    const golden_mode only = {backend, act, tolerance}, *k = &only;
+void golden_check(const char *backend, cgs_dtype act, int class_bits, double tolerance) {
+    if (act == CGS_BF16 && !golden_has_tensors()) golden_check("cpu", CGS_F32, 16, 1e-4);
+    const golden_mode only = {backend, act, class_bits, tolerance}, *k = &only;
     cgs_device d;
     cgs_lewm_config c;
     cgs_lewm *m;
     OK(cgs_device_open(&d, backend, 0));
     OK(cgs_lewm_preset(&c, "paper"));
     c.dropout = 0;
+    c.class_bits = class_bits;
     OK(cgs_lewm_create(&m, &c, &d, true));
     assert_int_equal(cgs_params_learnable(&m->params), 18034478);
     OK(golden_fill_params(&m->params));

@@ -3,7 +3,8 @@
  *
  * In f32 everything must stay under 1e-4.  In bf16 numbers (losses, costs, norms) and slices of
  * vectors must stay under 2e-2, but for the slices that golden_judge.c names with their limits;
- * whole tensors are held against f32, closer to what rounding does to them. */
+ * with the class token and both heads in f32 (model.encoder.class_bits) every slice must.  Whole
+ * tensors are held against f32, closer to what rounding does to them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,15 +23,17 @@ static void test_fill(void **state) {
     assert_true(fabs(golden_unit("action", 2) + 0.558150053) < 1e-8 * 0.558150053);
 }
 
-#define MODE(test, backend, act, tolerance)                                                        \
+#define MODE(test, backend, act, bits, tolerance)                                                  \
     static void test(void **state) {                                                               \
         (void)state;                                                                               \
-        golden_check(backend, act, tolerance);                                                     \
+        golden_check(backend, act, bits, tolerance);                                               \
     }
-MODE(test_ref_f32, "ref", CGS_F32, 1e-4)
-MODE(test_cpu_f32, "cpu", CGS_F32, 1e-4)
-MODE(test_cpu_bf16, "cpu", CGS_BF16, 2e-2)
-MODE(test_ref_bf16, "ref", CGS_BF16, 2e-2)
+MODE(test_ref_f32, "ref", CGS_F32, 16, 1e-4)
+MODE(test_cpu_f32, "cpu", CGS_F32, 16, 1e-4)
+MODE(test_cpu_bf16, "cpu", CGS_BF16, 16, 2e-2)
+MODE(test_ref_bf16, "ref", CGS_BF16, 16, 2e-2)
+MODE(test_cpu_class_f32, "cpu", CGS_BF16, 32, 2e-2)
+MODE(test_ref_class_f32, "ref", CGS_BF16, 32, 2e-2)
 
 /* sanitizers slow the judge down by an order of magnitude: there, one mode must do */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -47,9 +50,10 @@ int main(void) {
     return 77;
 #endif
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill),     cmocka_unit_test(test_cpu_f32),
-        cmocka_unit_test(test_cpu_bf16), cmocka_unit_test(test_ref_f32),
-        cmocka_unit_test(test_ref_bf16),
+        cmocka_unit_test(test_fill),          cmocka_unit_test(test_cpu_f32),
+        cmocka_unit_test(test_cpu_bf16),      cmocka_unit_test(test_ref_f32),
+        cmocka_unit_test(test_ref_bf16),      cmocka_unit_test(test_cpu_class_f32),
+        cmocka_unit_test(test_ref_class_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static const char *only; /* a word, or NULL */
 static bool is_small(const cgs_case *c) {
     if (only) return strstr(c->name, only);
     return strstr(c->name, "odd") || strstr(c->name, "single") || strstr(c->name, "still") ||
-           c->op == CGS_OP_attention;
+           c->op == CGS_OP_attention || c->op == CGS_OP_attend_first;
 }
 
 /* The second run inside cgs_check_eval records a graph: it must give the same bits. */
@@ -251,21 +251,28 @@ static void test_optimiser(void **state) {
 
 static void test_golden_f32(void **state) {
     (void)state;
-    golden_check("cuda", CGS_F32, 1e-4);
+    golden_check("cuda", CGS_F32, 16, 1e-4);
     golden_dino_check("cuda", CGS_F32, 1e-4);
 }
 static void test_golden_bf16(void **state) {
     (void)state;
-    golden_check("cuda", CGS_BF16, 2e-2);
+    golden_check("cuda", CGS_BF16, 16, 2e-2);
     golden_dino_check("cuda", CGS_BF16, 2e-2);
+}
+
+static void test_golden_class(void **state) { /* the class token and both heads in f32 */
+    (void)state;
+    golden_check("cuda", CGS_BF16, 32, 2e-2);
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
 
 static char folder[64], data[128];
 
+/* precision "class": bf16 with the class token and both heads in f32 */
 static cgs_run_config tiny(const char *precision) {
     cgs_run_config c;
+    bool apart = !strcmp(precision, "class");
     OK(cgs_run_preset(&c, "small"));
     c.model.image_size = 56;
     c.model.width = 64;
@@ -286,7 +293,8 @@ static cgs_run_config tiny(const char *precision) {
     c.train.validate_every = 1000;
     c.train.validate_batches = 4;
     c.train.cgs_weight = 0.5f;
-    strcpy(c.train.precision.s, precision);
+    strcpy(c.train.precision.s, apart ? "bf16" : precision);
+    if (apart) c.model.class_bits = 32;
     return c;
 }
 
@@ -360,6 +368,10 @@ static void test_training_f32(void **state) {
 static void test_training_bf16(void **state) {
     (void)state;
     training("bf16", 2e-2);
+}
+static void test_training_class(void **state) {
+    (void)state;
+    training("class", 2e-2);
 }
 
 /* Frames in the GPU's memory and frames from the host give the same run. */
@@ -837,10 +849,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_frames_stay),
         cmocka_unit_test(test_training_f32),
         cmocka_unit_test(test_training_bf16),
+        cmocka_unit_test(test_training_class),
     };
     const struct CMUnitTest model[] = {
         cmocka_unit_test(test_golden_f32),
         cmocka_unit_test(test_golden_bf16),
+        cmocka_unit_test(test_golden_class),
         cmocka_unit_test(test_refusals),
     };
     const struct CMUnitTest plan[] = {

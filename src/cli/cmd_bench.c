@@ -36,7 +36,7 @@ static void print_result(void *user, const char *name, double value, const char 
 
 typedef struct settings {
     const char *device, *size, *model, *precision;
-    int threads, windows;
+    int threads, windows, class_bits;
     bool profile;
     double seconds;
     cgs_timing_work work; /* of architectures */
@@ -63,7 +63,8 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
     if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
     if (!strcmp(what, "train"))
-        return cgs_bench_update(d, s->size, act, s->windows, s->profile, print_result, p);
+        return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
+                                print_result, p);
     if (!strcmp(what, "plan")) return cgs_bench_plan(d, subject, act, print_result, p);
     if (!strcmp(what, "encode"))
         return cgs_bench_encode(d, subject, act, 4 * s->windows, print_result, p);
@@ -83,6 +84,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
                   .model = "lewm",
                   .precision = "bf16",
                   .windows = 8,
+                  .class_bits = 16,
                   .seconds = 0.2,
                   .work = CGS_TIMING_WORK};
     bool json = false;
@@ -93,6 +95,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &s.model, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
+        {"class-bits", "N", "train: of the class token and both heads with bf16, 16 or 32 (16)",
+         OPT_INT, &s.class_bits, false},
         {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},
         {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
         {"samples", "K", "architectures: candidates of cem and mppi (128)", OPT_INT,

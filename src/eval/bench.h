@@ -19,9 +19,10 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
  * seconds: least time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
 /* A training update of a preset ("paper", "small"): frames a second, share of the rate of
- * matrix products, and where the time goes: by operation and, with `profile`, by shape too. */
-cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
-                            bool profile, cgs_bench_fn fn, void *user);
+ * matrix products, and where the time goes: by operation and, with `profile`, by shape too.
+ * class_bits: model.encoder.class_bits. */
+cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int class_bits,
+                            int windows, bool profile, cgs_bench_fn fn, void *user);
 
 /* Which world model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
 typedef struct cgs_bench_subject {

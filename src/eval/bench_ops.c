@@ -59,6 +59,7 @@ static const struct {
     {CGS_OP_layernorm, {8224, 192, 1, 1, 12}},
     {CGS_OP_attention, {32, 257, 3, 64, 0, 1}},
     {CGS_OP_attention, {128, 3, 16, 64, 1, 1, 10}},
+    {CGS_OP_attend_first, {32, 257, 3, 64}},
     {CGS_OP_activation, {8224, 768, CGS_GELU, 4}},
     {CGS_OP_batchnorm, {512, 2048, 1}},
     {CGS_OP_directions, {1024, 192}},
@@ -265,11 +266,13 @@ static cgs_status update_report(update *u, cgs_device *d, const char *preset, cg
     return CGS_OK;
 }
 
-cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int windows,
-                            bool profile, cgs_bench_fn fn, void *user) {
+cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int class_bits,
+                            int windows, bool profile, cgs_bench_fn fn, void *user) {
     cgs_lewm_config c;
     update u = {0};
     CGS_TRY(cgs_lewm_preset(&c, preset));
+    c.class_bits = class_bits;
+    CGS_TRY(cgs_lewm_check(&c));
     cgs_status rc = update_make(&u, d, &c, act, windows);
     if (rc == CGS_OK)
         rc = update_report(&u, d, preset, act, windows * (c.history + 1), profile, fn, user);

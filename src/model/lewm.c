@@ -33,18 +33,37 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
     return affine_f32(t, h, &p->out);
 }
 
+/* Latents are what the class token and the heads make of all others: where activations are bf16,
+ * these may keep f32. */
+static bool class_apart(const cgs_tape *t, const cgs_lewm *m) {
+    return cgs_tape_act(t) == CGS_BF16 && m->config.class_bits == 32;
+}
+/* returns the type to go back to */
+static cgs_dtype exact_from_here(cgs_tape *t, const cgs_lewm *m) {
+    return cgs_tape_set_act(t, class_apart(t, m) ? CGS_F32 : cgs_tape_act(t));
+}
+
 /* ---- encoder ----------------------------------------------------------------------- */
 
 cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training) {
     const cgs_lewm_config *c = &m->config;
     cgs_tensor *x = cgs_patchify(t, frames, c->patch, cgs_image_mean, cgs_image_std);
     x = cgs_tokens(t, affine(t, x, &m->patch), &m->cls, &m->pos);
-    for (int i = 0; i < c->encoder_layers; i++)
-        x = cgs_vit_block(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS,
-                          i + 1 == c->encoder_layers);
-    cgs_tensor *cls = norm(t, x, &m->final_norm, VIT_EPS);
+    bool apart = class_apart(t, m);
+    cgs_tensor *cls = apart ? cgs_take(t, x, 0, 1) : NULL;
+    for (int i = 0; i < c->encoder_layers; i++) {
+        bool last = i + 1 == c->encoder_layers;
+        if (apart)
+            cgs_vit_block_apart(t, &m->encoder[i], &x, &cls, c->encoder_heads, VIT_EPS, last);
+        else
+            x = cgs_vit_block(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
+    }
+    cgs_dtype act = exact_from_here(t, m);
+    cls = norm(t, apart ? cls : x, &m->final_norm, VIT_EPS);
     int dim[2] = {cls->dim[0], c->width};
-    return mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
+    cgs_tensor *z = mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
+    cgs_tape_set_act(t, act);
+    return z;
 }
 
 /* ---- predictor ---------------------------------------------------------------------
@@ -109,10 +128,12 @@ static cgs_tensor *predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_co
     for (int i = 0; i < layers; i++)
         x = predictor_layer(t, m, i, x, c->modulation[i], t0, training, past,
                             last_only && i + 1 == layers);
+    cgs_dtype act = exact_from_here(t, m);
     x = norm(t, x, &m->pred_norm, NORM_EPS);
     int B = x->dim[0], T = x->dim[1], D = m->config.width;
     int rows[2] = {B * T, D}, tokens[3] = {B, T, D};
     x = mlp_bn(t, &m->pred_proj, cgs_reshape(t, x, 2, rows), training);
+    cgs_tape_set_act(t, act);
     return cgs_reshape(t, x, 3, tokens);
 }
 

@@ -21,6 +21,8 @@
     X(int, encoder_layers, 12, 1, 64, "model.encoder.layers", "encoder blocks")                     \
     X(int, encoder_heads, 3, 1, 64, "model.encoder.heads", "attention heads of the encoder")        \
     X(int, encoder_mlp, 768, 8, 16384, "model.encoder.mlp", "hidden width of encoder MLPs")         \
+    X(int, class_bits, 16, 16, 32, "model.encoder.class_bits",                                      \
+      "of the class token and of both heads where activations are bf16: 16 or 32")                  \
     X(int, projector_hidden, 2048, 8, 16384, "model.projector.hidden",                              \
       "hidden width of projector and pred_proj")                                                    \
     X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")                \

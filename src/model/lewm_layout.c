@@ -41,6 +41,9 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
     if (c->width % c->encoder_heads)
         return cgs_fail(CGS_EARG, "model.encoder.heads: %d does not divide model.width %d",
                         c->encoder_heads, c->width);
+    if (c->class_bits != 16 && c->class_bits != 32)
+        return cgs_fail(CGS_EARG, "model.encoder.class_bits: %d is neither 16 nor 32",
+                        c->class_bits);
     if (c->predictor_layers > 64)
         return cgs_fail(CGS_EARG, "model.predictor.layers: %d is more than 64",
                         c->predictor_layers);

@@ -179,6 +179,8 @@ cgs_status cgs_sizes_settle(cgs_sizes *s, char *guessed, size_t size) {
                       guessed, size));
     if (!known(s, "model.predictor.dropout")) /* matters to training only: no guess to tell */
         CGS_TRY(cgs_sizes_claim(s, "model.predictor.dropout", usual.dropout, "the default"));
+    if (!known(s, "model.encoder.class_bits"))
+        CGS_TRY(cgs_sizes_claim(s, "model.encoder.class_bits", usual.class_bits, "the default"));
     cgs_status rc = cgs_lewm_check(c);
     return rc == CGS_OK ? rc : CGS_EFORMAT;
 }

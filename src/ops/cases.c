@@ -133,6 +133,12 @@ static cgs_tensor *build_attention(cgs_trial *t, const int *n) {
     return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
 }
 
+static cgs_tensor *build_attend_first(cgs_trial *t, const int *n) { /* B, T, heads, width */
+    cgs_tensor *own = input(t, "own", CGS_F32, 2, DIM(n[0], 1, 3 * n[2] * n[3]));
+    cgs_tensor *qkv = input(t, "qkv", t->act, 2, DIM(n[0], n[1], 3 * n[2] * n[3]));
+    return cgs_attend_first(t->tape, own, qkv, n[2]);
+}
+
 static cgs_tensor *build_self_attention(cgs_trial *t, const int *n) { /* B, T, heads, width, k */
     cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[4]));
     cgs_tensor *W = cgs_trial_parameter(t, "W", -0.5f, 0.5f, DIM(3 * n[2] * n[3], n[4]));
@@ -382,6 +388,13 @@ const cgs_case cgs_cases[] = {
     CASE_BY(attention, "tokens, 52 wide", build_narrow_attention, {2, 3, 2, 52, 1, 1},
                                                                        1e-5,  2e-2,  0,    0),
     HEAVY_BY(attention, "paper, narrow tokens", build_narrow_attention, {16, 588, 16, 28, 1, 196}),
+
+    CASE(attend_first, "encoder",   {2, 257, 3, 64},                   1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "odd",       {3, 7, 2, 5},                      1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "odd, wide", {2, 19, 1, 70},                    1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "one token", {3, 1, 2, 8},                      1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "single",    {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
+    HEAVY(attend_first, "paper",  {128, 257, 3, 64}),
 
     CASE(activation, "gelu",        {66, 768, CGS_GELU, 4},            1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),

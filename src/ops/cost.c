@@ -45,6 +45,7 @@ cgs_cost cgs_forward_cost(const cgs_record *r) {
     switch (r->op) {
     case CGS_OP_linear: c.flops = 2 * n * cgs_cols(x); break;
     case CGS_OP_attention: c.flops = 4 * n * x->dim[1] * visible(r, x->dim[1]); break;
+    case CGS_OP_attend_first: c.flops = 4 * n * r->in[1]->dim[1]; break;
     case CGS_OP_mse: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sqdist: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums a knot */
@@ -73,6 +74,7 @@ cgs_cost cgs_backward_cost(const cgs_record *r) {
     if (!any) return (cgs_cost){0, 0};
     if (r->op == CGS_OP_linear) /* dx and dW each cost one product */
         c.flops = f.flops * (r->in[0]->wants_grad + r->in[1]->wants_grad);
-    if (r->op == CGS_OP_attention) c.flops = 2.5 * f.flops; /* five products for two */
+    if (r->op == CGS_OP_attention || r->op == CGS_OP_attend_first)
+        c.flops = 2.5 * f.flops; /* five products for two */
     return c;
 }

@@ -35,6 +35,7 @@
     X(modulate,     0x3, 0) /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */ \
     X(gate_add,     0x6, 0) /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */ \
     X(attention,    0x1, 1) /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse      */ \
+    X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */ \
     X(activation,   0x1, 0) /* x                             gelu, silu or relu          */ \
     X(dropout,      0x0, 0) /* x                             x keep / (1 - p)            */ \
     X(batchnorm,    0x3, 0) /* x (n,C), w, b, run mean, run var   saved: mean, rstd      */ \
@@ -104,6 +105,7 @@ typedef struct cgs_record {
         struct { cgs_rowmap rows; int gate; } gate_add;
         /* block: tokens a frame; token i sees token j iff j/block <= i/block when causal */
         struct { int heads, width, block; bool causal; float dropout; uint64_t key; } attention;
+        struct { int heads, width; } attend_first;
         struct { cgs_activation kind; } activation;
         struct { float p; uint64_t key; } dropout;
         struct { bool training; float eps, momentum; } batchnorm;

@@ -258,6 +258,19 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     return r->out;
 }
 
+cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads) {
+    CHECK(own->rank == 3 && qkv->rank == 3 && own->dim[0] == qkv->dim[0] && own->dim[1] == 1 &&
+              own->dim[2] == qkv->dim[2] && own->dtype == CGS_F32 && heads > 0 &&
+              own->dim[2] % (3 * heads) == 0,
+          "attend_first", own, qkv);
+    int B = own->dim[0], dim[3] = {B, 1, own->dim[2] / 3}, lse[2] = {B, heads};
+    APPEND(r, t, CGS_OP_attend_first, CGS_F32, 3, dim, own, qkv, NULL);
+    r->arg.attend_first.heads = heads;
+    r->arg.attend_first.width = dim[2] / heads;
+    save(t, r, 0, 2, lse);
+    return r->out;
+}
+
 static cgs_tensor *activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind, cgs_dtype dtype) {
     CHECK(x->dtype != CGS_U8, "activation", x, NULL);
     APPEND(r, t, CGS_OP_activation, dtype, x->rank, x->dim, x, NULL, NULL);

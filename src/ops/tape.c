@@ -151,6 +151,11 @@ void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
 void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
 
 void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
+cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act) {
+    cgs_dtype before = t->act;
+    t->act = act;
+    return before;
+}
 void cgs_tape_rows_alone(cgs_tape *t) { t->rows_alone = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
 size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }

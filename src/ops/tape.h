@@ -34,6 +34,9 @@ void cgs_tape_backward(cgs_tape *t);
 /* Parameters recorded from now on are constants: planning differentiates by actions only. */
 void cgs_tape_freeze_parameters(cgs_tape *t);
 
+/* Activations recorded from now on have this type; returns the one before. */
+cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act);
+
 /* A row of a product recorded from now on has the same bits, however many rows there are beside it:
  * a plan costs the same alone and in a batch. */
 void cgs_tape_rows_alone(cgs_tape *t);
@@ -85,6 +88,9 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
                          int t0);
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key);
+/* What attention without mask or dropout gives token 0, in f32: its q, k and v are `own`, also
+ * f32, in place of row 0 of qkv, which is not read. */
+cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads);
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key);

@@ -17,7 +17,7 @@ typedef struct tape_node { /* one tensor made by the tape */
 
 struct cgs_tape {
     cgs_device *device;
-    cgs_dtype act;
+    cgs_dtype act; /* of activations recorded from now on */
     uint64_t step;
     bool frozen;     /* parameters recorded from now on get no gradient */
     bool rows_alone; /* products recorded from now on do not depend on how many rows they have */

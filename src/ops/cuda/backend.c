@@ -368,6 +368,7 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
     case CGS_OP_attention: return cgs_cuda_attention_prepare(d, r);
+    case CGS_OP_attend_first: return cgs_cuda_attend_first_prepare(r);
     case CGS_OP_layernorm: return cgs_cuda_layernorm_prepare(d, r);
     case CGS_OP_straighten:
     case CGS_OP_cgs: return cgs_cuda_cgs_prepare(d, r);

@@ -201,6 +201,7 @@ static inline bool cgs_cuda_map_gives_gelu(const cgs_record *act) {
 
 /* What attention needs before it runs: a sentence if it cannot. */
 cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r);
+cgs_status cgs_cuda_attend_first_prepare(const cgs_record *r);
 cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_cgs_prepare(cgs_device *d, const cgs_record *r);
 /* attention on tensor cores: 64 wide bf16 heads without dropout */

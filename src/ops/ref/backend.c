@@ -41,6 +41,7 @@ static cgs_status sync_ref(cgs_device *d) {
 static size_t scratch_bytes(const cgs_record *r) {
     switch (r->op) {
     case CGS_OP_attention: return cgs_ref_attention_scratch(r);
+    case CGS_OP_attend_first: return cgs_ref_attend_first_scratch(r);
     case CGS_OP_sigreg: return cgs_ref_sigreg_scratch(r);
     case CGS_OP_straighten: return cgs_ref_straighten_scratch(r);
     case CGS_OP_cgs: return cgs_ref_cgs_scratch(r);

@@ -99,6 +99,7 @@ void cgs_ref_product(cgs_ref_target C, cgs_ref_matrix A, cgs_ref_matrix B, size_
 
 /* Bytes that a record's functions find at r->impl; operations do not allocate. */
 size_t cgs_ref_attention_scratch(const cgs_record *r);
+size_t cgs_ref_attend_first_scratch(const cgs_record *r);
 size_t cgs_ref_sigreg_scratch(const cgs_record *r);
 size_t cgs_ref_straighten_scratch(const cgs_record *r);
 size_t cgs_ref_cgs_scratch(const cgs_record *r);

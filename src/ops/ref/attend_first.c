@@ -1,0 +1,96 @@
+/* attend_first.c - what attention gives token 0, whose own q, k and v come apart from the others'.
+ *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
+ *   out (B,1,heads*width) f32;  saved: lse (B,heads)
+ * Row 0 of qkv and every q in it are not read. */
+#include "ops/ref/ref.h"
+
+/* one head of one batch element */
+typedef struct head {
+    size_t T, width, all, row;
+    size_t own, others, out; /* first elements: q in own, q of token 0 in qkv */
+    size_t lse;
+    double *p, *ds; /* (T) */
+} head;
+
+size_t cgs_ref_attend_first_scratch(const cgs_record *r) {
+    return 2 * (size_t)r->in[1]->dim[1] * sizeof(double);
+}
+
+static head head_of(const cgs_record *r, size_t b, size_t h) {
+    size_t T = (size_t)r->in[1]->dim[1], width = (size_t)r->arg.attend_first.width;
+    size_t heads = (size_t)r->arg.attend_first.heads, all = heads * width, row = 3 * all;
+    double *p = r->impl;
+    return (head){.T = T,
+                  .width = width,
+                  .all = all,
+                  .row = row,
+                  .own = b * row + h * width,
+                  .others = b * T * row + h * width,
+                  .out = b * all + h * width,
+                  .lse = b * heads + h,
+                  .p = p,
+                  .ds = p + T};
+}
+
+/* where column c of part 1 (k) or 2 (v) of token j is, and in which input */
+static size_t place(const head *h, int part, size_t j, size_t c, int *in) {
+    *in = j > 0;
+    return (j ? h->others + j * h->row : h->own) + (size_t)part * h->all + c;
+}
+static double element(const cgs_record *r, const head *h, int part, size_t j, size_t c) {
+    int in;
+    size_t at = place(h, part, j, c, &in);
+    return get(r->in[in], at);
+}
+
+static double score(const cgs_record *r, const head *h, size_t j) {
+    double sum = 0;
+    for (size_t c = 0; c < h->width; c++) sum += get(r->in[0], h->own + c) * element(r, h, 1, j, c);
+    return sum / sqrt((double)h->width);
+}
+
+void cgs_ref_attend_first_forward(const cgs_record *r) {
+    size_t heads = (size_t)r->arg.attend_first.heads, B = (size_t)r->out->dim[0];
+    for (size_t bh = 0; bh < B * heads; bh++) {
+        head h = head_of(r, bh / heads, bh % heads);
+        double top = -INFINITY, sum = 0;
+        for (size_t j = 0; j < h.T; j++) top = fmax(top, h.p[j] = score(r, &h, j));
+        for (size_t j = 0; j < h.T; j++) sum += h.p[j] = exp(h.p[j] - top);
+        for (size_t c = 0; c < h.width; c++) {
+            double y = 0;
+            for (size_t j = 0; j < h.T; j++) y += h.p[j] * element(r, &h, 2, j, c);
+            set(r->out, h.out + c, y / sum);
+        }
+        set(r->saved[0], h.lse, top + log(sum));
+    }
+}
+
+/* dv = p dout,  dp = dout v,  ds = p (dp - sum p dp),  dq = ds k,  dk = ds q */
+void cgs_ref_attend_first_backward(const cgs_record *r) {
+    size_t heads = (size_t)r->arg.attend_first.heads, B = (size_t)r->out->dim[0];
+    give_nothing(r, 1); /* to the q of qkv and to its row 0 */
+    for (size_t bh = 0; bh < B * heads; bh++) {
+        head h = head_of(r, bh / heads, bh % heads);
+        double along = 0, scale = 1 / sqrt((double)h.width);
+        for (size_t j = 0; j < h.T; j++) {
+            h.p[j] = exp(score(r, &h, j) - get(r->saved[0], h.lse));
+            h.ds[j] = 0;
+            for (size_t c = 0; c < h.width; c++)
+                h.ds[j] += out_grad(r, h.out + c) * element(r, &h, 2, j, c);
+            along += h.p[j] * h.ds[j];
+        }
+        for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - along);
+        for (size_t c = 0; c < h.width; c++) {
+            double q = get(r->in[0], h.own + c), g = out_grad(r, h.out + c), dq = 0;
+            for (size_t j = 0; j < h.T; j++) {
+                int in;
+                size_t k = place(&h, 1, j, c, &in), v = place(&h, 2, j, c, &in);
+                dq += h.ds[j] * get(r->in[in], k);
+                if (!wants(r, in)) continue;
+                give(r, in, k, h.ds[j] * q);
+                give(r, in, v, h.p[j] * g);
+            }
+            if (wants(r, 0)) give(r, 0, h.own + c, dq);
+        }
+    }
+}
