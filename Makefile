@@ -160,7 +160,7 @@ $(B)/%.cu.o: %.cu
 
 # products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
 WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_groups_back.cu.o \
-               linear_gelu.cu.o mlp_groups.cu.o mlp_slope.cu.o rollout_tiles.cu.o)
+               linear_gelu.cu.o rollout_tiles.cu.o)
 $(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
   -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 

@@ -58,8 +58,8 @@ for kind in wgmma cluster; do
     if [ -x "$probe$kind" ]; then step "probe-$kind" 20 "$probe$kind"; fi
 done
 step encoder 120 "$tests" encoder
-for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope wgmma-mlp \
-    ahead again halves; do
+for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope ahead \
+    halves; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
 step plans 60 "$tests" plan
@@ -69,7 +69,6 @@ step dino 120 "$tests" dino
 step features 40 "$cgs" bench encode --model patch --device cuda --windows 16
 step features-cls 40 "$cgs" bench encode --model cls --device cuda --windows 16
 step plan-cls 60 "$cgs" bench plan --model cls --device cuda
-step plan-cls-short 60 env CGS_CUDA_ON=short "$cgs" bench plan --model cls --device cuda
 step plan-patch 60 "$cgs" bench plan --model patch --device cuda
 for way in narrow mlp stream graph; do
     step "patch-without-$way" 60 env CGS_CUDA_OFF=$way "$cgs" bench plan --model patch --device cuda

@@ -103,40 +103,12 @@ static cgs_tensor *build_mlp(cgs_trial *t, const int *n) { /* rows, D, hidden, b
     return cgs_linear(t->tape, h, V, NULL);
 }
 
-/* An MLP and the norm behind it: rows, D, hidden, biases, whether the sum is read twice, and
- * whether a map and a norm are before it, as in an encoder.  Not all ask for their gradient; with
- * biases = 2 that of the hidden units does, and weights that otherwise do, do not. */
-static cgs_tensor *build_mlp_norm(cgs_trial *t, const int *n) {
+/* an MLP and the norm behind it, as in an encoder; only some ask for their gradient */
+static cgs_tensor *build_mlp_norm(cgs_trial *t, const int *n) { /* rows, D, hidden */
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1]));
     cgs_tensor *u = cgs_trial_constant(t, "u", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
-    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.25f, 0.25f, DIM(n[2], n[1])), *V;
-    cgs_tensor *b = n[3] == 2 ? cgs_trial_parameter(t, "b", -1, 1, DIM(n[2]))
-                    : n[3]    ? cgs_trial_state(t, "b", -1, 1, DIM(n[2]))
-                              : NULL;
-    cgs_tensor *w = n[3] ? cgs_trial_state(t, "w", 0.5f, 1.5f, DIM(n[1])) : NULL;
-    cgs_tensor *s = n[3] ? cgs_trial_parameter(t, "s", -1, 1, DIM(n[1])) : NULL;
-    if (n[5]) {
-        cgs_tensor *O = cgs_trial_parameter(t, "O", -0.25f, 0.25f, DIM(n[1], n[1]));
-        V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
-        x = cgs_add(t->tape, x, cgs_linear(t->tape, u, O, s));
-        u = cgs_layernorm(t->tape, x, w, s, 1e-5f);
-    } else if (n[3] == 2) {
-        V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
-    } else {
-        V = cgs_trial_parameter(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
-    }
-    cgs_tensor *g = cgs_activate(t->tape, cgs_linear(t->tape, u, W, b), CGS_GELU);
-    cgs_tensor *sum = cgs_add(t->tape, x, cgs_linear(t->tape, g, V, s));
-    cgs_tensor *norm = cgs_layernorm(t->tape, sum, w, s, 1e-5f);
-    return n[4] ? cgs_add(t->tape, sum, norm) : norm;
-}
-/* ... where nobody wants a gradient */
-static cgs_tensor *build_constant_mlp(cgs_trial *t, const int *n) { /* rows, D, hidden */
-    cgs_tensor *x =
-        cgs_trial_constant(t, "x", CGS_F32, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
-    cgs_tensor *u = cgs_trial_constant(t, "u", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
-    cgs_tensor *W = cgs_trial_state(t, "W", -0.25f, 0.25f, DIM(n[2], n[1]));
-    cgs_tensor *V = cgs_trial_state(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
+    cgs_tensor *W = cgs_trial_parameter(t, "W", -0.25f, 0.25f, DIM(n[2], n[1]));
+    cgs_tensor *V = cgs_trial_parameter(t, "V", -0.25f, 0.25f, DIM(n[1], n[2]));
     cgs_tensor *g = cgs_activate(t->tape, cgs_linear(t->tape, u, W, NULL), CGS_GELU);
     cgs_tensor *sum = cgs_add(t->tape, x, cgs_linear(t->tape, g, V, NULL));
     return cgs_layernorm(t->tape, sum, NULL, NULL, 1e-5f);
@@ -324,10 +296,6 @@ const cgs_case cgs_cases[] = {
     CASE_BY(linear, "narrow mlp, odd", build_narrow_mlp, {37, 10, 128, 10}, 1e-5, 2e-2, 0, 0),
     CASE_BY(linear, "narrow mlp, 32 wide", build_narrow_mlp, {16, 32, 256, 32, 1},
                                                                        1e-5,  2e-2,  0,    0),
-    CASE_BY(linear, "short mlp", build_narrow_mlp, {130, 52, 1408, 52, 1}, 1e-5, 2e-2, 0, 0),
-    CASE_BY(linear, "short mlp, few columns", build_narrow_mlp, {300, 404, 256, 404, 1},
-                                                                       1e-5,  2e-2,  0,    0),
-    CASE_BY(linear, "short mlp, odd", build_narrow_mlp, {5, 404, 34, 404}, 1e-5, 2e-2, 0, 0),
     HEAVY(linear, "paper, qkv",   {4112, 192, 576, 1}),
     HEAVY(linear, "paper, fc1",   {4112, 192, 768, 1}),
     HEAVY(linear, "paper, fc2",   {4112, 768, 192, 1}),
@@ -361,19 +329,9 @@ const cgs_case cgs_cases[] = {
     CASE(layernorm, "class tokens", {9, 404, 1, 1, 5},                 1e-5,  1e-2,  1e-4, H),
     CASE_BY(layernorm, "f32 through", build_layernorm_f32, {33, 10},   1e-5,  1e-5,  1e-4, H),
     CASE_BY(layernorm, "f32 through, wide", build_layernorm_f32, {9, 404}, 1e-5, 1e-5, 1e-4, H),
-    CASE_BY(add, "around an mlp's norm", build_mlp_norm, {1100, 192, 256, 1, 1},
-                                                                       1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(layernorm, "of an mlp", build_mlp_norm, {1029, 192, 128},  1e-5,  2e-2,  1e-4, H / 2),
-    CASE_BY(layernorm, "of an mlp behind a norm", build_mlp_norm, {1029, 192, 128, 0, 0, 1},
-                                                                       1e-5,  2e-2,  1e-4, H / 2),
-    CASE_BY(layernorm, "of an mlp, hidden bias", build_mlp_norm, {1100, 192, 256, 2},
-                                                                       1e-5,  2e-2,  1e-4, H / 2),
-    CASE_BY(layernorm, "of an mlp, few rows", build_mlp_norm, {35, 192, 128, 1},
-                                                                       1e-5,  2e-2,  1e-4, H / 2),
-    CASE_BY(layernorm, "of a constant mlp", build_constant_mlp, {1300, 192, 384}, 1e-5, 2e-2, 0, 0),
     CASE_BY(layernorm, "of a sum", build_add_norm, {130, 24, 192},     1e-5,  2e-2,  1e-4, H),
     CASE_BY(layernorm, "of a sum, odd", build_add_norm, {5, 7, 13},    1e-5,  2e-2,  1e-4, H),
-    HEAVY_BY(layernorm, "paper, mlp between norms", build_mlp_norm, {4112, 192, 768, 1, 0, 1}),
     HEAVY(layernorm, "paper",     {4112, 192, 1, 1, 12}),
 
     CASE(modulate, "typical",       {16, 3, 192, 3, 1152, 0, 0, 192},  1e-5,  1e-2,  1e-4, H),

@@ -6,8 +6,7 @@
  * disjoint.  Buffers are placed largest first at the lowest offset that is free during
  * their whole interval: simple, and within a few per cent of the peak in practice.
  *
- * Records that run together (before, next) happen at the moments of both; forward, those of a chain
- * at the moments of all.
+ * Records that run together (before, next) happen at the moments of both.
  *
  * One trick keeps the residual stream cheap: x' = x + y passes its gradient through
  * unchanged, so x shares the gradient buffer of x' and nothing is copied. */
@@ -90,20 +89,11 @@ static void extend(span *s, int moment) {
     if (moment > s->last) s->last = moment;
 }
 
-/* ... and the moments of the neighbours that record r runs with: forward of its whole chain, of
- * which any may do the work of the others */
+/* ... and the moments of the neighbours that record r runs with */
 static void extend_all(span *s, const cgs_record *r, int moment, bool backward) {
     extend(s, moment);
-    if (backward) {
-        if (r->next) extend(s, moment - 1);
-        if (r->before) extend(s, moment + 1);
-        return;
-    }
-    int first = moment, last = moment;
-    for (const cgs_record *at = r->before; at; at = at->before) first--;
-    for (const cgs_record *at = r->next; at; at = at->next) last++;
-    extend(s, first);
-    extend(s, last);
+    if (r->next) extend(s, backward ? moment - 1 : moment + 1);
+    if (r->before) extend(s, backward ? moment + 1 : moment - 1);
 }
 
 static void find_lifetimes(cgs_tape *t, usage *use, int end) {

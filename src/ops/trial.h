@@ -29,7 +29,7 @@ typedef struct cgs_leaf {
     float *value; /* (numel) what was written to it */
 } cgs_leaf;
 
-#define CGS_MAX_LEAVES 10
+#define CGS_MAX_LEAVES 6
 #define CGS_PROBE_SIZE 0.577 /* rms of the projections' weights, uniform in (-1, 1) */
 
 typedef struct cgs_trial {

@@ -7,25 +7,24 @@
 
 namespace emulate {
 
-/* ---- copies of 8 and 16 bytes in groups ---- */
+/* ---- copies of 16 bytes in groups ---- */
 struct copy {
     void *to;
     const void *from;
-    int bytes, whole; /* that are copied; with zeros behind them */
+    int bytes;
 };
 static std::map<int, std::deque<std::vector<copy>>> groups; /* the last one is open */
 PTX(cp_async) {
     auto &g = groups[thread_slot()];
     if (g.empty()) g.emplace_back();
     uint32_t at = (uint32_t)i[0].v;
-    int whole = strstr(ins.text, "], 8") ? 8 : 16;
-    if (at % whole || i[1].v % whole) die("cp.async of %d bytes at %u", whole, at);
-    int bytes = strstr(ins.text, "%2") ? (int)i[2].v : whole;
-    g.back().push_back({from_shared(at), (const void *)i[1].v, bytes, whole});
+    if (at % 16 || i[1].v % 16) die("cp.async of 16 bytes at %u", at);
+    int bytes = strstr(ins.text, "%2") ? (int)i[2].v : 16;
+    g.back().push_back({from_shared(at), (const void *)i[1].v, bytes});
 }
 static void copy_out(std::vector<copy> &v) {
     for (copy &c : v) {
-        memset(c.to, 0, (size_t)c.whole);
+        memset(c.to, 0, 16);
         memcpy(c.to, c.from, (size_t)c.bytes);
     }
     v.clear();

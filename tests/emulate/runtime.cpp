@@ -138,7 +138,7 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int) {
     case cudaDevAttrComputeCapabilityMajor: *v = 9; break;
     case cudaDevAttrComputeCapabilityMinor: *v = 0; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *v = 227 * 1024; break;
-    case cudaDevAttrMultiProcessorCount: *v = 5; break; /* so that blocks go around */
+    case cudaDevAttrMultiProcessorCount: *v = 5; break; /* so that few heads reach the one ahead */
     case cudaDevAttrCooperativeLaunch: *v = 1; break;
     default: *v = 0;
     }

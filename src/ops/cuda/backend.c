@@ -132,41 +132,28 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-typedef struct way {
-    const char *word;
-    unsigned bit;
-} way;
-
-/* the ways whose words a variable has */
-static unsigned named_in(const char *variable, const way *ways, size_t count) {
-    const char *words = getenv(variable);
-    unsigned bits = 0;
-    for (size_t i = 0; words && i < count; i++)
-        if (has_word(words, ways[i].word)) bits |= ways[i].bit;
-    return bits;
-}
-
-/* which fast ways the environment turns off, and which others on */
+/* which fast ways the environment turns off */
 static void read_switches(cgs_cuda *c) {
-    static const way off[] = {{"norm", CGS_CUDA_NORM},
-                              {"graph", CGS_CUDA_GRAPH},
-                              {"cache", CGS_CUDA_CACHE},
-                              {"along", CGS_CUDA_ALONG},
-                              {"sums", CGS_CUDA_SUMS},
-                              {"stream", CGS_CUDA_STREAM},
-                              {"narrow", CGS_CUDA_NARROW},
-                              {"mlp", CGS_CUDA_MLP},
-                              {"halves", CGS_CUDA_HALVES},
-                              {"wgmma-forward", CGS_CUDA_WGMMA_FORWARD},
-                              {"wgmma-backward", CGS_CUDA_WGMMA_BACKWARD},
-                              {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
-                              {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
-                              {"wgmma-mlp", CGS_CUDA_WGMMA_MLP},
-                              {"ahead", CGS_CUDA_AHEAD},
-                              {"again", CGS_CUDA_AGAIN}};
-    static const way on[] = {{"short", CGS_CUDA_SHORT}};
-    c->off = named_in("CGS_CUDA_OFF", off, sizeof off / sizeof off[0]);
-    c->on = named_in("CGS_CUDA_ON", on, sizeof on / sizeof on[0]);
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } ways[] = {{"norm", CGS_CUDA_NORM},
+                {"graph", CGS_CUDA_GRAPH},
+                {"cache", CGS_CUDA_CACHE},
+                {"along", CGS_CUDA_ALONG},
+                {"sums", CGS_CUDA_SUMS},
+                {"stream", CGS_CUDA_STREAM},
+                {"narrow", CGS_CUDA_NARROW},
+                {"mlp", CGS_CUDA_MLP},
+                {"halves", CGS_CUDA_HALVES},
+                {"wgmma-forward", CGS_CUDA_WGMMA_FORWARD},
+                {"wgmma-backward", CGS_CUDA_WGMMA_BACKWARD},
+                {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
+                {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
+                {"ahead", CGS_CUDA_AHEAD}};
+    const char *words = getenv("CGS_CUDA_OFF");
+    for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
+        if (has_word(words, ways[i].word)) c->off |= ways[i].bit;
 }
 
 static cgs_status open_cuda(cgs_device *d) {
@@ -273,12 +260,9 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
         return !(off & CGS_CUDA_NORM) && cgs_cuda_add_joins_norm(first, second);
     if (a == CGS_OP_linear && b == CGS_OP_add) /* dy and its sum come from the norm behind */
         return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
-    if (a == CGS_OP_layernorm && b == CGS_OP_linear)
-        return alone && cgs_cuda_norm_joins_mlp(d, first, second);
     if (a == CGS_OP_linear && b == CGS_OP_activation)
         return alone && (cgs_cuda_linear_joins_gelu(d, first, second) ||
-                         cgs_cuda_mlp_begins(d, first, second) ||
-                         cgs_cuda_short_joins_gelu(d, first, second));
+                         cgs_cuda_mlp_begins(d, first, second));
     if (a == CGS_OP_activation && b == CGS_OP_linear)
         return alone && (cgs_cuda_gelu_joins_linear(d, first, second) ||
                          cgs_cuda_mlp_ends(first, second));
@@ -296,10 +280,6 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     cgs_cuda_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
     CGS_TRY(cgs_cuda_linear_gelu_prepare(d, r));
-    if (cgs_cuda_mlp_groups(d, r)) CGS_TRY(cgs_cuda_mlp_groups_prepare());
-    if (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_mlp_forgets(d, r))
-        CGS_TRY(cgs_cuda_mlp_slope_prepare(d, r));
-    if (cgs_cuda_linear_short(d, r)) CGS_TRY(cgs_cuda_linear_short_prepare());
     CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */

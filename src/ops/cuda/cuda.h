@@ -27,7 +27,6 @@ typedef struct cgs_cuda {
     int capability;         /* compute capability: 90 for 9.0                          */
     int processors;         /* multiprocessors                                         */
     unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
-    unsigned on;            /* ... and those that it turned on                         */
     bool capturing;         /* calls are recorded into a graph                         */
     cudaStream_t copies;    /* beside the computation                                  */
     cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
@@ -58,14 +57,8 @@ enum {
     CGS_CUDA_WGMMA_BACKWARD = 1024, /* "wgmma-backward": its gradient                       */
     CGS_CUDA_WGMMA_GELU = 2048,     /* "wgmma-gelu": linear map and GELU by warpgroups      */
     CGS_CUDA_WGMMA_SLOPE = 4096,    /* "wgmma-slope": GELU's gradient and the map behind it */
-    CGS_CUDA_WGMMA_MLP = 8192,      /* "wgmma-mlp": attention's result to the norm behind an
-                                     * MLP in one kernel                                    */
-    CGS_CUDA_AHEAD = 16384, /* "ahead": attention's gradient fetches a later head's first rows */
-    CGS_CUDA_AGAIN = 32768  /* "again": what goes into an MLP's GELU is made again backward  */
+    CGS_CUDA_AHEAD = 8192 /* "ahead": attention's gradient fetches a later head's first rows */
 };
-
-/* Ways that are not known to be faster: the words of CGS_CUDA_ON turn them on. */
-enum { CGS_CUDA_SHORT = 1 /* "short": maps of few rows by own kernels, with GELU */ };
 
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
 
@@ -126,12 +119,6 @@ typedef struct cgs_cuda_linear {
     cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
     bool round_dy; /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
-
-/* Maps of few rows without gradients, where that way is on (linear_short.cu); with the GELU behind. */
-bool cgs_cuda_linear_short(const cgs_device *d, const cgs_record *r);
-bool cgs_cuda_short_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act);
-cgs_status cgs_cuda_linear_short_prepare(void);
-void cgs_cuda_linear_short_forward(cgs_device *d, const cgs_record *r);
 
 /* Whether a map from n rows of k to m bf16 columns is made as two products of half of the rows. */
 bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m);
@@ -194,18 +181,6 @@ bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, cons
 cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map);
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map);
-/* Whether linear map, GELU, linear map, addition and norm, and where they are before these another
- * map, addition and norm, run forward as one kernel; r is one of them, `in` the first map of the
- * MLP. */
-bool cgs_cuda_norm_joins_mlp(const cgs_device *d, const cgs_record *norm, const cgs_record *map);
-bool cgs_cuda_mlp_groups(const cgs_device *d, const cgs_record *r);
-cgs_status cgs_cuda_mlp_groups_prepare(void);
-/* ... and do not keep what goes into GELU: `map` is the one behind it, whose gradient makes it
- * again */
-bool cgs_cuda_mlp_forgets(const cgs_device *d, const cgs_record *r);
-cgs_status cgs_cuda_mlp_slope_prepare(cgs_device *d, const cgs_record *map);
-void cgs_cuda_mlp_slope(cgs_device *d, const cgs_record *map);
-void cgs_cuda_mlp_groups_forward(cgs_device *d, const cgs_record *in);
 
 static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r && r->op == op; }
 

@@ -112,8 +112,7 @@ void cgs_cuda_activation_forward(cgs_device *d, const cgs_record *r) {
         cgs_cuda_mlp_forward(d, r);
         return;
     }
-    if (cgs_cuda_is(r->before, CGS_OP_linear) && (cgs_cuda_linear_joins_gelu(d, r->before, r) ||
-                                                  cgs_cuda_short_joins_gelu(d, r->before, r)))
+    if (cgs_cuda_is(r->before, CGS_OP_linear) && cgs_cuda_linear_joins_gelu(d, r->before, r))
         return; /* the map does it */
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;

@@ -269,7 +269,6 @@ bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm) {
 }
 
 void cgs_cuda_layernorm_forward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_mlp_groups(d, r)) return; /* the MLP before it has done it */
     FITTING(cgs_cols(r->in[0]), forward, d, r);
 }
 

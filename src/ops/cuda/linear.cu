@@ -156,14 +156,8 @@ void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     if ((cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_mlp(d, r->next)) ||
         (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_mlp(d, r->before)))
         return; /* the activation does both maps */
-    if (cgs_cuda_mlp_groups(d, r)) {
-        if (cgs_cuda_is(r->next, CGS_OP_activation)) cgs_cuda_mlp_groups_forward(d, r);
-        return; /* the first map does both */
-    }
     if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(d, r, r->next))
         cgs_cuda_linear_gelu_forward(d, r);
-    else if (cgs_cuda_linear_short(d, r))
-        cgs_cuda_linear_short_forward(d, r);
     else if (l->half)
         multiply_halves(d, l->half, r);
     else if (l->forward)

@@ -14,11 +14,27 @@
  *
  * Results are rounded and turned in shared memory, 16 rows x 64 columns of a warp at a time, so
  * that rows leave in pieces of 128 bytes; GELU is computed on the way out. */
-#include "ops/cuda/gelu_rows.cuh"
+#include "ops/cuda/wgmma.cuh"
 
 namespace {
 
-enum { GROUPS = 4, ALL = GROUPS * GROUP };
+enum { GROUPS = 4, ALL = GROUPS * GROUP, K = 192, SLAB = 128 };
+enum { ROWS = 64 /* of a group */, PIECE = 64 /* columns: 128 bytes of a row */ };
+enum { PLACES = 132 }; /* blocks, about: the multiprocessors of the GPU this is for */
+enum { LEAST = 1024 }; /* rows for which this is worth a block's start */
+enum { BEHIND = 1 };   /* barriers: one for each group */
+
+struct shape {
+    size_t n, m;
+    bool add; /* dh is added to */
+};
+
+/* blocks that share a slab's rows */
+unsigned sharers(const shape &s) {
+    unsigned most = blocks_for(s.n, GROUPS * ROWS), slabs = (unsigned)(s.m / SLAB);
+    unsigned places = slabs < PLACES ? PLACES / slabs : 1;
+    return most < places ? most : places;
+}
 
 /* Shared memory of a block. */
 struct room {
@@ -31,6 +47,65 @@ struct room {
 
 #if CGS_HAS_WGMMA
 
+/* chunk c of row r of a matrix with rows of 64 */
+__device__ __forceinline__ bf16 *piece_at(bf16 *m, int row, int chunk) {
+    return m + row * PIECE + ((chunk ^ (row & 7)) << 3);
+}
+
+/* 128 columns of the result: of W (m,192) these rows, as (3,128,64), or of V (192,m) these columns,
+ * as (2,192,64) */
+template <bool BACK>
+__device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, size_t m, int col0) {
+    for (int e = threadIdx.x; e < SLAB * K / 8; e += ALL) {
+        int cols = BACK ? SLAB / 8 : K / 8, row = e / cols, chunk = e % cols;
+        const bf16 *from = BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
+        bf16 *piece = to + chunk / 8 * (BACK ? K : SLAB) * PIECE;
+        copy16(piece_at(piece, row, chunk % 8), from + chunk * 8);
+    }
+}
+
+/* 64 rows of x for a group; rows that are not there keep what was in their place */
+__device__ __forceinline__ void fetch_rows(bf16 (&to)[K / PIECE][ROWS * PIECE], const bf16 *x,
+                                           size_t row0, size_t n) {
+    int row = threadIdx.x % GROUP / 8, chunk = threadIdx.x % 8; /* and every 16th row on */
+    const bf16 *from = x + (row0 + row) * K + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < ROWS / 16; i++)
+        if (row0 + row + 16 * i < n)
+#pragma unroll
+            for (int piece = 0; piece < K / PIECE; piece++)
+                copy16(piece_at(to[piece], row, chunk) + 16 * i * PIECE,
+                       from + 16 * i * K + piece * PIECE);
+}
+
+/* four 8 x 8 matrices to shared memory; lane l names row l%8 of matrix l/8 */
+__device__ __forceinline__ void store_matrices(bf16 *p, uint32_t a, uint32_t b, uint32_t c,
+                                               uint32_t d) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(p)),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
+}
+
+/* the warp's 16 x 64 of results, rounded, to `turn` */
+__device__ __forceinline__ void turn_rows(bf16 *turn, const float (&c)[32], const float *bias) {
+    int lane = threadIdx.x % 32;
+    __syncwarp(); /* the last results have left */
+#pragma unroll
+    for (int n = 0; n < 8; n += 2) {
+        float s0[2] = {0, 0}, s1[2] = {0, 0};
+        if (bias) {
+            load<2>(s0, bias + 8 * n + 2 * (lane % 4));
+            load<2>(s1, bias + 8 * n + 8 + 2 * (lane % 4));
+        }
+        const float *v = c + 4 * n;
+        store_matrices(piece_at(turn, lane % 16, n + lane / 16), pack(v[0] + s0[0], v[1] + s0[1]),
+                       pack(v[2] + s0[0], v[3] + s0[1]), pack(v[4] + s1[0], v[5] + s1[1]),
+                       pack(v[6] + s1[0], v[7] + s1[1]));
+    }
+    __syncwarp();
+}
+
 /* h of a warp's 16 x 64, on its way; h points at this lane's first row */
 __device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t row, size_t n,
                                            size_t m) {
@@ -39,13 +114,30 @@ __device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t
         if (row + 4 * i < n) to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
 }
 
+__device__ __forceinline__ void add_to(float4 &sum, const float *v) {
+    sum = make_float4(sum.x + v[0], sum.y + v[1], sum.z + v[2], sum.w + v[3]);
+}
+
+/* to (128) = the sums of all warps, (warps,2,2,32) */
+__device__ __forceinline__ void add_up(float *to, const float4 *sums) {
+    __syncthreads();
+    if (threadIdx.x >= SLAB) return;
+    const float *column = (const float *)sums;
+    int half = threadIdx.x / PIECE, eight = threadIdx.x % PIECE / 8, k = threadIdx.x % 8;
+    float all = 0;
+    for (int w = 0; w < 4 * GROUPS; w++)
+        for (int l = eight; l < 32; l += 8) /* the lanes that had this column */
+            all += column[(((w * 2 + half) * 2 + k / 4) * 32 + l) * 4 + k % 4];
+    to[threadIdx.x] = all;
+}
+
 #endif
 
 /* parts (blocks in y, m): sums of dh over a block's rows, or NULL */
 template <bool BACK>
 __global__ void __launch_bounds__(ALL, 1)
     product_gelu(bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
-                const float *bias, shape s) {
+                 const float *bias, shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
     room &m = *(room *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
@@ -53,7 +145,7 @@ __global__ void __launch_bounds__(ALL, 1)
     int group = __shfl_sync(0xffffffffu, warp / 4, 0), col0 = blockIdx.x * SLAB;
     size_t step = (size_t)gridDim.y * GROUPS * ROWS;
     size_t row0 = ((size_t)blockIdx.y * GROUPS + group) * ROWS;
-    fetch_weights<BACK, ALL>(m.weights, weights, s.m, col0);
+    fetch_weights<BACK>(m.weights, weights, s.m, col0);
     fetch_rows(m.x[group], x, row0, s.n);
     copies_close();
     for (int i = threadIdx.x; i < SLAB; i += ALL) m.bias[i] = bias ? bias[col0 + i] : 0.0f;
@@ -129,14 +221,14 @@ __global__ void __launch_bounds__(ALL, 1)
         meet(BEHIND + group, GROUP); /* the next rows are there */
     }
     if constexpr (BACK)
-        if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0], 4 * GROUPS);
+        if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0]);
 #endif
 }
 
 template <bool BACK>
 void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
             const float *bias, shape s) {
-    dim3 grid((unsigned)(s.m / SLAB), sharers(s, GROUPS));
+    dim3 grid((unsigned)(s.m / SLAB), sharers(s));
     product_gelu<BACK><<<grid, ALL, sizeof(room) + ATOM, stream_of(d)>>>(h, out, parts, x, weights,
                                                                          bias, s);
     LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
@@ -177,7 +269,7 @@ cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
     if (e == cudaSuccess) e = cudaFuncSetAttribute(product_gelu<true>, what, bytes);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "linear map with GELU");
     shape s = {cgs_rows(map->in[0]), (size_t)cgs_cols(map->in[0]), false};
-    return cgs_cuda_need(d, backward ? sharers(s, GROUPS) * s.m * sizeof(float) : 0);
+    return cgs_cuda_need(d, backward ? sharers(s) * s.m * sizeof(float) : 0);
 }
 
 void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
@@ -190,18 +282,14 @@ void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
 void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
     const cgs_record *act = map->before, *made = act->before;
     const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
-    if (cgs_cuda_mlp_forgets(d, map)) {
-        cgs_cuda_mlp_slope(d, map);
-        return;
-    }
     bool bias = made && cgs_cuda_wants(made, 2);
     float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
     launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
                  (const bf16 *)W->bf16, NULL, s);
     if (bias)
-        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
-                           sharers(s, GROUPS), s.m, s.m);
+        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts, sharers(s),
+                           s.m, s.m);
 }
 
 } /* extern "C" */
