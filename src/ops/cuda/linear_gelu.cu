@@ -137,7 +137,7 @@ __device__ __forceinline__ void add_up(float *to, const float4 *sums) {
 template <bool BACK>
 __global__ void __launch_bounds__(ALL, 1)
     product_gelu(bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
-                const float *bias, shape s) {
+                 const float *bias, shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
     room &m = *(room *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
@@ -288,8 +288,8 @@ void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
     launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
                  (const bf16 *)W->bf16, NULL, s);
     if (bias)
-        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
-                           sharers(s), s.m, s.m);
+        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts, sharers(s),
+                           s.m, s.m);
 }
 
 } /* extern "C" */
