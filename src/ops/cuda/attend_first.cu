@@ -111,7 +111,10 @@ template <class T> head<T> head_of(const cgs_record *r) {
             (const float *)r->in[0]->data, (const T *)r->in[1]->data};
 }
 
-size_t shared_bytes(const cgs_record *r) { return (size_t)r->in[1]->dim[1] * sizeof(float); }
+/* in whole pieces of 16 bytes, as the compiler reads them */
+size_t shared_bytes(const cgs_record *r) {
+    return ((size_t)r->in[1]->dim[1] + 3) / 4 * 4 * sizeof(float);
+}
 
 template <class T> void forward(cgs_device *d, const cgs_record *r) {
     int heads = r->arg.attend_first.heads;
