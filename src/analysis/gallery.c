@@ -4,8 +4,6 @@
 #include "analysis/geometry.h"
 #include "analysis/response.h"
 
-enum { BATCH = 8 };
-
 cgs_geometry_options cgs_geometry_defaults(void) {
     return (cgs_geometry_options){
         .windows = 2, .frames = 30, .horizon = 5, .device = "auto", .precision = "f32"};
@@ -21,7 +19,8 @@ static cgs_status open_all(cgs_gallery *g) {
     CGS_TRY(cgs_dataset_env(g->data, o->env, &g->env));
     for (int i = 0; i < o->model_count; i++) {
         cgs_subject *s = &g->subject[i];
-        CGS_TRY(cgs_subject_open(s, o->models[i], &g->device, o->precision, BATCH, g->data));
+        CGS_TRY(cgs_subject_open(s, o->models[i], &g->device, o->precision,
+                                 CGS_FRAMES_BY_DEVICE, g->data));
         g->models = i + 1;
         CGS_TRY(cgs_subject_fits(s, g->env, cgs_dataset_source(g->data)));
         const cgs_lewm_config *c = &s->model->config, *first = &g->subject[0].model->config;

@@ -10,8 +10,6 @@
 #include "analysis/published.h"
 #include "model/prior.h"
 
-enum { BATCH = 8 };
-
 static const char *const nothings[] = {"control", "mean"};
 
 cgs_status cgs_nothing_parse(cgs_nothing *out, const char *name) {
@@ -82,7 +80,8 @@ static cgs_status open_models(desk *k) {
     const cgs_prior_quality_options *o = k->o;
     for (int i = 0; i < o->model_count; i++) {
         cgs_subject *s = &k->subject[i];
-        CGS_TRY(cgs_subject_open(s, o->models[i], &k->device, o->precision, BATCH, k->data));
+        CGS_TRY(cgs_subject_open(s, o->models[i], &k->device, o->precision,
+                                 CGS_FRAMES_BY_DEVICE, k->data));
         k->models = i + 1;
         CGS_TRY(cgs_subject_fits(s, k->env, cgs_dataset_source(k->data)));
         CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, s->weights, &k->device));

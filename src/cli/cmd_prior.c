@@ -67,7 +67,7 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
     screen s = {.quiet = j->quiet};
     cgs_subject subject;
     cgs_prior *p = NULL;
-    CGS_TRY(cgs_subject_open(&subject, dir, d, j->precision, 8, data));
+    CGS_TRY(cgs_subject_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
     cgs_status rc = cgs_clone_fit(&p, &subject, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
     if (rc == CGS_OK) rc = cgs_prior_save(dir, p);

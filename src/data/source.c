@@ -1,6 +1,7 @@
-/* source.c - looking things up in a source, and the names of number types. */
+/* source.c - looking things up in a source, reading many pictures, and the names of number types. */
 #include "data/source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int cgs_source_find(const cgs_source *s, const char *name) {
@@ -32,4 +33,21 @@ const char *cgs_column_type_name(cgs_column_type t) { return types[t].name; }
 int64_t cgs_source_drawn(const cgs_source *s, int64_t row) {
     int e = cgs_source_episode(s, row);
     return e < 0 ? -1 : row - (row - s->ep_offset[e]) % s->pixels_every;
+}
+
+cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out) {
+    size_t frame = (size_t)s->height * (size_t)s->width * 3;
+    cgs_status first = CGS_OK;
+    char sentence[512] = ""; /* belongs to the thread that failed, and is needed in this one */
+#pragma omp parallel for schedule(dynamic, 4)
+    for (int i = 0; i < count; i++) {
+        cgs_status rc = s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame);
+        if (rc == CGS_OK) continue;
+#pragma omp critical(cgs_source_failure)
+        if (first == CGS_OK) {
+            first = rc;
+            snprintf(sentence, sizeof sentence, "%s", cgs_last_error());
+        }
+    }
+    return first == CGS_OK ? CGS_OK : cgs_fail(first, "%s", sentence);
 }

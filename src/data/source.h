@@ -73,6 +73,9 @@ int cgs_source_episode(const cgs_source *s, int64_t row);
 /* The row, or the nearest one before it in its episode, that has a picture; -1 in a gap. */
 int64_t cgs_source_drawn(const cgs_source *s, int64_t row);
 
+/* The pictures of any rows, read by all threads: out (count, height, width, 3). */
+cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out);
+
 size_t cgs_column_type_size(cgs_column_type t);      /* 0 for CGS_COL_OTHER */
 const char *cgs_column_type_name(cgs_column_type t); /* "f32", "u8", ..., "text" */
 

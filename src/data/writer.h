@@ -3,7 +3,9 @@
  *   cgs_writer_create      name and columns
  *   cgs_writer_text, ...   attributes of the file
  *   cgs_writer_begin       opens NAME.part, or continues it: says how many episodes it has
- *   cgs_writer_add         one finished episode
+ *   cgs_writer_add         one finished episode; or, where several threads make episodes,
+ *   cgs_writer_pack        its checked and compressed record, by any of them, and
+ *   cgs_writer_put         that record, by one at a time
  *   cgs_writer_finish      makes NAME from NAME.part
  *   cgs_writer_destroy     without finish: NAME.part stays, to be continued
  *
@@ -40,6 +42,16 @@ cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes);
  * floating "action" column must be NaN.  data[c]: (rows, shape of column c), in the
  * column's number type. */
 cgs_status cgs_writer_add(cgs_writer *w, int rows, const void *const *data);
+
+/* The same in two halves.  Packing is most of the work (deflate) and leaves the writer alone. */
+typedef struct cgs_episode {
+    int rows;
+    uint8_t *bytes; /* (room) the first `size` are used; of a zeroed struct on */
+    size_t size, room;
+} cgs_episode;
+cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *data, cgs_episode *e);
+cgs_status cgs_writer_put(cgs_writer *w, const cgs_episode *e);
+void cgs_episode_free(cgs_episode *e);
 
 /* Writes NAME from all episodes added so far and removes NAME.part. */
 cgs_status cgs_writer_finish(cgs_writer *w);

@@ -16,7 +16,7 @@ cgs_section cgs_clone_section(cgs_clone_config *c) {
     return (cgs_section){fields, (int)(sizeof fields / sizeof fields[0]), c};
 }
 
-enum { READ = 16 }; /* frames read at a time */
+enum { READ = 512 }; /* frames read at a time */
 
 /* everything that is fitted to, on the host */
 typedef struct material {
@@ -114,21 +114,21 @@ static cgs_status count(fitting *f, uint8_t *held) {
 static cgs_status encode_all(fitting *f) {
     material *m = &f->m;
     size_t frame = (size_t)f->src->height * (size_t)f->src->width * 3;
+    int64_t row[READ], done = 0;
     uint8_t *pixels = malloc(READ * frame);
-    if (!pixels) return cgs_fail(CGS_ENOMEM, "prior: no memory for %d frames", READ);
-    cgs_status rc = CGS_OK;
-    for (int e = 0; e < f->episodes && rc == CGS_OK; e++) {
-        int64_t kept = m->first[e + 1] - m->first[e];
-        for (int64_t i = 0; i < kept && rc == CGS_OK; i += READ) {
-            int n = kept - i < READ ? (int)(kept - i) : READ;
-            rc = f->src->read_pixels(f->src->self, f->src->ep_offset[e] + i * f->stride, n,
-                                     f->stride, pixels);
-            if (rc == CGS_OK)
-                rc = cgs_encoder_run(f->s->encoder, pixels, n,
-                                     m->z + (size_t)(m->first[e] + i) * (size_t)m->D);
+    cgs_status rc =
+        pixels ? CGS_OK : cgs_fail(CGS_ENOMEM, "prior: no memory for %d frames", READ);
+    for (int e = 0; rc == CGS_OK && done < m->frames;) {
+        int n = 0;
+        for (int64_t i; n < READ && (i = done + n) < m->frames; n++) {
+            while (i >= m->first[e + 1]) e++;
+            row[n] = f->src->ep_offset[e] + (i - m->first[e]) * f->stride;
         }
-        if (rc == CGS_OK &&
-            !tell(f, "encode", (double)m->first[e + 1], (double)m->frames, NAN, NAN))
+        rc = cgs_source_pictures(f->src, row, n, pixels);
+        if (rc == CGS_OK)
+            rc = cgs_encoder_run(f->s->encoder, pixels, n, m->z + (size_t)done * (size_t)m->D);
+        done += n;
+        if (rc == CGS_OK && !tell(f, "encode", (double)done, (double)m->frames, NAN, NAN))
             rc = cgs_fail(CGS_ESTOPPED, "stopped");
     }
     free(pixels);

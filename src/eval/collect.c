@@ -1,5 +1,5 @@
-/* collect.c - see collect.h.  The writer is fed in episode order by whichever thread holds
- * the next one; the others go on simulating meanwhile. */
+/* collect.c - see collect.h.  Every thread simulates, draws and packs episodes of its own; the
+ * writer is fed in episode order by whichever thread holds the next one. */
 #include "eval/collect.h"
 
 #include <math.h>
@@ -22,6 +22,7 @@ typedef struct worker {
     cgs_policy *policy;
     int rows;
     void *data[MAX_COLUMNS]; /* (limit + 1, shape of column) */
+    cgs_episode packed;
 } worker;
 
 typedef struct job {
@@ -70,6 +71,7 @@ static void worker_free(job *j, worker *w) {
     cgs_env_destroy(w->env);
     cgs_policy_destroy(w->policy);
     for (int i = 0; i < j->column_count; i++) free(w->data[i]);
+    cgs_episode_free(&w->packed);
 }
 
 static cgs_status worker_make(job *j, worker *w) {
@@ -142,7 +144,9 @@ static cgs_status run_episode(job *j, worker *w, int64_t episode) {
         bool broken;
         uint64_t stream = (uint64_t)episode + ((uint64_t)attempt << 40);
         CGS_TRY(try_episode(j, w, stream, &broken));
-        if (!broken) return CGS_OK;
+        if (!broken)
+            return cgs_writer_pack(j->writer, w->rows,
+                                   (const void *const *)w->data + (j->o->side == 0), &w->packed);
         cgs_log(CGS_WARN, "%s: episode %lld: the simulation failed at step %d; drawn again",
                 j->env->id, (long long)episode, w->env->steps + 1);
 #pragma omp atomic
@@ -171,10 +175,8 @@ static bool failed(job *j) {
 }
 
 static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
-    const void *data[MAX_COLUMNS];
     if (episode != j->next) return CGS_OK; /* an earlier one is missing: a stop is under way */
-    for (int i = 0; i < j->column_count; i++) data[i] = w->data[i];
-    CGS_TRY(cgs_writer_add(j->writer, w->rows, data + (j->o->side == 0)));
+    CGS_TRY(cgs_writer_put(j->writer, &w->packed));
     j->next++;
     j->result->episodes++;
     j->result->frames += w->rows;

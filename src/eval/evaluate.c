@@ -8,8 +8,6 @@
 #include "data/checksum.h"
 #include "eval/subject.h"
 
-enum { ENCODER_BATCH = 8 };
-
 float cgs_default_tau(const char *env) {
     static const struct {
         const char *env;
@@ -96,7 +94,7 @@ static cgs_status open_all(bench *b) {
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
     for (int i = 0; i < o->model_count; i++) {
         CGS_TRY(cgs_subject_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
-                                     ENCODER_BATCH, b->data));
+                                     CGS_FRAMES_BY_DEVICE, b->data));
         CGS_TRY(cgs_subject_fits(&b->subject[i], b->e->env, b->source));
         b->e->card[i] = b->subject[i].card;
         memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);

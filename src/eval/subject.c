@@ -8,6 +8,8 @@
 #include "data/stats.h"
 #include "data/windows.h"
 
+enum { CPU_FRAMES = 8, GPU_FRAMES = 64 }; /* fewer leave a GPU waiting for launches */
+
 static cgs_status precision_of(const char *name, cgs_dtype *act) {
     if (!strcmp(name, "f32"))
         *act = CGS_F32;
@@ -74,6 +76,7 @@ static cgs_status open(cgs_subject *s, cgs_device *d, const char *precision, int
                         s->dir, s->world->action_dim, cgs_dataset_source(data)->path,
                         cgs_dataset_source(data)->action_dim);
     CGS_TRY(action_scale(s, data));
+    if (frames == CGS_FRAMES_BY_DEVICE) frames = d->ops->planning ? GPU_FRAMES : CPU_FRAMES;
     return cgs_encoder_create_any(&s->encoder, s->world, s->act, frames);
 }
 

@@ -20,8 +20,10 @@ typedef struct cgs_subject {
     cgs_encoder *encoder;
 } cgs_subject;
 
+enum { CGS_FRAMES_BY_DEVICE = 0 };
+
 /* precision: "f32", "bf16", or NULL for what the model was trained in.  frames: batch of the
- * encoder.  data (may be NULL) lends its action statistics to a model without any. */
+ * encoder, CGS_FRAMES_BY_DEVICE for one that suits the device.  data (may be NULL) lends its action statistics to a model without any. */
 cgs_status cgs_subject_open(cgs_subject *s, const char *dir, cgs_device *d, const char *precision,
                             int frames, cgs_dataset *data);
 /* The same for models of every kind; the former refuses all but LeWM. */

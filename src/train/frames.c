@@ -25,23 +25,27 @@ static cgs_status count_drawn(cgs_frames *f, int64_t *frames) {
     return CGS_OK;
 }
 
-/* the dataset, a few frames at a time */
+/* the dataset, some frames at a time */
 static cgs_status copy_all(cgs_frames *f) {
-    enum { RUN = 256 };
+    enum { RUN = 512 };
     const cgs_source *s = f->source;
     const cgs_backend *ops = f->device->ops;
     size_t bytes = frame_bytes(f);
+    int64_t row[RUN], sent = 0;
     uint8_t *run = malloc(RUN * bytes);
     cgs_status rc = run ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d frames", RUN);
+    int n = 0;
     for (int e = 0; rc == CGS_OK && e < s->episodes; e++) {
         int64_t all = drawn(s, e);
-        for (int64_t at = 0; rc == CGS_OK && at < all; at += RUN) {
-            int n = all - at < RUN ? (int)(all - at) : RUN;
-            rc = s->read_pixels(s->self, s->ep_offset[e] + at * s->pixels_every, n, s->pixels_every,
-                                run);
+        bool last = e + 1 == s->episodes;
+        for (int64_t i = 0; rc == CGS_OK && i < all; i++) {
+            row[n++] = s->ep_offset[e] + i * s->pixels_every;
+            if (n < RUN && !(last && i + 1 == all)) continue;
+            rc = cgs_source_pictures(s, row, n, run);
             if (rc == CGS_OK)
-                rc = ops->upload(f->device, f->all + (size_t)(f->first[e] + at) * bytes, run,
-                                 (size_t)n * bytes);
+                rc = ops->upload(f->device, f->all + (size_t)sent * bytes, run, (size_t)n * bytes);
+            sent += n;
+            n = 0;
         }
     }
     if (rc == CGS_OK) rc = ops->sync(f->device);
