@@ -244,16 +244,13 @@ cgs_status cgs_probe_mlps(const cgs_parts *p, const cgs_probe_config *c, cgs_mlp
     ensemble *e = calloc((size_t)count + 1, sizeof *e);
     if (!e) return cgs_fail(CGS_ENOMEM, "probe: no memory for %d probes", count);
     cgs_status rc = CGS_OK;
-    char sentence[512] = "";
     int done = 0, total = count * CGS_PROBE_SEEDS;
     for (int i = 0; i < count && rc == CGS_OK; i++) rc = ensemble_make(&e[i], p, &tasks[i]);
     if (rc == CGS_OK) {
+        cgs_failure failure = {0};
 #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < total; i++) {
-            bool stopped;
-#pragma omp critical(cgs_probe_mlps)
-            stopped = rc != CGS_OK;
-            if (stopped) continue;
+            if (cgs_failure_any(&failure)) continue;
             cgs_status mine = fit_one(p, c, &tasks[i / CGS_PROBE_SEEDS], &e[i / CGS_PROBE_SEEDS],
                                       i % CGS_PROBE_SEEDS);
 #pragma omp critical(cgs_probe_mlps)
@@ -261,13 +258,10 @@ cgs_status cgs_probe_mlps(const cgs_parts *p, const cgs_probe_config *c, cgs_mlp
                 done++;
                 if (mine == CGS_OK && watch && !watch(user, done, total))
                     mine = cgs_fail(CGS_ESTOPPED, "stopped");
-                if (mine != CGS_OK && rc == CGS_OK) {
-                    rc = mine;
-                    snprintf(sentence, sizeof sentence, "%s", cgs_last_error());
-                }
             }
+            cgs_failure_note(&failure, mine);
         }
-        if (rc != CGS_OK) rc = cgs_fail(rc, "%s", sentence);
+        rc = cgs_failure_report(&failure);
     }
     for (int i = 0; i < count; i++) {
         if (rc == CGS_OK) average(&e[i], cgs_parts_rows(p), &tasks[i]);

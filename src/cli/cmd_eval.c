@@ -189,7 +189,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o.goal_offset, false},
         {"elites", "N", "candidates cem refits to (a quarter)", OPT_INT, &o.elites, false},
         {"gd-steps", "N", "Adam steps of gd (100)", OPT_INT, &o.gd_steps, false},
-        {"batch", "N", "episodes side by side (50)", OPT_INT, &o.batch, false},
+        {"batch", "N", "episodes side by side (50; on a GPU 512)", OPT_INT, &o.batch, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &o.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &o.precision, false},
         {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},

@@ -39,3 +39,23 @@ const char *cgs_status_name(cgs_status s) {
 }
 
 const char *cgs_version(void) { return CGS_VERSION; }
+
+void cgs_failure_note(cgs_failure *f, cgs_status code) {
+    if (code == CGS_OK) return;
+#pragma omp critical(cgs_failure)
+    if (f->code == CGS_OK) {
+        f->code = code;
+        snprintf(f->sentence, sizeof f->sentence, "%s", cgs_last_error());
+    }
+}
+
+bool cgs_failure_any(cgs_failure *f) {
+    bool any;
+#pragma omp critical(cgs_failure)
+    any = f->code != CGS_OK;
+    return any;
+}
+
+cgs_status cgs_failure_report(const cgs_failure *f) {
+    return f->code == CGS_OK ? CGS_OK : cgs_fail(f->code, "%s", f->sentence);
+}

@@ -6,6 +6,8 @@
 #ifndef CGS_CORE_STATUS_H
 #define CGS_CORE_STATUS_H
 
+#include <stdbool.h>
+
 #include "cgs/cgs.h"
 
 /* Stores the sentence and returns the code, so that callers write
@@ -16,6 +18,16 @@ cgs_status cgs_fail(cgs_status code, const char *format, ...)
 /* Puts "prefix: " before the stored sentence; used where a caller knows the
  * file and the callee only knew the key. Returns the code it was given. */
 cgs_status cgs_fail_in(cgs_status code, const char *prefix);
+
+/* The first failure among threads that work together: a sentence belongs to the thread that
+ * failed and is wanted in the one that waits for them.  Zeroed at first. */
+typedef struct cgs_failure {
+    cgs_status code;
+    char sentence[512];
+} cgs_failure;
+void cgs_failure_note(cgs_failure *f, cgs_status code); /* by any thread, also with CGS_OK */
+bool cgs_failure_any(cgs_failure *f);                   /* likewise */
+cgs_status cgs_failure_report(const cgs_failure *f);    /* when they are done */
 
 #define CGS_TRY(call)                                   \
     do {                                                \

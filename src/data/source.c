@@ -1,7 +1,6 @@
 /* source.c - looking things up in a source, reading many pictures, and the names of number types. */
 #include "data/source.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int cgs_source_find(const cgs_source *s, const char *name) {
@@ -37,17 +36,10 @@ int64_t cgs_source_drawn(const cgs_source *s, int64_t row) {
 
 cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out) {
     size_t frame = (size_t)s->height * (size_t)s->width * 3;
-    cgs_status first = CGS_OK;
-    char sentence[512] = ""; /* belongs to the thread that failed, and is needed in this one */
+    cgs_failure failure = {0};
 #pragma omp parallel for schedule(dynamic, 4)
-    for (int i = 0; i < count; i++) {
-        cgs_status rc = s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame);
-        if (rc == CGS_OK) continue;
-#pragma omp critical(cgs_source_failure)
-        if (first == CGS_OK) {
-            first = rc;
-            snprintf(sentence, sizeof sentence, "%s", cgs_last_error());
-        }
-    }
-    return first == CGS_OK ? CGS_OK : cgs_fail(first, "%s", sentence);
+    for (int i = 0; i < count; i++)
+        cgs_failure_note(&failure,
+                         s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame));
+    return cgs_failure_report(&failure);
 }

@@ -28,6 +28,8 @@ void cgs_cases_free(cgs_cases *c) {
     free(c->z);
     free(c->past);
     free(c->goal);
+    free(c->seed);
+    free(c->id);
     memset(c, 0, sizeof *c);
 }
 
@@ -81,30 +83,88 @@ static cgs_status read_proprio(cgs_dataset *data, int64_t row, const cgs_proprio
     return CGS_OK;
 }
 
-static cgs_status read_case(cgs_cases *c, int i, cgs_pictures *p, const cgs_start *s,
-                            int goal_offset, cgs_encoder *encoder, const cgs_action_scale *scale,
-                            const cgs_proprio_scale *proprio, uint8_t *frames, size_t frame,
-                            float *sensed, float *z) {
-    cgs_dataset *data = p->data;
+/* what one case is read with; a thread's own */
+typedef struct reader {
+    cgs_cases *c;
+    cgs_pictures pictures;
+    int goal_offset;
+    const cgs_action_scale *scale;
+    const cgs_proprio_scale *proprio;
+} reader;
+
+/* everything of case i but its latents: frames (C + 1, ...) are context, then the goal */
+static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frames, size_t frame,
+                            float *sensed) {
+    cgs_cases *c = r->c;
+    cgs_dataset *data = r->pictures.data;
+    const char *column = r->pictures.state;
     int64_t first = s->row - s->step;
-    int senses = proprio ? proprio->dim : 0;
-    size_t n = (size_t)i, C = (size_t)c->context, D = (size_t)c->D, dim = (size_t)c->state_dim;
-    CGS_TRY(cgs_dataset_read_rows_f64(data, p->state, s->row, 1, c->state + n * dim));
-    CGS_TRY(cgs_dataset_read_rows_f64(data, p->state, s->row + goal_offset, 1,
+    int senses = r->proprio ? r->proprio->dim : 0;
+    size_t n = (size_t)i, C = (size_t)c->context, dim = (size_t)c->state_dim;
+    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row, 1, c->state + n * dim));
+    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row + r->goal_offset, 1,
                                       c->goal_state + n * dim));
-    /* context frames, then the goal */
     for (int k = 0; k < c->context; k++) {
-        int64_t step = s->step - (int64_t)(c->context - 1 - k) * scale->frameskip;
+        int64_t step = s->step - (int64_t)(c->context - 1 - k) * r->scale->frameskip;
         if (step < 0) step = 0;
-        CGS_TRY(cgs_pictures_read(p, first, step, frames + (size_t)k * frame));
-        CGS_TRY(read_proprio(data, first + step, proprio, sensed + k * senses));
+        CGS_TRY(cgs_pictures_read(&r->pictures, first, step, frames + (size_t)k * frame));
+        CGS_TRY(read_proprio(data, first + step, r->proprio, sensed + k * senses));
     }
-    CGS_TRY(cgs_pictures_read(p, first, s->step + goal_offset, frames + C * frame));
-    CGS_TRY(read_proprio(data, s->row + goal_offset, proprio, sensed + c->context * senses));
-    CGS_TRY(cgs_encoder_sense(encoder, frames, senses ? sensed : NULL, c->context + 1, z));
-    memcpy(c->z + n * C * D, z, C * D * sizeof *z);
-    memcpy(c->goal + n * D, z + C * D, D * sizeof *z);
-    return read_past(c, data, s, scale, c->past + n * (C - 1) * (size_t)c->A);
+    CGS_TRY(cgs_pictures_read(&r->pictures, first, s->step + r->goal_offset, frames + C * frame));
+    CGS_TRY(read_proprio(data, s->row + r->goal_offset, r->proprio, sensed + c->context * senses));
+    return read_past(c, data, s, r->scale, c->past + n * (C - 1) * (size_t)c->A);
+}
+
+enum { TOGETHER = 32 }; /* cases that are read, then encoded, at a time */
+
+typedef struct room {
+    uint8_t *frames; /* (TOGETHER, C + 1, S, S, 3) */
+    float *sensed;   /* (TOGETHER, C + 1, proprio) */
+    float *z;        /* (TOGETHER, C + 1, D) */
+} room;
+
+/* cases at ... at + n - 1, every thread with a reader of its own: drawing missing pictures takes
+ * long */
+static cgs_status read_some(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
+                            int at, int n, size_t frame, const room *o) {
+    cgs_failure failure = {0};
+    size_t F = (size_t)like->c->context + 1;
+    size_t senses = like->proprio ? (size_t)like->proprio->dim : 0;
+#pragma omp parallel
+    {
+        reader r = *like;
+        cgs_status rc = cgs_pictures_open(&r.pictures, like->pictures.data, env);
+#pragma omp for schedule(dynamic)
+        for (int i = 0; i < n; i++) {
+            size_t k = (size_t)i * F;
+            if (rc == CGS_OK)
+                rc = read_case(&r, at + i, &starts->start[at + i], o->frames + k * frame, frame,
+                               o->sensed + k * senses);
+        }
+        cgs_failure_note(&failure, rc);
+        cgs_pictures_close(&r.pictures);
+    }
+    return cgs_failure_report(&failure);
+}
+
+static cgs_status read_all(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
+                           cgs_encoder *encoder, size_t frame, const room *o) {
+    cgs_cases *c = like->c;
+    size_t C = (size_t)c->context, D = (size_t)c->D;
+    bool senses = like->proprio && like->proprio->dim;
+    for (int at = 0; at < c->count; at += TOGETHER) {
+        int n = c->count - at < TOGETHER ? c->count - at : TOGETHER;
+        CGS_TRY(read_some(like, env, starts, at, n, frame, o));
+        CGS_TRY(cgs_encoder_sense(encoder, o->frames, senses ? o->sensed : NULL,
+                                  n * (c->context + 1), o->z));
+        for (size_t i = 0; i < (size_t)n; i++) {
+            const float *z = o->z + i * (C + 1) * D;
+            size_t to = (size_t)at + i;
+            memcpy(c->z + to * C * D, z, C * D * sizeof *z);
+            memcpy(c->goal + to * D, z + C * D, D * sizeof *z);
+        }
+    }
+    return CGS_OK;
 }
 
 cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class *env,
@@ -112,7 +172,6 @@ cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class 
                            const cgs_action_scale *scale, const cgs_proprio_scale *proprio,
                            int context) {
     const cgs_source *s = cgs_dataset_source(data);
-    cgs_pictures pictures = {0};
     int S = m->image_size;
     memset(c, 0, sizeof *c);
     if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", s->path);
@@ -124,19 +183,56 @@ cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class 
     c->state_dim = env->state_dim;
     c->D = m->width;
     c->A = cgs_model_block(m);
-    size_t frame = (size_t)S * (size_t)S * 3, F = (size_t)context + 1;
-    uint8_t *frames = malloc(F * frame);
-    float *z = malloc(F * (size_t)c->D * sizeof *z);
-    float *sensed = malloc((F * (size_t)(proprio ? proprio->dim : 0) + 1) * sizeof *sensed);
-    cgs_status rc = cgs_pictures_open(&pictures, data, env);
-    if (rc == CGS_OK && (!frames || !z || !sensed || !allocate(c)))
+    size_t frame = (size_t)S * (size_t)S * 3, n = TOGETHER * ((size_t)context + 1);
+    size_t senses = proprio ? (size_t)proprio->dim : 0;
+    reader like = {.c = c,
+                   .pictures = {.data = data},
+                   .goal_offset = starts->rule.goal_offset,
+                   .scale = scale,
+                   .proprio = proprio};
+    room o = {.frames = malloc(n * frame),
+              .sensed = malloc((n * senses + 1) * sizeof *o.sensed),
+              .z = malloc(n * (size_t)c->D * sizeof *o.z)};
+    cgs_status rc = CGS_OK;
+    if (!o.frames || !o.z || !o.sensed || !allocate(c))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory for %d starts", s->path, c->count);
-    for (int i = 0; i < c->count && rc == CGS_OK; i++)
-        rc = read_case(c, i, &pictures, &starts->start[i], starts->rule.goal_offset, encoder, scale,
-                       proprio, frames, frame, sensed, z);
-    cgs_pictures_close(&pictures);
-    free(sensed);
-    free(frames);
-    free(z);
+    if (rc == CGS_OK) rc = read_all(&like, env, starts, encoder, frame, &o);
+    free(o.sensed);
+    free(o.frames);
+    free(o.z);
     return rc;
+}
+
+/* ---- several lists ----------------------------------------------------------------- */
+
+/* `more` elements behind the first `n` of *list */
+static bool append(void **list, size_t size, size_t n, const void *more, size_t count) {
+    char *p = realloc(*list, (n + count) * size + 1);
+    if (!p) return false;
+    *list = p;
+    if (more) memcpy(p + n * size, more, count * size);
+    return true;
+}
+
+#define APPEND(field, values)                                                                      \
+    append((void **)&all->field, sizeof *all->field * (size_t)(values), n, list->field, count)
+
+cgs_status cgs_cases_join(cgs_cases *all, const cgs_cases *list, uint64_t seed) {
+    size_t n = (size_t)all->count, count = (size_t)list->count;
+    if (n == 0) {
+        all->context = list->context;
+        all->state_dim = list->state_dim;
+        all->D = list->D;
+        all->A = list->A;
+    }
+    if (!APPEND(state, list->state_dim) || !APPEND(goal_state, list->state_dim) ||
+        !APPEND(z, list->context * list->D) || !APPEND(past, (list->context - 1) * list->A) ||
+        !APPEND(goal, list->D) || !APPEND(seed, 1) || !APPEND(id, 1))
+        return cgs_fail(CGS_ENOMEM, "evaluation: no memory for %zu starts", n + count);
+    for (size_t i = 0; i < count; i++) {
+        all->seed[n + i] = seed;
+        all->id[n + i] = i;
+    }
+    all->count += list->count;
+    return CGS_OK;
 }

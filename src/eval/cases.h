@@ -33,6 +33,7 @@ typedef struct cgs_cases {
     float *z;                   /* (count, C, D) recorded frames, the start last */
     float *past;                /* (count, C - 1, A) standardised blocks between them */
     float *goal;                /* (count, D) */
+    uint64_t *seed, *id;        /* (count) that name their noise; NULL: plan.seed, and 0, 1, ... */
 } cgs_cases;
 
 /* The column that holds the environment's whole state, or an error that names the file. */
@@ -46,5 +47,9 @@ cgs_status cgs_cases_build(cgs_cases *c, cgs_dataset *data, const cgs_env_class 
                            const cgs_action_scale *scale, const cgs_proprio_scale *proprio,
                            int context);
 void cgs_cases_free(cgs_cases *c);
+
+/* Puts the cases of one list behind those of others (all zero at first), so that they can be
+ * planned for together.  Each keeps the noise that it would have alone under its list's seed. */
+cgs_status cgs_cases_join(cgs_cases *all, const cgs_cases *list, uint64_t seed);
 
 #endif /* CGS_EVAL_CASES_H */

@@ -33,8 +33,7 @@ typedef struct job {
     int column_count;
     cgs_writer *writer;
     int64_t next;    /* episode to be written next */
-    cgs_status code; /* first failure, and its sentence */
-    char sentence[512];
+    cgs_failure failure;
     cgs_collect_result *result;
 } job;
 
@@ -158,22 +157,6 @@ static cgs_status run_episode(job *j, worker *w, int64_t episode) {
 
 /* ---- all of them ---------------------------------------------------------------- */
 
-static void note_failure(job *j, cgs_status rc) {
-    if (rc == CGS_OK) return;
-#pragma omp critical(cgs_collect_failure)
-    if (j->code == CGS_OK) {
-        j->code = rc;
-        snprintf(j->sentence, sizeof j->sentence, "%s", cgs_last_error());
-    }
-}
-
-static bool failed(job *j) {
-    bool yes;
-#pragma omp critical(cgs_collect_failure)
-    yes = j->code != CGS_OK;
-    return yes;
-}
-
 static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
     if (episode != j->next) return CGS_OK; /* an earlier one is missing: a stop is under way */
     CGS_TRY(cgs_writer_put(j->writer, &w->packed));
@@ -189,19 +172,19 @@ static void run_all(job *j) {
 #pragma omp parallel
     {
         worker w;
-        note_failure(j, worker_make(j, &w));
+        cgs_failure_note(&j->failure, worker_make(j, &w));
 #pragma omp for ordered schedule(dynamic, 1)
         for (int64_t e = first; e < j->o->episodes; e++) {
             bool made = false;
             if (j->o->stop && j->o->stop(j->o->user))
-                note_failure(j, cgs_fail(CGS_ESTOPPED, "stopped"));
-            if (!failed(j)) {
+                cgs_failure_note(&j->failure, cgs_fail(CGS_ESTOPPED, "stopped"));
+            if (!cgs_failure_any(&j->failure)) {
                 cgs_status rc = run_episode(j, &w, e);
                 made = rc == CGS_OK;
-                note_failure(j, rc);
+                cgs_failure_note(&j->failure, rc);
             }
 #pragma omp ordered
-            if (made) note_failure(j, write_episode(j, &w, e));
+            if (made) cgs_failure_note(&j->failure, write_episode(j, &w, e));
         }
         worker_free(j, &w);
     }
@@ -246,7 +229,7 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     if (rc == CGS_OK) {
         if (o->progress) o->progress(o->user, j.next, 0);
         run_all(&j);
-        if (j.code != CGS_OK) rc = cgs_fail(j.code, "%s", j.sentence);
+        rc = cgs_failure_report(&j.failure);
     }
     if (rc == CGS_OK) rc = cgs_writer_finish(j.writer);
     cgs_writer_destroy(j.writer);

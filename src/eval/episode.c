@@ -47,7 +47,7 @@ struct cgs_loop {
     uint8_t *frames;            /* (E, S, S, 3) rendered */
     /* gathered for the episodes that still run */
     int *active;                                        /* (E) their slots */
-    uint64_t *id, *solve;                               /* (E) */
+    uint64_t *id, *seed, *solve;                        /* (E) */
     float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
     uint8_t *frames_sub;                                /* (E, S, S, 3) */
     float *sensed;                                      /* (E, proprio) standardised */
@@ -69,6 +69,7 @@ static void layout(cgs_loop *l) {
     l->frames = CGS_TAKE(a, uint8_t, E * frame);
     l->active = CGS_TAKE(a, int, E);
     l->id = CGS_TAKE(a, uint64_t, E);
+    l->seed = CGS_TAKE(a, uint64_t, E);
     l->solve = CGS_TAKE(a, uint64_t, E);
     l->z_now = CGS_TAKE(a, float, E *D);
     l->z_sub = CGS_TAKE(a, float, E *N *D);
@@ -249,7 +250,8 @@ static cgs_status initial_plan(cgs_loop *l, int n, int solve) {
     return CGS_OK;
 }
 
-static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *out) {
+static cgs_status solve(cgs_loop *l, const cgs_cases *c, int n, int first, int number,
+                        cgs_outcome *out) {
     size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N, C = (size_t)l->seen;
     size_t length = (size_t)l->H * A;
     for (int i = 0; i < n; i++) {
@@ -258,7 +260,9 @@ static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *
         memcpy(l->past_sub + k * (C - 1) * A, l->past + (e * (N - 1) + N - C) * A,
                (C - 1) * A * sizeof *l->past);
         memcpy(l->goal_sub + k * D, l->goal + e * D, D * sizeof *l->goal);
-        l->id[i] = (uint64_t)first + e;
+        size_t at = (size_t)first + e;
+        l->id[i] = c->id ? c->id[at] : at;
+        l->seed[i] = c->seed ? c->seed[at] : l->config.plan.seed;
         l->solve[i] = (uint64_t)number;
     }
     CGS_TRY(initial_plan(l, n, number));
@@ -266,6 +270,7 @@ static cgs_status solve(cgs_loop *l, int n, int first, int number, cgs_outcome *
     if (r) CGS_TRY(cgs_rollout_set(r, n, l->z_sub, l->past_sub, l->goal_sub));
     cgs_plan_problem q = {.E = n,
                           .episode = l->id,
+                          .seed = l->seed,
                           .solve = l->solve,
                           .start = l->start,
                           .cost = cgs_rollout_cost,
@@ -356,7 +361,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int 
     if (c->watch.stepped) CGS_TRY(c->watch.stepped(c->watch.user, &l->envs, 0));
     for (int number = 0; step < c->budget && (n = gather_active(l, E)) > 0; number++) {
         double before = cgs_now();
-        CGS_TRY(solve(l, n, first, number, out));
+        CGS_TRY(solve(l, cases, n, first, number, out));
         double spent = cgs_now() - before;
         for (int i = 0; i < n; i++) out[l->active[i]].seconds += spent / n;
 

@@ -77,7 +77,7 @@ void cgs_loop_destroy(cgs_loop *l);
 /* Context frames a case needs: the model's history for `dataset`, otherwise 1. */
 int cgs_history_context(cgs_history h, const cgs_model *m);
 
-/* Case i has id i: the name of its noise.  outcome: (count). */
+/* outcome: (count) */
 cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome);
 
 #endif /* CGS_EVAL_EPISODE_H */

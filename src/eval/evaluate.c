@@ -8,6 +8,9 @@
 #include "data/checksum.h"
 #include "eval/subject.h"
 
+/* episodes side by side: memory of pictures and environments speaks against more */
+enum { CPU_BATCH = 50, GPU_BATCH = 512 };
+
 float cgs_default_tau(const char *env) {
     static const struct {
         const char *env;
@@ -41,7 +44,7 @@ cgs_eval_options cgs_eval_defaults(void) {
                               .budget = 50,
                               .goal_offset = 25,
                               .episodes = 50,
-                              .batch = 50,
+                              .batch = CGS_BATCH_BY_DEVICE,
                               .gd_steps = 100,
                               .device = "auto"};
 }
@@ -333,55 +336,92 @@ static cgs_status keep_result(bench *b, cgs_eval_run *r, const cgs_starts *start
     return rc;
 }
 
-static cgs_status run_one(bench *b, cgs_eval_run *r, cgs_prior *prior, const cgs_cases *cases) {
+/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
+ * the longer a GPU waits.  Nothing is drawn differently for it. */
+typedef struct lot {
+    cgs_cases cases;
+    bool *in; /* (seeds) */
+} lot;
+
+static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+
+static cgs_status fill_lot(bench *b, lot *l, cgs_subject *s, const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
-    cgs_subject *s = &b->subject[r->model];
-    const cgs_starts *starts = &b->starts[seed_index(o, r->seed)];
+    bool same = l->cases.count > 0;
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    if (same) return CGS_OK;
+    cgs_cases_free(&l->cases);
+    for (int i = 0; i < o->seed_count; i++) {
+        cgs_cases list = {0};
+        l->in[i] = wanted(&run[i]);
+        if (!l->in[i]) continue;
+        cgs_status rc = cgs_cases_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
+                                        s->world, &s->scale, &s->proprio,
+                                        cgs_history_context(o->history, s->world));
+        if (rc == CGS_OK) rc = cgs_cases_join(&l->cases, &list, run[i].seed);
+        cgs_cases_free(&list);
+        CGS_TRY(rc);
+    }
+    return CGS_OK;
+}
+
+/* one plan for one model: run (seeds) */
+static cgs_status run_plan(bench *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
+    const cgs_eval_options *o = b->o;
+    cgs_subject *s = &b->subject[run->model];
+    int count = l->cases.count, batch = o->batch;
+    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
     cgs_loop_config c = {.model = s->world,
                          .encoder = s->encoder,
                          .prior = prior,
                          .env = b->e->env,
                          .scale = s->scale,
                          .proprio = s->proprio,
-                         .plan = r->plan,
+                         .plan = run->plan,
                          .history = o->history,
                          .act = s->act,
                          .budget = o->budget,
                          .execute = o->execute,
-                         .batch = o->batch < starts->count ? o->batch : starts->count,
+                         .batch = batch < count ? batch : count,
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;
-    cgs_outcome *outcome = malloc((size_t)starts->count * sizeof *outcome);
+    cgs_outcome *outcome = malloc((size_t)count * sizeof *outcome), *at = outcome;
     cgs_status rc = outcome ? cgs_loop_create(&loop, &c)
                             : cgs_fail(CGS_ENOMEM, "evaluation: no memory for outcomes");
-    if (rc == CGS_OK) rc = cgs_loop_run(loop, cases, outcome);
-    if (rc == CGS_OK) rc = keep_result(b, r, starts, outcome);
-    if (rc == CGS_OK) b->done += starts->count;
+    if (rc == CGS_OK) rc = cgs_loop_run(loop, &l->cases, outcome);
+    for (int i = 0; i < o->seed_count && rc == CGS_OK; i++) {
+        if (!l->in[i]) continue;
+        rc = keep_result(b, &run[i], &b->starts[i], at);
+        at += b->starts[i].count;
+    }
+    if (rc == CGS_OK) b->done += count;
     cgs_loop_destroy(loop);
     free(outcome);
     return rc;
 }
 
-/* every run of one model and one seed that is not done yet */
-static cgs_status run_group(bench *b, int model, int seed) {
+/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
+ * the other */
+static cgs_status run_model(bench *b, int model) {
     cgs_subject *s = &b->subject[model];
+    int seeds = b->o->seed_count;
     cgs_prior *prior = NULL;
-    cgs_cases cases = {0};
-    cgs_status rc = CGS_OK;
-    for (int i = 0; i < b->e->count && rc == CGS_OK; i++) {
-        cgs_eval_run *r = &b->e->run[i];
+    lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};
+    cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
+    for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
+        cgs_eval_run *run = &b->e->run[i];
         cgs_plan_kind kind = CGS_PLAN_ZERO;
-        if (r->model != model || r->seed != b->o->seeds[seed] || r->reused) continue;
-        rc = cgs_plan_kind_parse(&kind, r->plan.kind.s);
+        bool any = false;
+        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        if (run->model != model || !any) continue;
+        rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
         if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
             rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
-        if (rc == CGS_OK && !cases.count)
-            rc = cgs_cases_build(&cases, b->data, b->e->env, &b->starts[seed], s->encoder, s->world,
-                                 &s->scale, &s->proprio,
-                                 cgs_history_context(b->o->history, s->world));
-        if (rc == CGS_OK) rc = run_one(b, r, prior, &cases);
+        if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
+        if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);
     }
-    cgs_cases_free(&cases);
+    cgs_cases_free(&l.cases);
+    free(l.in);
     cgs_prior_destroy(prior);
     return rc;
 }
@@ -394,8 +434,7 @@ static cgs_status evaluate(bench *b) {
     CGS_TRY(choose_all(b));
     if (o->out) CGS_TRY(cgs_eval_file_read(&b->file, o->out));
     CGS_TRY(find_done(b));
-    for (int m = 0; m < o->model_count; m++)
-        for (int s = 0; s < o->seed_count; s++) CGS_TRY(run_group(b, m, s));
+    for (int m = 0; m < o->model_count; m++) CGS_TRY(run_model(b, m));
     return CGS_OK;
 }
 

@@ -18,6 +18,8 @@ float cgs_default_tau(const char *env);
 float cgs_family_tau(const char *family, const char *env);
 float cgs_model_tau(const cgs_model *m, const char *env);
 
+enum { CGS_BATCH_BY_DEVICE = 0 };
+
 typedef struct cgs_eval_options {
     const char *const *models; /* (model_count) directories */
     int model_count;
@@ -31,7 +33,8 @@ typedef struct cgs_eval_options {
     const double *taus; /* none: the default of the environment */
     const uint64_t *seeds;
     int planner_count, sample_count, iter_count, tau_count, seed_count;
-    int horizon, execute, budget, goal_offset, episodes, batch, elites, gd_steps;
+    int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
+    int batch; /* episodes side by side, of all seeds together */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
     const char *device, *precision; /* precision NULL: as the model was trained */

@@ -236,7 +236,7 @@ static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q)
 
 static void set_keys(cgs_planner *p, const cgs_plan_problem *q, int iteration) {
     for (int64_t e = 0; e < q->E; e++)
-        p->key[e] = cgs_plan_key(p->config.seed, episode_id(q, e),
+        p->key[e] = cgs_plan_key(q->seed ? q->seed[e] : p->config.seed, episode_id(q, e),
                                  q->solve ? q->solve[e] : p->solves, (uint64_t)iteration);
 }
 

@@ -128,6 +128,7 @@ typedef struct cgs_plan_resident {
 typedef struct cgs_plan_problem {
     int E;                   /* episodes, at most those the planner was created for */
     const uint64_t *episode; /* (E) ids that name the episodes' noise; NULL: 0 .. E-1 */
+    const uint64_t *seed;    /* (E) seeds of that noise; NULL: plan.seed for all */
     const uint64_t *solve;   /* (E) each episode's number of solves so far, below 2^32;
                               * NULL: the planner's own count since reset */
     const float *start;      /* (E, H, A) initial means; NULL: zeros */

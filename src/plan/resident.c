@@ -212,8 +212,9 @@ static void set_inputs(cgs_resident *s, const cgs_plan_problem *q, uint64_t solv
     cgs_plan_state *h = &s->host;
     size_t n = (size_t)q->E * (size_t)s->n;
     for (int e = 0; e < q->E; e++) {
+        uint64_t seed = q->seed ? q->seed[e] : s->config.seed;
         ((uint64_t *)(uintptr_t)h->stream)[e] =
-            cgs_rng_stream(s->config.seed, CGS_STREAM_PLAN, episode_id(q, e)).key;
+            cgs_rng_stream(seed, CGS_STREAM_PLAN, episode_id(q, e)).key;
         ((uint64_t *)(uintptr_t)h->solve)[e] = q->solve ? q->solve[e] : solves;
         h->turn[e] = 0;
         h->bad[2 * e] = h->bad[2 * e + 1] = 0;

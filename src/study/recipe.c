@@ -174,8 +174,11 @@ static const cgs_variant dino_and_lewm[] = {
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
 /* The paper's model and pictures with data, updates and rates for minutes on one GPU: pictures where
- * windows can begin, six times the paper's learning rate, because there are few updates to use it */
-#define BRIEF PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|"
+ * windows can begin, six times the paper's learning rate, because there are few updates to use it,
+ * fewer temperatures (the paper's own among them) and fewer budgets on held-out episodes */
+#define BRIEF                                                                                      \
+    PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
+          "held_K=32,128|held_pg_K=1,32,128|"
 
 /* DINO-WM.  At 224 pixels the patch features of a large dataset fit on no disk (150 kB a frame):
  * the backbone runs in every update instead. */
@@ -196,13 +199,13 @@ static const cgs_variant dino_and_lewm[] = {
 
 const cgs_recipe cgs_recipes[] = {
     {"pusht", "PushT: three models, five planners, every sweep", MAIN, three, COUNT(three),
-     "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=4000"},
+     "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=8000"},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube", PAPER "episodes=10000",
-     SMALL "episodes=2000", BRIEF "episodes=1000"},
+     SMALL "episodes=2000", BRIEF "episodes=1500"},
     {"tworooms", "TwoRooms: the same", MAIN, three, COUNT(three), "env=tworooms",
-     PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=4000"},
+     PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=6000"},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
-     PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=2000"},
+     PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000"},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", NULL},
     {"cube-references", "Cube: what CGS refers to",
