@@ -189,7 +189,8 @@ __device__ __forceinline__ void write_row(float *p, const row_values &v) {
     for (int j = 0; j < 3; j++) *reinterpret_cast<float2 *>(p + 64 * j + 2 * lane) = v[j];
 }
 
-__device__ __forceinline__ void normalise(row_values &v, float eps) {
+/* centres and scales v; returns 1 / its deviation */
+__device__ __forceinline__ float normalise(row_values &v, float eps) {
     float sum = 0, square = 0;
 #pragma unroll
     for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
@@ -206,6 +207,7 @@ __device__ __forceinline__ void normalise(row_values &v, float eps) {
         v[j].x *= rstd;
         v[j].y *= rstd;
     }
+    return rstd;
 }
 
 /* v = v (one + scale) + shift, element by element */

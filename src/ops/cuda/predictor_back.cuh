@@ -184,12 +184,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             box.send(x, token * R + rank, n.gate);
         };
         /* the norms of forward: what they gave */
-        struct standardised {
+        struct normalised {
             row_values second;
             float rstd1, rstd2;
         };
-        auto norms_again = [&](standardised &s, back_vectors &n) {
-            s.rstd1 = standardise(n.first, p.ada_eps);
+        auto norms_again = [&](normalised &s, back_vectors &n) {
+            s.rstd1 = normalise(n.first, p.ada_eps);
 #pragma unroll
             for (int j = 0; j < 3; j++) {
                 n.scale[j].x += 1;
@@ -197,22 +197,22 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 s.second[j].x = n.first[j].x * n.scale[j].x + n.shift[j].x;
                 s.second[j].y = n.first[j].y * n.scale[j].y + n.shift[j].y;
             }
-            s.rstd2 = standardise(s.second, p.norm_eps);
+            s.rstd2 = normalise(s.second, p.norm_eps);
         };
         /* v: gradient of the residual row; adds what comes back through the two norms from u, that
          * of the sub-module's input */
-        auto through_norms = [&](row_values &v, row_values &u, back_vectors &n,
-                                 const standardised &s, int layer, int slice) {
+        auto through_norms = [&](row_values &v, row_values &u, back_vectors &n, const normalised &s,
+                                 int layer, int slice) {
             float *to = p.saved.gradient[layer] + mod_at(token) + slice * D;
             row_values one;
 #pragma unroll
             for (int j = 0; j < 3; j++) one[j] = make_float2(1, 1);
             times_row(u, n.weight);
-            standardise_back(u, s.second, s.rstd2);
+            normalise_back(u, s.second, s.rstd2);
             add(to, n.old_shift, u, one);
             add(to + D, n.old_scale, u, n.first);
             times_row(u, n.scale);
-            standardise_back(u, n.first, s.rstd1);
+            normalise_back(u, n.first, s.rstd1);
 #pragma unroll
             for (int j = 0; j < 3; j++) {
                 v[j].x += u[j].x;
@@ -265,9 +265,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
             if (token == w - 1) {
                 shares(v, token);
-                float rstd = standardise(from, p.norm_eps);
+                float rstd = normalise(from, p.norm_eps);
                 times_row(v, weight);
-                standardise_back(v, from, rstd);
+                normalise_back(v, from, rstd);
                 open_gate(v, n, p.layers - 1, 5);
             }
             write_row(stream + (size_t)token * D, v);
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             const block_weights &b = p.block[layer];
             const int asked = layer + 1 == p.layers ? 1 : w, first = rows - asked * R;
             const bool owner = exists && token < w && token >= w - asked;
-            standardised s;
+            normalised s;
             clock.mark(layer + 1 == p.layers ? 0 : 11);
             copies_wait<0>(); /* hidden units */
             recall_qkv(p, step, layer, kept, plans, w);

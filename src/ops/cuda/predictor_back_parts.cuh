@@ -18,29 +18,8 @@ enum {
     DH_ROW = 3 * WIDTH + 8
 };
 
-/* centres and scales v; returns 1 / its deviation */
-__device__ __forceinline__ float standardise(row_values &v, float eps) {
-    float sum = 0, square = 0;
-#pragma unroll
-    for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
-    float mean = warp_sum(sum) / D;
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        v[j].x -= mean;
-        v[j].y -= mean;
-        square += v[j].x * v[j].x + v[j].y * v[j].y;
-    }
-    float rstd = 1.0f / sqrtf(warp_sum(square) / D + eps);
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        v[j].x *= rstd;
-        v[j].y *= rstd;
-    }
-    return rstd;
-}
-
-/* gradient by what was standardised to v, from that by v */
-__device__ __forceinline__ void standardise_back(row_values &g, const row_values &v, float rstd) {
+/* gradient by what was normalised to v, from that by v */
+__device__ __forceinline__ void normalise_back(row_values &g, const row_values &v, float rstd) {
     float sum = 0, along = 0;
 #pragma unroll
     for (int j = 0; j < 3; j++) {
@@ -63,6 +42,7 @@ __device__ __forceinline__ void times_row(row_values &v, const row_values &w) {
         v[j].y *= w[j].y;
     }
 }
+
 /* starts copying own hidden units before GELU of all w tokens of a block of a step */
 __device__ void recall_hidden(const task &p, int step, int layer, float *to, cluster_plans c,
                               int w) {
