@@ -65,25 +65,15 @@ cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t,
     return cudaLaunchKernelEx(&config, kernel, t);
 }
 
+/* KEEP: leaves what backward reads */
+template <bool KEEP>
 cudaError_t forward(cgs_device *d, const task &t, unsigned clusters, int *active) {
+    const int S = KEEP ? (int)BACK_BLOCKS : (int)ROLLOUT_BLOCKS;
     task ours = t;
-    size_t most = (size_t)cgs_cuda_of(d)->max_shared;
-    ours.slots = forward_slots<ROLLOUT_BLOCKS>(most, t.N, t.R);
+    ours.slots = forward_slots<S>((size_t)cgs_cuda_of(d)->max_shared, t.N, t.R);
     if (!ours.slots) return cudaErrorInvalidValue;
-    return launch(d, imagine<ROLLOUT_BLOCKS, false>, ROLLOUT_BLOCKS,
-                  ring<ROLLOUT_BLOCKS>::bytes(ours.slots) + forward_rest<ROLLOUT_BLOCKS>(t.N, t.R),
+    return launch(d, imagine<S, KEEP>, S, ring<S>::bytes(ours.slots) + forward_rest<S>(t.N, t.R),
                   ours, clusters, active);
-}
-
-/* leaves what backward reads */
-cudaError_t forward_kept(cgs_device *d, const task &t, unsigned clusters, int *active) {
-    task ours = t;
-    size_t most = (size_t)cgs_cuda_of(d)->max_shared;
-    ours.slots = forward_slots<BACK_BLOCKS>(most, t.N, t.R);
-    if (!ours.slots) return cudaErrorInvalidValue;
-    return launch(d, imagine<BACK_BLOCKS, true>, BACK_BLOCKS,
-                  ring<BACK_BLOCKS>::bytes(ours.slots) + forward_rest<BACK_BLOCKS>(t.N, t.R), ours,
-                  clusters, active);
 }
 
 cudaError_t backward(cgs_device *d, const task &t, unsigned clusters, int *active) {
@@ -98,7 +88,7 @@ cudaError_t backward(cgs_device *d, const task &t, unsigned clusters, int *activ
 /* clusters that the GPU holds at the same time; 0 when it cannot */
 int active_clusters(cgs_device *d, const task &t, int gradient) {
     int active = 0, back = 1;
-    cudaError_t e = gradient ? forward_kept(d, t, 8, &active) : forward(d, t, 8, &active);
+    cudaError_t e = gradient ? forward<true>(d, t, 8, &active) : forward<false>(d, t, 8, &active);
     if (e == cudaSuccess && gradient) e = backward(d, t, 8, &back);
     if (e == cudaSuccess) return back > 0 ? active : 0;
     cudaGetLastError();
@@ -292,7 +282,8 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     if (keep && t.N <= 4 && (int)blocks_for((size_t)j->rows, 4) <= p->capacity) t.R = 4;
     unsigned clusters = blocks_for((size_t)j->rows, (size_t)t.R);
     for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
-    cudaError_t e = keep ? forward_kept(d, t, clusters, NULL) : forward(d, t, clusters, NULL);
+    cudaError_t e =
+        keep ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);
     STAMP(d, "a rollout");
     show_clocks(stream_of(d), keep ? CLOCK_FORWARD : CLOCK_ROLLOUT, clusters);
     if (e == cudaSuccess && keep) {
