@@ -14,6 +14,7 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "eval/world.h"
+#include "gpu_errors.h"
 #include "loss/objective.h"
 #include "plan/planner.h"
 
@@ -28,16 +29,6 @@ static float *normals(size_t n, uint64_t stream) {
     cgs_rng r = cgs_rng_stream(21, CGS_STREAM_TEST, stream);
     for (size_t i = 0; i < n; i++) v[i] = (float)cgs_rng_normal(&r);
     return v;
-}
-
-/* |a - b| / |b| */
-static double off(const float *a, const float *b, size_t n) {
-    double error = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-        size += (double)b[i] * b[i];
-    }
-    return sqrt(error / size);
 }
 
 /* a predictor of the published shape on a grid of `side` tokens a side */
@@ -100,7 +91,7 @@ void gpu_dino_features(cgs_device *cpu, cgs_device *gpu, bool paper) {
         float *want = features_on(cpu, CGS_F32, paper, patches, &n);
         for (int half = 0; half < 2; half++) {
             float *got = features_on(gpu, half ? CGS_BF16 : CGS_F32, paper, patches, &n);
-            double error = off(got, want, n), most = half ? 2e-2 : 1e-4;
+            double error = gpu_norm_error(got, want, n), most = half ? 2e-2 : 1e-4;
             print_message("features of %s, %s, %s: differ from the CPU's by %.2e\n",
                           patches ? "patches" : "class tokens", paper ? "paper" : "small",
                           half ? "bf16" : "f32", error);
@@ -158,7 +149,7 @@ void gpu_dino_update(cgs_device *cpu, cgs_device *gpu) {
             float *exact = update_on(cpu, CGS_F32, kinds[k], &want, &n);
             float *other = update_on(cpu, half ? CGS_BF16 : CGS_F32, kinds[k], &near, &n);
             float *mine = update_on(gpu, half ? CGS_BF16 : CGS_F32, kinds[k], &got, &n);
-            double error = off(mine, exact, n), of_cpu = off(other, exact, n);
+            double error = gpu_norm_error(mine, exact, n), of_cpu = gpu_norm_error(other, exact, n);
             print_message("update of %s, %s: loss %.6f, want %.6f; gradient off by %.2e, the "
                           "CPU's by %.2e\n",
                           kinds[k], half ? "bf16" : "f32", got, want, error, of_cpu);
@@ -275,17 +266,6 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
     cgs_model_destroy(&m->base);
 }
 
-/* root mean square of a - b over that of b - its mean: what a planner would see */
-static double blur(const float *a, const float *b, int n) {
-    double mean = 0, spread = 0, error = 0;
-    for (int i = 0; i < n; i++) mean += (double)b[i] / n;
-    for (int i = 0; i < n; i++) {
-        spread += (b[i] - mean) * (b[i] - mean);
-        error += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-    }
-    return sqrt(error / spread);
-}
-
 /* the first of each kind of tokens is the plain way */
 static const struct {
     const char *tokens, *off;
@@ -312,7 +292,7 @@ void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
         unsetenv("CGS_CUDA_OFF");
         costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
         cgs_device_close(&d);
-        double error = blur(got, want, samples);
+        double error = gpu_spread_error(got, want, samples);
         if (first) plain = error;
         print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
                       "spread, %.2f ms; first %.6g, want %.6g\n",
