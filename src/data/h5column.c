@@ -280,11 +280,9 @@ static cgs_status read_chunk(cgs_h5column *c, const hsize_t *at, uint8_t *out) {
     cgs_status rc = CGS_OK;
     hsize_t stored = 0;
     uint32_t mask = 0;
-    haddr_t address;
     uint8_t *raw = NULL;
     cgs_h5_lock();
-    /* of a chunk that was never written this says 0 bytes */
-    if (H5Dget_chunk_info_by_coord(c->set, at, &mask, &address, &stored) < 0) {
+    if (H5Dget_chunk_storage_size(c->set, at, &stored) < 0) {
         rc = cgs_fail(CGS_EFORMAT, "the chunk of row %llu cannot be found (%s)",
                       (unsigned long long)at[0], cgs_h5_reason());
     } else if (stored > c->file_bytes) {
@@ -431,10 +429,8 @@ void cgs_h5column_visit(cgs_h5column *c) {
     const hsize_t rows = (hsize_t)c->info.rows;
     if (c->chunk[0]) {
         hsize_t at[CGS_H5_RANK] = {0}, stored;
-        haddr_t address;
-        unsigned mask;
         cgs_h5_lock();
-        do H5Dget_chunk_info_by_coord(c->set, at, &mask, &address, &stored);
+        do H5Dget_chunk_storage_size(c->set, at, &stored);
         while (next_chunk(c, at, 0, rows));
         cgs_h5_unlock();
     }
