@@ -37,7 +37,7 @@
 #define VERSION 1u
 #define ALIGN ((uint64_t)64)
 #define MAX_VALUES 256 /* of a packed number column, a row */
-enum { TOGETHER = 64 /* frames read and compressed at a time */, PIECE = 4096 /* rows */ };
+enum { TOGETHER = 256 /* frames read and compressed at a time */, PIECE = 4096 /* rows */ };
 
 typedef struct head {
     char magic[8];
@@ -102,6 +102,7 @@ typedef struct build {
     head head;
     uint64_t at; /* bytes written */
     frame *frames;
+    uint8_t *undrawn; /* (rows) 1 where a row has no picture (pixels_every) */
     uint8_t *pixels; /* (TOGETHER, height, width, 3) */
     char *squeezed;  /* (TOGETHER, squeezed_stride)  */
     size_t squeezed_stride;
@@ -119,13 +120,22 @@ static void pad(build *b) {
     emit(b, zeros, (size_t)(align_up(b->at) - b->at));
 }
 
+static void mark_undrawn(const cgs_source *s, uint8_t *undrawn) {
+    for (int e = 0; e < s->episodes; e++)
+        for (int64_t t = 0; t < s->ep_len[e]; t++)
+            undrawn[s->ep_offset[e] + t] = t % s->pixels_every != 0;
+}
+
 /* frame i of the piece that begins with row `first`: read if asked, then compressed */
 static cgs_status pack_frame(build *b, int64_t first, int i, bool read) {
     const cgs_source *s = b->src;
     const size_t frame_bytes = (size_t)s->height * (size_t)s->width * 3;
     uint8_t *from = b->pixels + (size_t)i * frame_bytes;
     char *to = b->squeezed + (size_t)i * b->squeezed_stride;
-    if (read) CGS_TRY(s->read_pixels(s->self, first + i, 1, 1, from));
+    if (read && b->undrawn[first + i])
+        memset(from, 0, frame_bytes);
+    else if (read)
+        CGS_TRY(s->read_pixels(s->self, first + i, 1, 1, from));
     int k = LZ4_compress_default((const char *)from, to, (int)frame_bytes, (int)b->squeezed_stride);
     if (k <= 0 || (size_t)k >= frame_bytes) {
         k = (int)frame_bytes;
@@ -145,19 +155,10 @@ static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) 
         if (progress && !progress(user, first, s->rows))
             return cgs_fail(CGS_ESTOPPED, "%s: packing was stopped", b->file.path);
         if (!alone) CGS_TRY(s->read_pixels(s->self, first, n, 1, b->pixels));
-        cgs_status rc = CGS_OK;
-        char why[512] = ""; /* a thread's last error is its own */
+        cgs_failure failure = {0};
 #pragma omp parallel for schedule(dynamic)
-        for (int i = 0; i < n; i++) {
-            cgs_status mine = pack_frame(b, first, i, alone);
-            if (mine == CGS_OK) continue;
-#pragma omp critical(cgs_pack_error)
-            {
-                rc = mine;
-                snprintf(why, sizeof why, "%s", cgs_last_error());
-            }
-        }
-        if (rc != CGS_OK) return cgs_fail(rc, "%s", why);
+        for (int i = 0; i < n; i++) cgs_failure_note(&failure, pack_frame(b, first, i, alone));
+        CGS_TRY(cgs_failure_report(&failure));
         for (int i = 0; i < n; i++) {
             b->frames[first + i].at = b->at;
             emit(b, b->squeezed + (size_t)i * b->squeezed_stride, b->frames[first + i].bytes);
@@ -272,14 +273,16 @@ cgs_status cgs_packed_build(const char *path, cgs_dataset *d, int image_size,
     cgs_status rc = CGS_OK;
     b.squeezed_stride = (size_t)LZ4_compressBound((int)frame_bytes);
     b.frames = calloc((size_t)s->rows + 1, sizeof *b.frames);
+    b.undrawn = calloc((size_t)s->rows + 1, 1);
     b.pixels = malloc(frame_bytes * TOGETHER);
     b.squeezed = malloc(b.squeezed_stride * TOGETHER);
     b.rows = malloc(sizeof(float) * PIECE * MAX_VALUES);
-    if (!b.frames || !b.pixels || !b.squeezed || !b.rows)
+    if (!b.frames || !b.undrawn || !b.pixels || !b.squeezed || !b.rows)
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory for packing", path);
     if (rc == CGS_OK) {
         emit(&b, h, sizeof *h); /* keeps the place */
         pad(&b);
+        mark_undrawn(s, b.undrawn);
         rc = pack_frames(&b, progress, user);
     }
     if (rc == CGS_OK) rc = pack_tables(&b);
@@ -293,6 +296,7 @@ cgs_status cgs_packed_build(const char *path, cgs_dataset *d, int image_size,
         cgs_newfile_abandon(&b.file);
     }
     free(b.frames);
+    free(b.undrawn);
     free(b.pixels);
     free(b.squeezed);
     free(b.rows);
