@@ -47,11 +47,8 @@ static cudaError_t make_copies(cgs_cuda *c) {
     if (!c->copies) e = cudaStreamCreateWithFlags(&c->copies, cudaStreamNonBlocking);
     if (e == cudaSuccess && !c->arrived)
         e = cudaEventCreateWithFlags(&c->arrived, cudaEventDisableTiming);
-    if (e == cudaSuccess && !c->taken) {
+    if (e == cudaSuccess && !c->taken)
         e = cudaEventCreateWithFlags(&c->taken, cudaEventDisableTiming);
-        /* nothing was taken yet, but the buffer is cleared on the other stream */
-        if (e == cudaSuccess) e = cudaEventRecord(c->taken, c->stream);
-    }
     return e;
 }
 
