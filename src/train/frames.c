@@ -74,7 +74,7 @@ static cgs_status open_frames(cgs_frames *f) {
     }
     CGS_TRY(ops->alloc(f->device, &p, f->most * bytes));
     f->sent = p;
-    return CGS_OK;
+    return ops->sync(f->device); /* what is sent ahead does not wait for it to be cleared */
 }
 
 cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
