@@ -128,6 +128,19 @@ PY
 "$cgs" report "$tmp/study" --out "$tmp/b.html" --quiet
 cmp "$tmp/a.html" "$tmp/b.html" || fail "two pages of one study differ"
 
+# ... also with compressed lines; lines that end early leave a page with a warning
+cp -r "$tmp/study" "$tmp/packed"
+mkdir "$tmp/apart"
+mv "$tmp/study" "$tmp/apart/study"
+mv "$tmp/packed" "$tmp/study"
+gzip "$tmp/study/results.jsonl"
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --quiet
+cmp "$tmp/a.html" "$tmp/b.html" || fail "compressed results make another page"
+head -c 2000 "$tmp/study/results.jsonl.gz" >"$tmp/cut" && mv "$tmp/cut" "$tmp/study/results.jsonl.gz"
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --quiet 2>&1 | grep -q "results.jsonl.gz: .*end" || fail "compressed lines that end early"
+rm -r "$tmp/study"
+mv "$tmp/apart/study" "$tmp/study"
+
 # ---- a file of results alone, two runs on a page, a model folder
 "$cgs" report "$tmp/study/results.jsonl" --out "$tmp/b.html" | grep -q "points above LeWM" || fail "single file"
 "$cgs" report "$tmp/study" "$tmp/study/results.jsonl" --out "$tmp/b.html" --quiet

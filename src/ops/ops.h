@@ -175,7 +175,8 @@ typedef struct cgs_backend {
 
     /* Optional, all or none: a device with memory of its own, of which `unused` bytes are left.
      * gather: block i of `to` becomes block which[i] of `from`, both on the device.
-     * send_ahead copies from pinned host memory to the device beside the computation;
+     * send_ahead copies from pinned host memory to the device beside the computation (the device
+     * was waited for since `to` was allocated);
      * take_sent waits for that copy, then copies on into memory that the computation reads. */
     cgs_status (*memory)(cgs_device *d, size_t *unused, size_t *all);
     cgs_status (*gather)(cgs_device *d, void *to, const void *from, const int64_t *which,

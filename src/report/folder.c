@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "io/gzip.h"
 #include "report/method.h"
 
 #define JSON_LIMIT ((size_t)128 << 20)
@@ -102,10 +103,13 @@ void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
     size_t bytes;
     if (f->single && !name) {
         snprintf(path, sizeof path, "%.4000s", f->path);
-    } else if (!name || !find_file(f, name, path)) {
-        return;
+    } else {
+        char packed[256];
+        if (!name) return;
+        snprintf(packed, sizeof packed, "%s.gz", name);
+        if (!find_file(f, name, path) && !find_file(f, packed, path)) return;
     }
-    if (cgs_read_file(path, LINES_LIMIT, &data, &bytes) != CGS_OK) {
+    if (cgs_read_gzip(path, LINES_LIMIT, &data, &bytes) != CGS_OK) {
         cgs_page_warn(p, "%s", cgs_last_error());
         return;
     }
