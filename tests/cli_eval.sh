@@ -55,6 +55,17 @@ strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} fo
 assert len(a) == len(b) == 12 and [strip(x) for x in a] == [strip(x) for x in b]
 PY
 
+# ---- starts of several seeds are planned for together, and fare as each seed does alone
+for seed in 0 1; do
+    evaluate --seeds $seed --batch 3 --out "$tmp/alone.jsonl" --quiet >/dev/null
+done
+"$python" - "$tmp/whole" "$tmp/alone.jsonl" <<'PY'
+import json, sys
+a, b = ([json.loads(l) for l in open(p)] for p in sys.argv[1:])
+strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} for o in l["outcomes"]])
+assert len(b) == 12 and sorted((strip(x) for x in a), key=str) == sorted((strip(x) for x in b), key=str)
+PY
+
 # ---- a dataset with every fifth picture: the missing ones are drawn anew, nothing else changes
 "$cgs" collect --env tworooms --out "$tmp/sparse.h5" --episodes 20 --size 64 --every 5 --quiet --threads 1
 for d in data sparse; do
