@@ -63,6 +63,11 @@ for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-s
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
 step plans 60 "$tests" plan
+# older GPUs do without the fused rollout and pass; these must not
+if grep -q "H[12]00" "$out/machine.txt" && grep -q "NOT FUSED" "$out/plans.log" 2>/dev/null; then
+    echo "plans: a rollout was not fused" | tee -a "$summary"
+    status=1
+fi
 step plan 40 "$cgs" bench plan --device cuda
 # DINO-WM: golden numbers are in the step "model"
 step dino 120 "$tests" dino
