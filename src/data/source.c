@@ -1,4 +1,5 @@
-/* source.c - looking things up in a source, reading many pictures, and the names of number types. */
+/* source.c - looking things up in a source, reading many pictures, and the names of number types.
+ */
 #include "data/source.h"
 
 #include <string.h>
@@ -39,7 +40,6 @@ cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int coun
     cgs_failure failure = {0};
 #pragma omp parallel for schedule(dynamic, 4)
     for (int i = 0; i < count; i++)
-        cgs_failure_note(&failure,
-                         s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame));
+        cgs_failure_note(&failure, s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame));
     return cgs_failure_report(&failure);
 }

@@ -333,8 +333,7 @@ static cgs_status check_action(const cgs_writer *w, const column *c, int rows, c
     return CGS_OK;
 }
 
-cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *data,
-                           cgs_episode *e) {
+cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *data, cgs_episode *e) {
     if (rows < 1) return cgs_fail(CGS_EARG, "%s: an episode of %d rows", w->path, rows);
     e->rows = rows;
     e->size = 0;

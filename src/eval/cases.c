@@ -215,7 +215,7 @@ static bool append(void **list, size_t size, size_t n, const void *more, size_t 
 }
 
 #define APPEND(field, values)                                                                      \
-    append((void **)&all->field, sizeof *all->field * (size_t)(values), n, list->field, count)
+    append((void **)&all->field, sizeof *all->field *(size_t)(values), n, list->field, count)
 
 cgs_status cgs_cases_join(cgs_cases *all, const cgs_cases *list, uint64_t seed) {
     size_t n = (size_t)all->count, count = (size_t)list->count;

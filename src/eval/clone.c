@@ -116,8 +116,7 @@ static cgs_status encode_all(fitting *f) {
     size_t frame = (size_t)f->src->height * (size_t)f->src->width * 3;
     int64_t row[READ], done = 0;
     uint8_t *pixels = malloc(READ * frame);
-    cgs_status rc =
-        pixels ? CGS_OK : cgs_fail(CGS_ENOMEM, "prior: no memory for %d frames", READ);
+    cgs_status rc = pixels ? CGS_OK : cgs_fail(CGS_ENOMEM, "prior: no memory for %d frames", READ);
     for (int e = 0; rc == CGS_OK && done < m->frames;) {
         int n = 0;
         for (int64_t i; n < READ && (i = done + n) < m->frames; n++) {

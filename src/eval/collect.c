@@ -32,7 +32,7 @@ typedef struct job {
     cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without pictures */
     int column_count;
     cgs_writer *writer;
-    int64_t next;    /* episode to be written next */
+    int64_t next; /* episode to be written next */
     cgs_failure failure;
     cgs_collect_result *result;
 } job;

@@ -1,0 +1,30 @@
+/* evaluate_internal.h - an evaluation while it runs, for the files that share it: evaluate.c opens
+ * everything and lists the runs, evaluate_starts.c chooses starts, evaluate_runs.c plans. */
+#ifndef CGS_EVAL_EVALUATE_INTERNAL_H
+#define CGS_EVAL_EVALUATE_INTERNAL_H
+
+#include "eval/evaluate.h"
+#include "eval/subject.h"
+
+typedef struct cgs_bench {
+    const cgs_eval_options *o;
+    cgs_evaluation *e;
+    cgs_device device;
+    cgs_dataset *data;
+    const cgs_source *source;
+    cgs_subject *subject; /* (models) */
+    int64_t *ep_len;      /* (episodes) */
+    uint8_t *use;         /* (episodes) or NULL */
+    cgs_starts *starts;   /* (seeds) */
+    cgs_eval_file file;
+    double done, total; /* episodes */
+} cgs_bench;
+
+/* the starts of every seed */
+cgs_status cgs_bench_starts(cgs_bench *b);
+/* marks the runs whose results are in the file already; the others are counted in total */
+cgs_status cgs_bench_find_done(cgs_bench *b);
+/* every plan of one model that is not done yet */
+cgs_status cgs_bench_run(cgs_bench *b, int model);
+
+#endif /* CGS_EVAL_EVALUATE_INTERNAL_H */

@@ -1,0 +1,189 @@
+/* evaluate_runs.c - the plans of an evaluation, carried out and kept; see evaluate_internal.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/checksum.h"
+#include "eval/evaluate_internal.h"
+
+/* episodes side by side: memory of pictures and environments speaks against more */
+enum { CPU_BATCH = 50, GPU_BATCH = 512 };
+
+static int seed_index(const cgs_eval_options *o, uint64_t seed) {
+    int i = 0;
+    while (o->seeds[i] != seed) i++;
+    return i;
+}
+
+static cgs_eval_settings settings_of(cgs_bench *b, const cgs_eval_run *r) {
+    const cgs_subject *s = &b->subject[r->model];
+    const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
+    cgs_eval_settings out = {.model = s->dir,
+                             .weights = s->weights,
+                             .env = b->e->env->id,
+                             .env_version = b->e->env->version,
+                             .dataset_rows = b->source->rows,
+                             .rule = starts->rule,
+                             .history = b->o->history,
+                             .budget = b->o->budget,
+                             .execute = b->o->execute ? b->o->execute : b->o->horizon,
+                             .plan = r->plan,
+                             .device = b->device.ops->name,
+                             .precision = cgs_subject_precision(s)};
+    memcpy(out.method, s->card.method, sizeof out.method);
+    memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
+    snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
+    uint64_t h = 0;
+    for (int i = 0; i < starts->count; i++) h = cgs_mix64(h ^ (uint64_t)starts->start[i].row);
+    out.starts = h;
+    return out;
+}
+
+static cgs_status copy_result(cgs_eval_result *to, const cgs_eval_result *from) {
+    *to = *from;
+    to->success = malloc((size_t)from->episodes);
+    if (!to->success) return cgs_fail(CGS_ENOMEM, "evaluation: no memory for a result");
+    memcpy(to->success, from->success, (size_t)from->episodes);
+    return CGS_OK;
+}
+
+cgs_status cgs_bench_find_done(cgs_bench *b) {
+    for (int i = 0; i < b->e->count; i++) {
+        cgs_eval_run *r = &b->e->run[i];
+        cgs_eval_settings s = settings_of(b, r);
+        char *json, hash[17];
+        CGS_TRY(cgs_eval_describe(&s, &json, hash));
+        free(json);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(b->e->run[k].result.hash, hash))
+                return cgs_fail(CGS_EARG, "%s: %s with the same settings is listed twice", s.model,
+                                r->plan.kind.s);
+        const cgs_eval_result *old = cgs_eval_file_find(&b->file, hash);
+        if (old) {
+            CGS_TRY(copy_result(&r->result, old));
+            r->reused = true;
+        } else {
+            memcpy(r->result.hash, hash, sizeof hash);
+            b->total += s.rule.count;
+        }
+    }
+    return CGS_OK;
+}
+
+static void on_progress(void *user, int episodes) {
+    cgs_bench *b = user;
+    if (b->o->progress) b->o->progress(b->o->user, "evaluate", b->done + episodes, b->total);
+}
+
+static bool on_stop(void *user) {
+    cgs_bench *b = user;
+    return b->o->stop && b->o->stop(b->o->user);
+}
+
+static cgs_status keep_result(cgs_bench *b, cgs_eval_run *r, const cgs_starts *starts,
+                              const cgs_outcome *outcome) {
+    cgs_eval_settings s = settings_of(b, r);
+    r->result.episodes = starts->count;
+    r->result.success = malloc((size_t)starts->count);
+    if (!r->result.success) return cgs_fail(CGS_ENOMEM, "evaluation: no memory for a result");
+    for (int i = 0; i < starts->count; i++) {
+        r->result.success[i] = outcome[i].success;
+        r->result.successes += outcome[i].success;
+        r->result.seconds += outcome[i].seconds / starts->count;
+    }
+    if (!b->o->out) return CGS_OK;
+    char *line;
+    CGS_TRY(cgs_eval_line(&s, starts, outcome, &line));
+    cgs_status rc = cgs_eval_file_append(b->o->out, line);
+    free(line);
+    return rc;
+}
+
+/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
+ * the longer a GPU waits.  Nothing is drawn differently for it. */
+typedef struct lot {
+    cgs_cases cases;
+    bool *in; /* (seeds) */
+} lot;
+
+static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+
+static cgs_status fill_lot(cgs_bench *b, lot *l, cgs_subject *s, const cgs_eval_run *run) {
+    const cgs_eval_options *o = b->o;
+    bool same = l->cases.count > 0;
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    if (same) return CGS_OK;
+    cgs_cases_free(&l->cases);
+    for (int i = 0; i < o->seed_count; i++) {
+        cgs_cases list = {0};
+        l->in[i] = wanted(&run[i]);
+        if (!l->in[i]) continue;
+        cgs_status rc =
+            cgs_cases_build(&list, b->data, b->e->env, &b->starts[i], s->encoder, s->world,
+                            &s->scale, &s->proprio, cgs_history_context(o->history, s->world));
+        if (rc == CGS_OK) rc = cgs_cases_join(&l->cases, &list, run[i].seed);
+        cgs_cases_free(&list);
+        CGS_TRY(rc);
+    }
+    return CGS_OK;
+}
+
+/* one plan for one model: run (seeds) */
+static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
+    const cgs_eval_options *o = b->o;
+    cgs_subject *s = &b->subject[run->model];
+    int count = l->cases.count, batch = o->batch;
+    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
+    cgs_loop_config c = {.model = s->world,
+                         .encoder = s->encoder,
+                         .prior = prior,
+                         .env = b->e->env,
+                         .scale = s->scale,
+                         .proprio = s->proprio,
+                         .plan = run->plan,
+                         .history = o->history,
+                         .act = s->act,
+                         .budget = o->budget,
+                         .execute = o->execute,
+                         .batch = batch < count ? batch : count,
+                         .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
+    cgs_loop *loop = NULL;
+    cgs_outcome *outcome = malloc((size_t)count * sizeof *outcome), *at = outcome;
+    cgs_status rc = outcome ? cgs_loop_create(&loop, &c)
+                            : cgs_fail(CGS_ENOMEM, "evaluation: no memory for outcomes");
+    if (rc == CGS_OK) rc = cgs_loop_run(loop, &l->cases, outcome);
+    for (int i = 0; i < o->seed_count && rc == CGS_OK; i++) {
+        if (!l->in[i]) continue;
+        rc = keep_result(b, &run[i], &b->starts[i], at);
+        at += b->starts[i].count;
+    }
+    if (rc == CGS_OK) b->done += count;
+    cgs_loop_destroy(loop);
+    free(outcome);
+    return rc;
+}
+
+/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
+ * the other */
+cgs_status cgs_bench_run(cgs_bench *b, int model) {
+    cgs_subject *s = &b->subject[model];
+    int seeds = b->o->seed_count;
+    cgs_prior *prior = NULL;
+    lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};
+    cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
+    for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
+        cgs_eval_run *run = &b->e->run[i];
+        cgs_plan_kind kind = CGS_PLAN_ZERO;
+        bool any = false;
+        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        if (run->model != model || !any) continue;
+        rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
+        if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
+            rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
+        if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
+        if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);
+    }
+    cgs_cases_free(&l.cases);
+    free(l.in);
+    cgs_prior_destroy(prior);
+    return rc;
+}

@@ -1,0 +1,95 @@
+/* evaluate_starts.c - where the episodes of an evaluation begin; see evaluate_internal.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "eval/evaluate_internal.h"
+
+/* episodes that no model of the comparison has trained on */
+static cgs_status find_held_out(cgs_bench *b) {
+    if (!b->o->held_out) return CGS_OK;
+    size_t n = (size_t)b->source->episodes;
+    uint8_t *held = malloc(n);
+    b->use = malloc(n);
+    if (!held || !b->use) {
+        free(held);
+        return cgs_fail(CGS_ENOMEM, "evaluation: no memory for %zu episodes", n);
+    }
+    memset(b->use, 1, n);
+    cgs_status rc = CGS_OK;
+    for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
+        rc = cgs_subject_held_out(&b->subject[i], b->source, held);
+        for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
+    }
+    free(held);
+    return rc;
+}
+
+/* starts that satisfy the success predicate before anything is done */
+typedef struct solved_filter {
+    cgs_bench *b;
+    const char *column;
+    cgs_env *env;
+} solved_filter;
+
+static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
+    solved_filter *f = ctx;
+    double state[CGS_ENV_MAX_DIM], goal[CGS_ENV_MAX_DIM];
+    CGS_TRY(cgs_dataset_read_rows_f64(f->b->data, f->column, s->row, 1, state));
+    CGS_TRY(
+        cgs_dataset_read_rows_f64(f->b->data, f->column, s->row + f->b->o->goal_offset, 1, goal));
+    *skip = cgs_env_reached(f->env, state, goal);
+    return CGS_OK;
+}
+
+static cgs_status choose_starts(cgs_bench *b, int seed, const cgs_episodes *ep) {
+    const cgs_eval_options *o = b->o;
+    cgs_start_rule rule = {.count = o->episodes,
+                           .goal_offset = o->goal_offset,
+                           .seed = o->seeds[seed],
+                           .whole_range = o->whole_range,
+                           .held_out = o->held_out,
+                           .skip_solved = o->skip_solved};
+    cgs_starts *s = &b->starts[seed];
+    char name[4096];
+    if (o->manifest) {
+        int n = o->seed_count > 1 ? snprintf(name, sizeof name, "%s.%llu", o->manifest,
+                                             (unsigned long long)o->seeds[seed])
+                                  : snprintf(name, sizeof name, "%s", o->manifest);
+        if (n < 0 || n >= (int)sizeof name)
+            return cgs_fail(CGS_EARG, "%.64s...: the name is too long", o->manifest);
+        if (cgs_file_exists(name)) return cgs_starts_load(s, name, ep);
+    }
+    solved_filter f = {.b = b};
+    cgs_status rc = CGS_OK;
+    if (o->skip_solved) {
+        rc = cgs_state_column(b->source, b->e->env, &f.column);
+        if (rc == CGS_OK) rc = cgs_env_create(&f.env, b->e->env);
+    }
+    if (rc == CGS_OK) rc = cgs_starts_choose(s, ep, &rule, o->skip_solved ? skip_solved : NULL, &f);
+    cgs_env_destroy(f.env);
+    CGS_TRY(rc);
+    const char *slash = strrchr(o->data, '/');
+    snprintf(s->dataset.s, sizeof s->dataset.s, "%.255s", slash ? slash + 1 : o->data);
+    return o->manifest ? cgs_starts_save(s, name) : CGS_OK;
+}
+
+cgs_status cgs_bench_starts(cgs_bench *b) {
+    const cgs_eval_options *o = b->o;
+    int frameskip = b->subject[0].world->frameskip, longest = 0;
+    for (int i = 0; i < b->source->episodes; i++)
+        if (b->source->ep_len[i] > longest) longest = b->source->ep_len[i];
+    if (o->horizon > 0 && (int64_t)o->horizon * frameskip >= longest)
+        return cgs_fail(CGS_EARG,
+                        "horizon %d: a plan of %lld actions is longer than every episode of %s "
+                        "(at most %d)",
+                        o->horizon, (long long)o->horizon * frameskip, o->data, longest - 1);
+    CGS_TRY(find_held_out(b));
+    cgs_episodes ep = {.count = b->source->episodes,
+                       .length = b->ep_len,
+                       .offset = b->source->ep_offset,
+                       .use = b->use};
+    for (int i = 0; i < o->seed_count; i++) CGS_TRY(choose_starts(b, i, &ep));
+    return CGS_OK;
+}
