@@ -643,7 +643,7 @@ static void test_batch_threads(void **unused) {
                     b.action[i] = 0.3 * sin(1 + i + 0.7 * t);
                 cgs_env_batch_step(&b);
             }
-            assert_int_equal(cgs_env_batch_render(&b, SIDE, rgb[threads - 1]), CGS_OK);
+            assert_int_equal(cgs_env_batch_render(&b, NULL, b.count, SIDE, rgb[threads - 1]), CGS_OK);
             memcpy(state[threads - 1], b.state, states);
 
             /* the same from given states; a bad row is named */

@@ -119,7 +119,7 @@ static void test_batch(void **unused) {
                 for (int i = 0; i < COUNT * cls->action_dim; i++) b.action[i] = i % 3 - 1;
                 cgs_env_batch_step(&b);
             }
-            assert_int_equal(cgs_env_batch_render(&b, SIDE, threads == 1 ? one[0] : two[0]),
+            assert_int_equal(cgs_env_batch_render(&b, NULL, b.count, SIDE, threads == 1 ? one[0] : two[0]),
                              CGS_OK);
         }
         assert_memory_equal(one, two, sizeof one);

@@ -267,12 +267,14 @@ void cgs_env_batch_step(cgs_env_batch *b) {
     for (int i = 0; i < b->count; i++) cgs_env_step(b->env[i]);
 }
 
-cgs_status cgs_env_batch_render(cgs_env_batch *b, int side, uint8_t *rgb) {
+cgs_status cgs_env_batch_render(cgs_env_batch *b, const int *which, int n, int side, uint8_t *rgb) {
     first_failure f = {0};
     size_t bytes = (size_t)side * (size_t)side * 3;
     CGS_TRY(check_side(b->cls, side));
 #pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < b->count; i++)
-        note_failure(&f, i, b->cls->render(b->env[i], side, rgb + (size_t)i * bytes));
+    for (int i = 0; i < n; i++) {
+        int row = which ? which[i] : i;
+        note_failure(&f, row, b->cls->render(b->env[row], side, rgb + (size_t)i * bytes));
+    }
     return report(&f);
 }

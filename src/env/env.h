@@ -145,8 +145,8 @@ cgs_status cgs_env_batch_reset(cgs_env_batch *b, uint64_t seed, uint64_t first);
 /* states, goals: (N, state_dim); goals may be NULL. */
 cgs_status cgs_env_batch_start(cgs_env_batch *b, const double *states, const double *goals);
 void cgs_env_batch_step(cgs_env_batch *b);
-/* rgb: (N, side, side, 3) */
-cgs_status cgs_env_batch_render(cgs_env_batch *b, int side, uint8_t *rgb);
+/* The environments which[0 .. n-1], or the first n where which is NULL: rgb (n, side, side, 3). */
+cgs_status cgs_env_batch_render(cgs_env_batch *b, const int *which, int n, int side, uint8_t *rgb);
 
 /* ---- concrete classes ----------------------------------------------------------- */
 extern const cgs_env_class cgs_pusht_class, cgs_tworooms_class, cgs_wall_class;

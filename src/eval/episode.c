@@ -44,12 +44,11 @@ struct cgs_loop {
     float *goal;                /* (E, D) */
     float *plan;                /* (E, H, A) of the last solve */
     bool *running;              /* (E) */
-    uint8_t *frames;            /* (E, S, S, 3) rendered */
     /* gathered for the episodes that still run */
     int *active;                                        /* (E) their slots */
     uint64_t *id, *seed, *solve;                        /* (E) */
     float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
-    uint8_t *frames_sub;                                /* (E, S, S, 3) */
+    uint8_t *frames;                                    /* (E, S, S, 3) rendered */
     float *sensed;                                      /* (E, proprio) standardised */
     int column; /* of the environment, that proprioception is read from */
 };
@@ -66,7 +65,6 @@ static void layout(cgs_loop *l) {
     l->goal = CGS_TAKE(a, float, E *D);
     l->plan = CGS_TAKE(a, float, E *n);
     l->running = CGS_TAKE(a, bool, E);
-    l->frames = CGS_TAKE(a, uint8_t, E * frame);
     l->active = CGS_TAKE(a, int, E);
     l->id = CGS_TAKE(a, uint64_t, E);
     l->seed = CGS_TAKE(a, uint64_t, E);
@@ -76,7 +74,7 @@ static void layout(cgs_loop *l) {
     l->past_sub = CGS_TAKE(a, float, E *(N - 1) * A);
     l->goal_sub = CGS_TAKE(a, float, E *D);
     l->start = CGS_TAKE(a, float, E *n);
-    l->frames_sub = CGS_TAKE(a, uint8_t, E * frame);
+    l->frames = CGS_TAKE(a, uint8_t, E * frame);
     l->sensed = CGS_TAKE(a, float, E *(size_t)l->config.proprio.dim + 1);
 }
 
@@ -101,6 +99,9 @@ static cgs_status check(const cgs_loop *l) {
     if (c->proprio.dim && l->column < 0)
         return cgs_fail(CGS_EARG, "%s has no reading \"%s\" of %d numbers", c->env->id,
                         c->proprio.column, c->proprio.dim);
+    if (c->envs && (c->envs->cls != c->env || c->envs->count != c->batch))
+        return cgs_fail(CGS_EARG, "%d environments of %s are lent, %d of %s wanted", c->envs->count,
+                        c->envs->cls->id, c->batch, c->env->id);
     if (c->batch < 1 || c->budget < 1)
         return cgs_fail(CGS_EARG, "%d episodes side by side, %d actions: at least 1 of each",
                         c->batch, c->budget);
@@ -150,7 +151,10 @@ static cgs_status build(cgs_loop *l) {
     CGS_TRY(cgs_arena_bind(&l->arena, "closed loop"));
     layout(l);
     CGS_TRY(cgs_planner_create(&l->planner, &l->config.plan, l->config.batch));
-    CGS_TRY(cgs_env_batch_create(&l->envs, l->config.env, l->config.batch));
+    if (l->config.envs)
+        l->envs = *l->config.envs;
+    else
+        CGS_TRY(cgs_env_batch_create(&l->envs, l->config.env, l->config.batch));
     return make_rollouts(l);
 }
 
@@ -184,7 +188,7 @@ void cgs_loop_destroy(cgs_loop *l) {
     if (!l) return;
     cgs_planner_destroy(l->planner);
     for (int i = 0; i <= MAX_HISTORY; i++) cgs_rollout_destroy(l->rollout[i]);
-    cgs_env_batch_destroy(&l->envs);
+    if (!l->config.envs) cgs_env_batch_destroy(&l->envs);
     cgs_arena_free(&l->arena);
     free(l);
 }
@@ -319,7 +323,6 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
 /* latents of the present frames of the n active episodes, into z_now; drawing them is not the
  * planner's time */
 static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
-    size_t frame = (size_t)l->S * (size_t)l->S * 3;
     const cgs_proprio_scale *p = &l->config.proprio;
     for (int i = 0; i < n && p->dim; i++) {
         double raw[CGS_ENV_MAX_DIM];
@@ -327,12 +330,9 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
         for (int k = 0; k < p->dim; k++)
             l->sensed[i * p->dim + k] = (float)((raw[k] - p->mean[k]) / p->std[k]);
     }
-    CGS_TRY(cgs_env_batch_render(&l->envs, l->S, l->frames));
-    for (int i = 0; i < n; i++)
-        memcpy(l->frames_sub + (size_t)i * frame, l->frames + (size_t)l->active[i] * frame, frame);
+    CGS_TRY(cgs_env_batch_render(&l->envs, l->active, n, l->S, l->frames));
     double before = cgs_now();
-    CGS_TRY(cgs_encoder_sense(l->config.encoder, l->frames_sub, p->dim ? l->sensed : NULL, n,
-                              l->z_now));
+    CGS_TRY(cgs_encoder_sense(l->config.encoder, l->frames, p->dim ? l->sensed : NULL, n, l->z_now));
     double spent = cgs_now() - before;
     for (int i = 0; out && i < n; i++) out[l->active[i]].seconds += spent / n;
     return CGS_OK;

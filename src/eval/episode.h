@@ -65,6 +65,8 @@ typedef struct cgs_loop_config {
     int budget;  /* actions an episode may take */
     int execute; /* blocks of a plan that are carried out; 0: all */
     int batch;   /* episodes side by side */
+    const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its own,
+                                * which takes longer than a short search (Cube: 30 ms each) */
     cgs_loop_watch watch;
 } cgs_loop_config;
 

@@ -156,6 +156,7 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_status rc = evaluate(&b);
     for (int i = 0; b.subject && i < o->model_count; i++) cgs_subject_close(&b.subject[i]);
     for (int i = 0; b.starts && i < o->seed_count; i++) cgs_starts_free(&b.starts[i]);
+    cgs_env_batch_destroy(&b.envs);
     cgs_eval_file_free(&b.file);
     cgs_dataset_close(b.data);
     cgs_device_close(&b.device);

@@ -16,6 +16,7 @@ typedef struct cgs_bench {
     int64_t *ep_len;      /* (episodes) */
     uint8_t *use;         /* (episodes) or NULL */
     cgs_starts *starts;   /* (seeds) */
+    cgs_env_batch envs;   /* used by one plan after the other; count 0: none yet */
     cgs_eval_file file;
     double done, total; /* episodes */
 } cgs_bench;

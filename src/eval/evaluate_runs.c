@@ -133,6 +133,11 @@ static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, co
     cgs_subject *s = &b->subject[run->model];
     int count = l->cases.count, batch = o->batch;
     if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
+    if (batch > count) batch = count;
+    if (b->envs.count != batch) {
+        cgs_env_batch_destroy(&b->envs);
+        CGS_TRY(cgs_env_batch_create(&b->envs, b->e->env, batch));
+    }
     cgs_loop_config c = {.model = s->world,
                          .encoder = s->encoder,
                          .prior = prior,
@@ -144,7 +149,8 @@ static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, co
                          .act = s->act,
                          .budget = o->budget,
                          .execute = o->execute,
-                         .batch = batch < count ? batch : count,
+                         .batch = batch,
+                         .envs = &b->envs,
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;
     cgs_outcome *outcome = malloc((size_t)count * sizeof *outcome), *at = outcome;

@@ -242,6 +242,7 @@ const cgs_recipe cgs_recipes[] = {
 const int cgs_recipe_count = COUNT(cgs_recipes);
 
 const cgs_recipe_group cgs_recipe_groups[] = {
+    {"main", "the four environments of Table 1", "pusht cube tworooms reacher"},
     {"dinowm", "DINO-WM on frozen features, CLS and patch, in four environments",
      "dinowm-pusht dinowm-wall dinowm-pointmaze-umaze dinowm-pointmaze-medium"},
 };
