@@ -19,12 +19,37 @@
 #include "optim/schedule.h"
 #include "train/train.h"
 
+/* ---- status -------------------------------------------------------------------------- */
+
+/* what a thread says of its failure reaches the thread that waits for it */
+static void test_first_failure(void **state) {
+    (void)state;
+    cgs_failure f = {0};
+    assert_false(cgs_failure_any(&f));
+    assert_int_equal(cgs_failure_report(&f), CGS_OK);
+    cgs_fail(CGS_EARG, "something else");
+#pragma omp parallel for num_threads(4)
+    for (int i = 0; i < 100; i++) {
+        cgs_failure_note(&f, CGS_OK);
+        if (i % 10 == 7) cgs_failure_note(&f, cgs_fail(CGS_EIO, "row %d", i));
+    }
+    assert_true(cgs_failure_any(&f));
+    assert_int_equal(cgs_failure_report(&f), CGS_EIO);
+    int row = -1;
+    assert_int_equal(sscanf(cgs_last_error(), "row %d", &row), 1);
+    assert_int_equal(row % 10, 7);
+    /* later ones do not replace it */
+    cgs_failure_note(&f, cgs_fail(CGS_ENUMERIC, "late"));
+    assert_int_equal(cgs_failure_report(&f), CGS_EIO);
+}
+
 /* ---- random numbers ------------------------------------------------------------------ */
 
 static void test_streams(void **state) {
     (void)state;
     cgs_rng a = cgs_rng_stream(7, CGS_STREAM_DATA, 0), b = cgs_rng_stream(7, CGS_STREAM_INIT, 0),
-            c = cgs_rng_stream(7, CGS_STREAM_DATA, 1), again = cgs_rng_stream(7, CGS_STREAM_DATA, 0);
+            c = cgs_rng_stream(7, CGS_STREAM_DATA, 1),
+            again = cgs_rng_stream(7, CGS_STREAM_DATA, 0);
     uint64_t first = cgs_rng_u64(&a);
     assert_true(first != cgs_rng_u64(&b) && first != cgs_rng_u64(&c));
     assert_true(first == cgs_rng_u64(&again));
@@ -80,10 +105,9 @@ static void test_settings(void **state) {
 
     assert_int_equal(cgs_config_assign(s, 2, "optim.lr = 1e-3"), CGS_OK);
     assert_true(c.train.lr == 1e-3f);
-    static const char *const wrong[] = {"optim.lr=fast", "optim.lr=nan",  "optim.lr=1e99",
-                                        "train.batch=1", "train.batch=3.5", "train.batch=",
-                                        "data.cache=maybe", "train.seed=-1", "no equals sign",
-                                        "optim.rl=1"};
+    static const char *const wrong[] = {
+        "optim.lr=fast", "optim.lr=nan",     "optim.lr=1e99", "train.batch=1",  "train.batch=3.5",
+        "train.batch=",  "data.cache=maybe", "train.seed=-1", "no equals sign", "optim.rl=1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(cgs_config_assign(s, 2, wrong[i]), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "did you mean \"optim.lr\""));
@@ -233,8 +257,8 @@ static void test_references(void **state) {
         raw[i] = 1;
     }
     raw[4] = -1; /* first transition: the gripper opens in the first of two actions */
-    cgs_reference r = {.kind = CGS_REF_XYZ_GRASP, .grasp = CGS_GRASP_ALL, .frameskip = SKIP,
-                       .action_dim = A};
+    cgs_reference r = {
+        .kind = CGS_REF_XYZ_GRASP, .grasp = CGS_GRASP_ALL, .frameskip = SKIP, .action_dim = A};
     assert_int_equal(cgs_reference_width(&r), 6);
     cgs_reference_fill(&r, B, T, N, a, raw, NULL, out, mask);
     assert_true(mask[0] == 0 && mask[1] == 1);
@@ -264,11 +288,12 @@ static void test_references(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams),  cmocka_unit_test(test_quantile),
-        cmocka_unit_test(test_moments),  cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_methods),  cmocka_unit_test(test_files),
-        cmocka_unit_test(test_arena),    cmocka_unit_test(test_log),
-        cmocka_unit_test(test_schedule), cmocka_unit_test(test_references),
+        cmocka_unit_test(test_first_failure), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_quantile),      cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_settings),      cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_files),         cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_log),           cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
