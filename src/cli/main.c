@@ -5,6 +5,7 @@
 
 #include "cgs/cgs.h"
 #include "cli/manual.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 
 static const cgs_verb *const verbs[] = {
@@ -72,5 +73,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "cgs: no verb is called \"%.80s\"; cgs help lists them\n", argv[1]);
         return 2;
     }
+    if (cgs_wants_debug()) cgs_show_log();
     return v->run(argc - 2, argv + 2, v);
 }

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,9 +57,14 @@ static void on_signal(int sig) {
     interrupted = 1;
 }
 
+bool cgs_wants_debug(void) {
+    const char *wish = getenv("CGS_LOG");
+    return wish && !strcmp(wish, "debug");
+}
+
 static void show_line(void *user, int level, const char *line) {
     (void)user;
-    if (level < CGS_INFO) return;
+    if (level < CGS_INFO && !cgs_wants_debug()) return;
     fputs("cgs: ", stderr);
     cgs_print_plain(line, stderr);
     fputc('\n', stderr);

@@ -18,6 +18,7 @@ void cgs_progress_end(cgs_progress *p);
 
 /* From here on what long work says of itself goes to standard error, not only what is wrong. */
 void cgs_show_log(void);
+bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also where time goes */
 
 /* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
  * verb can leave a resumable state; a second Ctrl-C kills. */

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
+#include "core/threads.h"
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
 
@@ -154,9 +156,14 @@ static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, co
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;
     cgs_outcome *outcome = malloc((size_t)count * sizeof *outcome), *at = outcome;
+    double begun = cgs_now(), made, planning = 0;
     cgs_status rc = outcome ? cgs_loop_create(&loop, &c)
                             : cgs_fail(CGS_ENOMEM, "evaluation: no memory for outcomes");
+    made = cgs_now();
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &l->cases, outcome);
+    for (int i = 0; i < count && rc == CGS_OK; i++) planning += outcome[i].seconds;
+    cgs_log(CGS_DEBUG, "%s K=%d, %d starts: %.3f s to make, %.3f s to run, %.3f s of it planning",
+            run->plan.kind.s, run->plan.K, count, made - begun, cgs_now() - made, planning);
     for (int i = 0; i < o->seed_count && rc == CGS_OK; i++) {
         if (!l->in[i]) continue;
         rc = keep_result(b, &run[i], &b->starts[i], at);
