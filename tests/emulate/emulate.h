@@ -68,13 +68,13 @@ uint32_t to_shared(const void *p);
 void *from_shared(uint32_t a);
 
 /* ---- launching ---- */
-void enqueue(std::function<void()> f); /* runs it, or records it while a graph is captured */
+void enqueue(cudaStream_t s, std::function<void()> f); /* or records it: see streams.cpp */
 void run_grid(dim3 grid, dim3 block, size_t shared, int cluster, bool together,
               const std::function<void()> &body);
 
-template <class S, class K, class... A>
-void launch(dim3 grid, dim3 block, size_t shared, S, K k, A... a) {
-    enqueue([=] { run_grid(grid, block, shared, 1, false, [=] { k(a...); }); });
+template <class K, class... A>
+void launch(dim3 grid, dim3 block, size_t shared, cudaStream_t s, K k, A... a) {
+    enqueue(s, [=] { run_grid(grid, block, shared, 1, false, [=] { k(a...); }); });
 }
 
 template <class T> T shuffle(T v, int from) {
@@ -180,6 +180,6 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*k)(P...), con
     dim3 grid = c->gridDim, block = c->blockDim;
     size_t shared = c->dynamicSmemBytes;
     emulate::enqueue(
-        [=] { emulate::run_grid(grid, block, shared, S, together, [=] { k(a...); }); });
+        c->stream, [=] { emulate::run_grid(grid, block, shared, S, together, [=] { k(a...); }); });
     return cudaSuccess;
 }

@@ -28,9 +28,9 @@ static float value(const void *p, cgs_dtype t, size_t i) {
     memcpy(&f, &u, 4);
     return f;
 }
-void cgs_cuda_product_run(cgs_device *, cgs_cuda_product *p, void *C, const void *A, const void *B,
+void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const void *A, const void *B,
                           const float *bias, const uint16_t *bias16) {
-    emulate::enqueue([=] {
+    emulate::enqueue(cgs_cuda_of(d)->stream, [=] {
         cgs_cuda_shape s = p->s;
         size_t a_row = s.a_row ? s.a_row : s.a_transposed ? s.M : s.K;
         size_t b_row = s.b_row ? s.b_row : s.b_transposed ? s.K : s.N;

@@ -1,7 +1,8 @@
-/* runtime.cpp - the calls of CUDA's runtime that the backend makes, on memory of this machine.
- * A captured graph is a list of calls. */
+/* runtime.cpp - the calls of CUDA's runtime that the backend makes, on memory of this machine;
+ * those of streams are in streams.cpp. */
 #include <cuda_runtime.h>
 #include <map>
+#include <memory>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -9,18 +10,15 @@ extern "C" {
 #include "ops/cuda/cuda.h"
 }
 
-typedef std::vector<std::function<void()>> calls;
-static calls *recording;
 static std::map<void *, std::pair<void *, size_t>> memory;
+static std::map<const char *, size_t> pinned; /* of the host: where it begins, bytes */
 
-namespace emulate {
-void enqueue(std::function<void()> f) {
-    if (recording)
-        recording->push_back(f);
-    else
-        f();
+static bool is_pinned(const void *p) {
+    auto behind = pinned.upper_bound((const char *)p);
+    if (behind == pinned.begin()) return false;
+    auto here = std::prev(behind);
+    return (const char *)p < here->first + here->second;
 }
-} // namespace emulate
 
 extern "C" {
 cudaError_t cudaMalloc(void **p, size_t n) { /* ends where a page that must not be touched begins */
@@ -37,70 +35,26 @@ cudaError_t cudaMalloc(void **p, size_t n) { /* ends where a page that must not 
 }
 cudaError_t cudaFree(void *p) {
     if (!p) return cudaSuccess;
+    cudaDeviceSynchronize();
     munmap(memory[p].first, memory[p].second);
     memory.erase(p);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind k, cudaStream_t) {
-    if (k == cudaMemcpyDeviceToDevice)
-        emulate::enqueue([=] { memmove(to, from, n); });
-    else
-        memmove(to, from, n);
-    return cudaSuccess;
+/* Pinned memory of the host is read and written when the stream comes to it.  Other memory may
+ * be changed as soon as this returns, and has what was copied to it. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind k,
+                            cudaStream_t s) {
+    if (k == cudaMemcpyHostToDevice && !is_pinned(from)) {
+        const char *bytes = (const char *)from;
+        auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
+        emulate::enqueue(s, [=] { memcpy(to, staged->data(), n); });
+        return cudaSuccess;
+    }
+    emulate::enqueue(s, [=] { memmove(to, from, n); });
+    return k == cudaMemcpyDeviceToHost && !is_pinned(to) ? cudaStreamSynchronize(s) : cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t) {
-    emulate::enqueue([=] { memset(p, v, n); });
-    return cudaSuccess;
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-    recording = new calls;
-    return cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) {
-    *g = (cudaGraph_t)recording;
-    recording = nullptr;
-    return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long) {
-    *e = (cudaGraphExec_t) new calls(*(calls *)g);
-    return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t) {
-    calls *c = (calls *)e;
-    if (recording)
-        recording->insert(recording->end(), c->begin(), c->end());
-    else
-        for (auto &f : *c) f();
-    return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t g) {
-    delete (calls *)g;
-    return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
-    delete (calls *)e;
-    return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
-    *s = (cudaStream_t)1;
-    return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreate(cudaEvent_t *e) {
-    *e = (cudaEvent_t)1;
-    return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
-    *e = (cudaEvent_t)1;
-    return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventElapsedTime(float *t, cudaEvent_t, cudaEvent_t) {
-    *t = 1;
+cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
+    emulate::enqueue(s, [=] { memset(p, v, n); });
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
@@ -126,11 +80,17 @@ cudaError_t cudaMemGetInfo(size_t *a, size_t *b) {
     *a = 8ull << 30, *b = 16ull << 30;
     return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void *, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void *) { return cudaSuccess; }
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *) {
+cudaError_t cudaHostRegister(void *p, size_t n, unsigned) {
+    pinned[(const char *)p] = n;
+    return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void *p) {
+    pinned.erase((const char *)p);
+    return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
     memset(a, 0, sizeof *a);
-    a->type = cudaMemoryTypeHost;
+    a->type = is_pinned(p) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int) {
