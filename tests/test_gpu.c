@@ -25,11 +25,13 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/threads.h"
+#include "data/dataset.h"
 #include "golden.h"
 #include "gpu_dino.h"
 #include "gpu_plan.h"
 #include "ops/check.h"
 #include "synthetic.h"
+#include "train/frames.h"
 #include "train/train.h"
 
 #define OK(call)                                                                                   \
@@ -388,6 +390,62 @@ static void test_frames_stay(void **state) {
     same_files("kept", "sent");
 }
 
+/* Pictures that are sent ahead arrive.  As in training the next ones are on their way before the
+ * host waits for anything. */
+static void test_frames_sent(void **state) {
+    (void)state;
+    enum { BATCH = 4, STEPS = 2, SIZE = 56, BYTES = BATCH * STEPS * SIZE * SIZE * 3, ROUNDS = 6 };
+    static uint8_t want[BYTES], got[BYTES];
+    const double mean[2] = {0, 0}, std[2] = {1, 1};
+    cgs_device d;
+    cgs_dataset *set;
+    cgs_windows windows;
+    cgs_split split;
+    cgs_loader *loader;
+    cgs_frames frames;
+    cgs_batch batch;
+    cgs_tensor input = {0};
+    setenv("CGS_CUDA_OFF", "cache", 1);
+    OK(cgs_device_open(&d, "cuda", 0));
+    unsetenv("CGS_CUDA_OFF");
+    OK(d.ops->alloc(&d, &input.data, BYTES));
+    OK(cgs_dataset_open(&set, data));
+    const cgs_source *source = cgs_dataset_source(set);
+    OK(cgs_windows_build(&windows, source, STEPS, 1));
+    OK(cgs_split_by_episode(&split, &windows, source->episodes, 1, 1));
+    cgs_loader_config config = {.source = source,
+                                .windows = &windows,
+                                .ids = split.train,
+                                .id_count = split.train_count,
+                                .batch = BATCH,
+                                .image_size = SIZE,
+                                .action_mean = mean,
+                                .action_std = std,
+                                .shuffle = true};
+    OK(cgs_loader_create(&loader, &config));
+    OK(cgs_frames_open(&frames, &d, source, &windows, BATCH));
+    cgs_frames_hold(&frames, loader);
+    assert_non_null(frames.pinned);
+    OK(cgs_loader_next(loader, &batch));
+    OK(cgs_frames_send(&frames, &batch));
+    for (int i = 0; i < ROUNDS; i++) {
+        memcpy(want, batch.pixels, BYTES);
+        OK(cgs_frames_put(&frames, &input, &batch));
+        OK(cgs_loader_next(loader, &batch));
+        OK(cgs_frames_send(&frames, &batch));
+        OK(d.ops->download(&d, got, input.data, BYTES));
+        assert_memory_equal(got, want, BYTES);
+    }
+    cgs_frames_let_go(&frames);
+    cgs_loader_destroy(loader);
+    cgs_frames_close(&frames);
+    cgs_split_free(&split);
+    cgs_windows_free(&windows);
+    cgs_dataset_close(set);
+    d.ops->release(&d, input.data);
+    cgs_device_close(&d);
+}
+
 /* ---- planning -------------------------------------------------------------------------------- */
 
 static void test_planners_agree(void **state) {
@@ -517,6 +575,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_small_bf16),
         cmocka_unit_test(test_optimiser),
         cmocka_unit_test(test_fused_small),
+        cmocka_unit_test(test_frames_sent),
     };
     const struct CMUnitTest ops[] = {
         cmocka_unit_test(test_operations_f32), cmocka_unit_test(test_operations_bf16),
@@ -527,6 +586,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_encoder_ways),
     };
     const struct CMUnitTest runs[] = {
+        cmocka_unit_test(test_frames_sent),
         cmocka_unit_test(test_frames_stay),
         cmocka_unit_test(test_training_f32),
         cmocka_unit_test(test_training_bf16),
@@ -567,7 +627,7 @@ int main(int argc, char **argv) {
     only = argc > 2 && (some || others) ? argv[2] : NULL;
     int failed = 0;
     if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
-    if (!strcmp(part, "small") || some) failed += cmocka_run_group_tests(small, NULL, NULL);
+    if (!strcmp(part, "small") || some) failed += cmocka_run_group_tests(small, set_up, clean_up);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
     if (others) failed += cmocka_run_group_tests(encoder, NULL, NULL);
     if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
