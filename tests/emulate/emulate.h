@@ -1,4 +1,20 @@
-/* emulate.h - threads of CUDA blocks as fibers on a CPU.  See README. */
+/* emulate.h - threads of CUDA blocks as fibers on a CPU.
+ *
+ * translate.py makes C++ of the kernels; fibers.cpp runs them, ptx*.cpp what they write as asm.
+ * runtime.cpp and streams.cpp stand for CUDA's runtime, products.cpp for cuBLASLt.
+ *
+ * It sees wrong results, deadlocks (and says who waits for what), instructions that it does not
+ * know, shared memory that is read before it was written (it begins as NaN) or written behind its
+ * end, and access behind an array, rounded up to 256 bytes.  Whether anybody waits for what has to
+ * come first shows when that comes late, by the environment:
+ *   CGS_EMULATE_ORDER=reverse|random   whose turn it is among the threads; else by their number
+ *   CGS_EMULATE_ASYNC=early            copies and products that a thread does not wait for happen
+ *                                      at once; else as late as they may
+ *   CGS_EMULATE_STREAMS=main-first|others-first|random   what a stream does happens when the host
+ *                                      waits, in one order or the other (streams.cpp); else at once
+ *
+ * It does not see missing fences (a thread runs until it waits, and all see what it wrote), nor
+ * anything of registers, banks and time. */
 #pragma once
 #include <algorithm>
 #include <functional>

@@ -40,18 +40,25 @@ cudaError_t cudaFree(void *p) {
     memory.erase(p);
     return cudaSuccess;
 }
-/* Pinned memory of the host is read and written when the stream comes to it.  Other memory may
- * be changed as soon as this returns, and has what was copied to it. */
+/* Pinned memory of the host is read and written when the stream comes to it, and must be pinned
+ * still.  Other memory may be changed as soon as this returns, and has what was copied to it. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind k,
                             cudaStream_t s) {
-    if (k == cudaMemcpyHostToDevice && !is_pinned(from)) {
+    const void *host = nullptr;
+    if (k == cudaMemcpyHostToDevice) host = from;
+    if (k == cudaMemcpyDeviceToHost) host = to;
+    bool held = is_pinned(host);
+    if (host == from && !held) {
         const char *bytes = (const char *)from;
         auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
         emulate::enqueue(s, [=] { memcpy(to, staged->data(), n); });
         return cudaSuccess;
     }
-    emulate::enqueue(s, [=] { memmove(to, from, n); });
-    return k == cudaMemcpyDeviceToHost && !is_pinned(to) ? cudaStreamSynchronize(s) : cudaSuccess;
+    emulate::enqueue(s, [=] {
+        if (held && !is_pinned(host)) emulate::die("memory was let go before it was copied");
+        memmove(to, from, n);
+    });
+    return host && !held ? cudaStreamSynchronize(s) : cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
     emulate::enqueue(s, [=] { memset(p, v, n); });

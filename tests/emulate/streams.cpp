@@ -1,12 +1,11 @@
 /* streams.cpp - streams, events and graphs.
  *
- * A stream is a queue of work.  Unless CGS_EMULATE_STREAMS is set, all of it happens at once.  If
- * it is, nothing happens before the host waits for something, and then no more than until that is
- * done:
- *   main-first     the stream that was made first goes on while it can, the others hardly
- *   others-first   the one that was made last does
+ * A stream is a queue of work.  Without CGS_EMULATE_STREAMS all of it happens at once.  With it
+ * nothing happens before the host waits for something, and then no more than until that is done:
+ *   main-first     the stream that was made first goes on while it can, then the second, ...
+ *   others-first   the one that was made last goes on while it can, then the one before, ...
  *   random         at every wait one or the other
- * So work that nothing keeps in order happens in an order that a busy GPU may show once a year.
+ * So two pieces of work that neither an event nor the host keeps in order happen in either.
  * A graph is a list of calls; a stream that is captured fills one instead of its queue. */
 #include <cuda_runtime.h>
 #include <deque>
