@@ -2,7 +2,8 @@
  * training that continues and repeats bit for bit, planning that agrees with the CPU.
  *
  *   test_gpu             everything; skipped (77) where no GPU can be opened
- *   test_gpu small       only small cases of every operation, for memory checkers
+ *   test_gpu small       only small cases of every operation, a plan and batches of pictures,
+ *                        for memory checkers
  *   test_gpu ops         operations at all sizes, the optimiser and random draws
  *   test_gpu only WORD   the cases whose name has WORD in it
  *   test_gpu train       training: continued, repeated, beside the CPU's
