@@ -11,12 +11,8 @@
 #include <cmocka.h>
 
 #include "eval/collect.h"
+#include "expect.h"
 #include "random_model.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 char bed_data[128], bed_model_a[128], bed_model_b[128];
 static char folder[64];

@@ -9,14 +9,11 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "expect.h"
 #include "model/dinowm.h"
 
 enum { S = 224, R = 196, P = 196, D = 384, W = 28 };
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
 static double worst;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "expect.h"
 #include "golden_judge.h"
 #include "model/lewm.h"
 
@@ -26,11 +27,6 @@ static double frobenius(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) s += (double)x[i] * x[i];
     return sqrt(s);
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 static const float *values(cgs_tape *t, const cgs_tensor *x) {
     static float buffer[B * T * D];

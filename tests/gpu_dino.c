@@ -1,5 +1,6 @@
 /* gpu_dino.c - see gpu_dino.h. */
 #include "gpu_dino.h"
+#include "expect.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,10 +19,6 @@
 #include "loss/objective.h"
 #include "plan/planner.h"
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
 static float *normals(size_t n, uint64_t stream) {

@@ -1,5 +1,6 @@
 /* gpu_plan.c - see gpu_plan.h. */
 #include "gpu_plan.h"
+#include "expect.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,11 +17,6 @@
 #include "gpu_errors.h"
 #include "plan/planner.h"
 #include "random_model.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 /* the published predictor behind a small encoder */
 static cgs_lewm_config paper_predictor(int layers) {

@@ -1,5 +1,6 @@
 /* stored_model.c - see stored_model.h. */
 #include "stored_model.h"
+#include "expect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,11 +9,6 @@
 #include <cmocka.h>
 
 #include "golden.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 cgs_lewm *golden_model(const char *preset, int action_dim, cgs_device *d) {
     cgs_lewm_config c;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/threads.h"
+#include "expect.h"
 #include "random_model.h"
 
 /* ---- allocations, counted (the linker sends the library's calls here) --------------- */
@@ -40,18 +41,6 @@ void *__wrap_aligned_alloc(size_t align, size_t n) {
     allocations++;
     return __real_aligned_alloc(align, n);
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-
-#define REFUSED(call, code, word)                                                                  \
-    do {                                                                                           \
-        assert_int_equal((call), (code));                                                          \
-        if (!strstr(cgs_last_error(), (word)))                                                     \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
-    } while (0)
 
 enum { S = 64, D = 96, H = 5, F = 5, ACTIONS = H * F * 2 };
 

@@ -24,6 +24,7 @@
 #include "data/stats.h"
 #include "data/windows.h"
 #include "data/writer.h"
+#include "expect.h"
 #include "synthetic.h"
 
 static char folder[64];
@@ -35,11 +36,6 @@ static const char *at(const char *name) {
     snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
     return path[turn];
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 /* fails, with this code and these words */
 #define FAILS(call, code, words)                                                                   \

@@ -15,12 +15,8 @@
 #include "data/packed.h"
 #include "data/stats.h"
 #include "data/writer.h"
+#include "expect.h"
 #include "synthetic.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 #define FAILS(call, code, words)                                                                   \
     do {                                                                                           \

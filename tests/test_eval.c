@@ -13,20 +13,8 @@
 #include "eval/evaluate.h"
 #include "eval/summary.h"
 #include "eval_bed.h"
+#include "expect.h"
 #include "random_model.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-
-/* the call fails with this code and a sentence that names this */
-#define REFUSED(call, code, word)                                                                  \
-    do {                                                                                           \
-        assert_int_equal((call), (code));                                                          \
-        if (!strstr(cgs_last_error(), (word)))                                                     \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
-    } while (0)
 
 static const char *const one_model[1] = {bed_model_a};
 static const char *const two_models[2] = {bed_model_a, bed_model_b};

@@ -27,6 +27,7 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "data/dataset.h"
+#include "expect.h"
 #include "golden.h"
 #include "gpu_dino.h"
 #include "gpu_plan.h"
@@ -34,11 +35,6 @@
 #include "synthetic.h"
 #include "train/frames.h"
 #include "train/train.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 static cgs_device ref, cpu, gpu;
 

@@ -13,21 +13,9 @@
 #include "eval/clone.h"
 #include "eval/episode.h"
 #include "eval_bed.h"
+#include "expect.h"
 
 enum { SIDE = BED_SIDE, D = 96, A = 10, N = 3, H = 5 };
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-
-/* the call fails with this code and a sentence that names this */
-#define REFUSED(call, code, word)                                                                  \
-    do {                                                                                           \
-        assert_int_equal((call), (code));                                                          \
-        if (!strstr(cgs_last_error(), (word)))                                                     \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
-    } while (0)
 
 static cgs_loop_config loop_config(bed *b, const char *planner, cgs_history history, int batch) {
     cgs_loop_config c = {.model = b->s.world,

@@ -14,16 +14,12 @@
 
 #include "analysis/prior_quality.h"
 #include "eval/collect.h"
+#include "expect.h"
 #include "linear_system.h"
 #include "model/prior.h"
 #include "random_model.h"
 
 enum { EPISODES = 12, H = 5, BLOCK = 10, PLAN = H * BLOCK, WIDTH = 96 };
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 static char folder[64], data_path[128], model[128];
 

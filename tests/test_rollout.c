@@ -11,22 +11,10 @@
 
 #include "core/rng.h"
 #include "eval/world.h"
+#include "expect.h"
 #include "random_model.h"
 
 enum { D = 96, A = 10, N = 3, H = 5 };
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-
-/* the call fails with this code and a sentence that names this */
-#define REFUSED(call, code, word)                                                                  \
-    do {                                                                                           \
-        assert_int_equal((call), (code));                                                          \
-        if (!strstr(cgs_last_error(), (word)))                                                     \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), word);                    \
-    } while (0)
 
 static void fill(float *x, size_t n, uint64_t seed) {
     cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_TEST, 0);

@@ -1,5 +1,6 @@
 /* test_weights.c - weight files: every spelling loads the same numbers, the published names and
  * shapes, and whatever does not fit is named. */
+#include "expect.h"
 #include "test_io.h"
 
 #include <math.h>
@@ -7,11 +8,6 @@
 #include "io/safetensors.h"
 #include "stored_model.h"
 #include "torch_made.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
 
 static cgs_device device;
 
