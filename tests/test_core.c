@@ -1,10 +1,12 @@
 /* test_core.c - the ground: random streams, settings, files, status, schedule, references. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -164,8 +166,24 @@ static void test_methods(void **state) {
 
 /* ---- files --------------------------------------------------------------------------- */
 
+/* writes a file that another thread is writing; what it found there once it was its turn */
+static void *write_second(void *path) {
+    cgs_newfile n;
+    char *before = NULL;
+    size_t bytes;
+    if (cgs_newfile_open(&n, path) != CGS_OK) return NULL;
+    if (cgs_read_file(path, 100, &before, &bytes) != CGS_OK) before = NULL;
+    fputs("second", n.f);
+    if (cgs_newfile_commit(&n) != CGS_OK) {
+        free(before);
+        return NULL;
+    }
+    return before;
+}
+
 static void test_files(void **state) {
     (void)state;
+    void *between;
     char dir[] = "/tmp/cgs-core-XXXXXX", path[256], *data;
     size_t bytes;
     assert_non_null(mkdtemp(dir));
@@ -190,6 +208,21 @@ static void test_files(void **state) {
     assert_string_equal(data, "hello");
     free(data);
     assert_int_equal(cgs_write_file("/nowhere/at/all", "x", 1), CGS_EIO);
+
+    /* of two that write at once the second waits: both files are whole, the later one stays */
+    assert_int_equal(cgs_newfile_open(&n, path), CGS_OK);
+    fputs("the first of two", n.f);
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, write_second, path), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* enough to mix their bytes, were they not kept apart */
+    fputs(" is whole", n.f);
+    assert_int_equal(cgs_newfile_commit(&n), CGS_OK);
+    assert_int_equal(pthread_join(other, &between), 0);
+    assert_string_equal(between, "the first of two is whole");
+    free(between);
+    assert_int_equal(cgs_read_file(path, 100, &data, &bytes), CGS_OK);
+    assert_string_equal(data, "second");
+    free(data);
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", dir);
     assert_int_equal(system(command), 0);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,21 +47,48 @@ done:
     return rc;
 }
 
+/* Two programs may make the same file, as two trainings do with the frames of one dataset:
+ * the second waits, or their bytes would mix.  The lock is on the temporary file itself.
+ * Who gets it after a rename holds what has just been finished, and opens anew. */
+static int open_alone(const char *tmp) {
+    for (;;) {
+        struct stat mine, there;
+        int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0) return -1;
+        /* some file systems have no locks; a signal ends the waiting */
+        bool waited = flock(fd, LOCK_EX) == 0 || errno != EINTR;
+        if (waited && (fstat(fd, &mine) != 0 || stat(tmp, &there) != 0 ||
+                       mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)) {
+            close(fd);
+            continue;
+        }
+        if (waited && ftruncate(fd, 0) == 0) return fd;
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+}
+
 cgs_status cgs_newfile_open(cgs_newfile *n, const char *path) {
     n->f = NULL;
     if (snprintf(n->path, sizeof n->path, "%s", path) >= (int)sizeof n->path)
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
     snprintf(n->tmp, sizeof n->tmp, "%s.tmp", n->path);
-    n->f = fopen(n->tmp, "wb");
-    if (!n->f) return cgs_fail(CGS_EIO, "%s: %s", n->tmp, strerror(errno));
-    return CGS_OK;
+    int fd = open_alone(n->tmp);
+    if (fd >= 0) n->f = fdopen(fd, "wb");
+    if (n->f) return CGS_OK;
+    cgs_status rc = cgs_fail(CGS_EIO, "%s: %s", n->tmp, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
 }
 
+/* Here and below the name goes before the lock does. */
 void cgs_newfile_abandon(cgs_newfile *n) {
     if (!n->f) return;
+    unlink(n->tmp);
     fclose(n->f);
     n->f = NULL;
-    unlink(n->tmp);
 }
 
 /* a rename survives a power cut only once its directory is on disk too */
@@ -78,25 +106,19 @@ static void sync_parent(const char *path) {
 }
 
 cgs_status cgs_newfile_commit(cgs_newfile *n) {
-    cgs_status rc = CGS_OK;
-    bool failed = ferror(n->f) || fflush(n->f) != 0 || fsync(fileno(n->f)) != 0;
-    int why = errno;
-    if (fclose(n->f) != 0 && !failed) {
-        failed = true;
-        why = errno;
-    }
-    n->f = NULL;
-    if (!failed && rename(n->tmp, n->path) != 0) {
-        failed = true;
-        why = errno;
-    }
+    errno = 0;
+    bool failed = ferror(n->f) || fflush(n->f) != 0 || fsync(fileno(n->f)) != 0 ||
+                  rename(n->tmp, n->path) != 0;
     if (failed) {
-        rc = cgs_fail(CGS_EIO, "%s: %s", n->path, why ? strerror(why) : "write failed");
-        unlink(n->tmp);
-    } else {
-        sync_parent(n->path);
+        cgs_status rc = cgs_fail(CGS_EIO, "%s: %s", n->path,
+                                 errno ? strerror(errno) : "write failed");
+        cgs_newfile_abandon(n);
+        return rc;
     }
-    return rc;
+    fclose(n->f); /* all is on disk already */
+    n->f = NULL;
+    sync_parent(n->path);
+    return CGS_OK;
 }
 
 cgs_status cgs_replace_file(const char *tmp, const char *path) {

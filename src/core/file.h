@@ -16,7 +16,8 @@ cgs_status cgs_read_file(const char *path, size_t limit, char **data, size_t *by
 cgs_status cgs_write_file(const char *path, const void *data, size_t bytes);
 
 /* The same for a file written piece by piece: open, write, then commit (fsync
- * and rename into place) or abandon (delete).  Both close f and free the object. */
+ * and rename into place) or abandon (delete).  Both close f and free the object.
+ * Opening waits while another program, or thread, writes the same file. */
 typedef struct cgs_newfile {
     FILE *f;
     char path[4096], tmp[4112];
