@@ -6,8 +6,11 @@
  * only, and what has to be transposed are the small factors, once a head.
  *
  * With AMX the products cost less than what happens to the scores between them, so that
- * is written for vectors of 16: exponentials in base 2, one pass a row in backward (the
- * sum over P dP of a row is dout . out). */
+ * is written for vectors of 16, with exponentials in base 2.
+ *
+ * The sum over P dP of a row is dout . out, too, but only of an `out` that is not rounded:
+ * where tokens are alike dP hardly differs from that sum, and what rounding adds to it is
+ * the same for all keys, so that q and k follow it rather than their gradient. */
 #include "ops/cpu/simd/attention.h"
 
 #if defined __AVX512F__
@@ -168,36 +171,55 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* one row of scores and dP, which sees `mine` tokens; keep: dropout factors, or NULL */
+/* one row of scores, then of P, and of dP, which sees `mine` tokens; keep: dropout factors, or
+ * NULL */
 typedef struct score_row {
-    const float *s, *dp, *keep;
-    float lse, sum; /* lse in base 2; the sum of P dP */
+    float *p;
+    const float *dp, *keep;
+    float share, sum; /* 1 / sum of P, sum of P M dP */
     size_t mine;
 } score_row;
 
-/* dS = P (M dP - sum) of 16 elements from j on; *p becomes P M */
-static inline __m512 score_back(const score_row *row, size_t j, __m512 scale, __m512 *p) {
-    __mmask16 seen = j < row->mine ? first_of(row->mine - j) : 0;
-    __m512 x = _mm512_fmsub_ps(scale, _mm512_loadu_ps(row->s + j), _mm512_set1_ps(row->lse));
-    __m512 e = _mm512_maskz_mov_ps(seen, exp2_vector(x)), dp = _mm512_loadu_ps(row->dp + j);
-    *p = e;
-    if (row->keep) {
-        __m512 keep = _mm512_loadu_ps(row->keep + j);
-        *p = _mm512_mul_ps(e, keep);
-        dp = _mm512_mul_ps(dp, keep);
+static inline __m512 dropped(const score_row *row, size_t j, __m512 x) {
+    return row->keep ? _mm512_mul_ps(x, _mm512_loadu_ps(row->keep + j)) : x;
+}
+
+/* Scores become P up to the factor `share`, 0 behind the last token that is seen.  lse, in base 2,
+ * is as exact as a number of its size can be, which is not enough where scores are large. */
+static void weigh(score_row *row, float scale, float lse, size_t n) {
+    const __m512 factor = _mm512_set1_ps(scale), less = _mm512_set1_ps(lse);
+    __m512 all = _mm512_setzero_ps(), sum = _mm512_setzero_ps();
+    for (size_t j = 0; j < n; j += 16) {
+        __mmask16 seen = j < row->mine ? first_of(row->mine - j) : 0;
+        __m512 x = _mm512_fmsub_ps(factor, _mm512_loadu_ps(row->p + j), less);
+        __m512 e = _mm512_maskz_mov_ps(seen, exp2_vector(x));
+        __m512 dp = _mm512_maskz_mov_ps(seen, _mm512_loadu_ps(row->dp + j));
+        _mm512_storeu_ps(row->p + j, e);
+        all = _mm512_add_ps(all, e);
+        sum = _mm512_fmadd_ps(e, dropped(row, j, dp), sum);
     }
-    return _mm512_maskz_mul_ps(seen, e, _mm512_sub_ps(dp, _mm512_set1_ps(row->sum)));
+    row->share = 1.0f / _mm512_reduce_add_ps(all);
+    row->sum = row->share * _mm512_reduce_add_ps(sum);
+}
+
+/* dS = P (M dP - sum) of 16 elements from j on; *p becomes P M */
+static inline __m512 score_back(const score_row *row, size_t j, __m512 *p) {
+    if (j >= row->mine) return *p = _mm512_setzero_ps();
+    __m512 e = _mm512_mul_ps(_mm512_set1_ps(row->share), _mm512_loadu_ps(row->p + j));
+    __m512 dp = dropped(row, j, _mm512_loadu_ps(row->dp + j));
+    *p = dropped(row, j, e);
+    return _mm512_maskz_mul_ps(first_of(row->mine - j), e,
+                               _mm512_sub_ps(dp, _mm512_set1_ps(row->sum)));
 }
 
 /* Two rows: pw (n) and dsw (n) take P M and dS woven together, low and high dS as it is. */
 WITH_BF16 static void weave_scores(uint32_t *pw, uint32_t *dsw, uint16_t *low, uint16_t *high,
-                                   const score_row *a, const score_row *b, float scale, size_t n) {
+                                   const score_row *a, const score_row *b, size_t n) {
     uint16_t order[32];
     for (int i = 0; i < 32; i++) order[i] = (uint16_t)(i / 2 + 16 * (i % 2));
     const __m512i woven = _mm512_loadu_si512(order);
-    const __m512 factor = _mm512_set1_ps(scale);
     for (size_t j = 0; j < n; j += 16) {
-        __m512 p0, p1, ds0 = score_back(a, j, factor, &p0), ds1 = score_back(b, j, factor, &p1);
+        __m512 p0, p1, ds0 = score_back(a, j, &p0), ds1 = score_back(b, j, &p1);
         __m512i p = (__m512i)_mm512_cvtne2ps_pbh(p1, p0);
         __m512i ds = (__m512i)_mm512_cvtne2ps_pbh(ds1, ds0);
         _mm512_storeu_si512(pw + j, _mm512_permutexvar_epi16(woven, p));
@@ -207,29 +229,18 @@ WITH_BF16 static void weave_scores(uint32_t *pw, uint32_t *dsw, uint16_t *low, u
     }
 }
 
-static float dot_rows(const void *a, const void *b, size_t at, size_t n) {
-    const uint16_t *x = (const uint16_t *)a + at, *y = (const uint16_t *)b + at;
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < n; i++) sum += cgs_bf16_to_f32(x[i]) * cgs_bf16_to_f32(y[i]);
-    return sum;
-}
-
-/* row i of the scores; keep: (Tc) for its dropout factors */
-static score_row row_of(const cgs_record *r, const head *h, size_t i, const float *s,
-                        const float *dp, float *keep) {
-    if (i >= h->T) return (score_row){.s = s, .dp = dp};
-    const cgs_tensor *y = r->out;
-    score_row row = {.s = s,
-                     .dp = dp,
-                     .lse = LOG2_E * ((const float *)r->saved[0]->data)[h->index + i],
-                     .sum = dot_rows(y->grad, y->data, h->out + i * h->all, h->W),
-                     .mine = visible(r, h->T, i)};
+/* row i, of `n` scores and dP; keep: (Tc) for its dropout factors */
+static score_row row_of(const cgs_record *r, const head *h, size_t i, float *s, const float *dp,
+                        float *keep, size_t n) {
+    score_row row = {.p = s, .dp = dp};
+    if (i >= h->T) return row;
+    row.mine = visible(r, h->T, i);
     if (r->arg.attention.dropout > 0) {
         for (size_t j = 0; j < h->Tc; j++) keep[j] = 1;
         drop_row(r, h, i, keep, row.mine);
         row.keep = keep;
     }
+    weigh(&row, h->scale * LOG2_E, LOG2_E * ((const float *)r->saved[0]->data)[h->index + i], n);
     return row;
 }
 
@@ -273,11 +284,11 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const 
         way->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
             size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores exist */
-            score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep);
+            score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep, cols);
             score_row high =
-                row_of(r, &h, i0 + i + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc);
+                row_of(r, &h, i0 + i + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc, cols);
             weave_scores(p + i / 2 * h.Tc, dsw + i / 2 * h.Tc, (uint16_t *)(dsn + i * pw),
-                         (uint16_t *)(dsn + (i + 1) * pw), &low, &high, h.scale * LOG2_E, cols);
+                         (uint16_t *)(dsn + (i + 1) * pw), &low, &high, cols);
         }
         size_t done = (n + 1) / 2;
         memset(p + done * h.Tc, 0, (queries - done) * h.Tc * 4);
