@@ -86,7 +86,9 @@ static void long_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd
 }
 
 /* With M the dropout factors: dv = (P M)^T dout, dP = M (dout v^T),
- * dS = P (dP - rowsum(P dP)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width). */
+ * dS = P (dP - rowsum(P dP)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width).  Rows of P
+ * are divided by their sums once more: what lse is off by is the same for all keys, and where
+ * tokens are alike that would outweigh their differences. */
 static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
@@ -112,15 +114,21 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
         for (size_t i = 0; i < n; i++) {
             float *p = s + i * h.Tc, *dp = ds + i * h.Tc, top = lse[i0 + i];
             size_t mine = visible(r, h.T, i0 + i);
-            float sum = 0;
+            float all = 0, sum = 0;
             if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, dp, mine);
-#pragma omp simd reduction(+ : sum)
+#pragma omp simd reduction(+ : all, sum)
             for (size_t j = 0; j < mine; j++) {
                 p[j] = fast_exp_below_88(p[j] - top);
+                all += p[j];
                 sum += p[j] * dp[j];
             }
+            float share = 1.0f / all;
+            sum *= share;
 #pragma omp simd
-            for (size_t j = 0; j < mine; j++) dp[j] = p[j] * (dp[j] - sum);
+            for (size_t j = 0; j < mine; j++) {
+                p[j] *= share;
+                dp[j] = p[j] * (dp[j] - sum);
+            }
             if (r->arg.attention.dropout > 0) drop_row(r, &h, i0 + i, p, mine);
             for (size_t j = mine; j < h.Tc; j++) p[j] = dp[j] = 0;
         }
