@@ -205,7 +205,7 @@ EMU_OBJ := $(EMU_CU:%=%.o) $(patsubst %.cpp,$(E)/%.o,$(wildcard tests/emulate/*.
 $(E)/translated: tests/emulate/translate.py $(CU_SRC) $(wildcard src/ops/cuda/*.cuh)
 	@mkdir -p $(E)
 	$(call say,PY)python3 $< src $(E)/src && touch $@
-$(EMU_CU): $(E)/translated ;
+$(EMU_CU) $(patsubst %,$(E)/%,$(wildcard src/ops/cuda/*.cuh)): $(E)/translated ;
 
 EMU_FLAGS = -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
   -Itests/emulate/include -Itests/emulate -I$(E)/src -Isrc -Iinclude -isystem $(CUDA_HOME)/include

@@ -34,7 +34,7 @@
     X(layernorm,    0x3, 0) /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */ \
     X(modulate,     0x3, 0) /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */ \
     X(gate_add,     0x6, 0) /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */ \
-    X(attention,    0x1, 1) /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse      */ \
+    X(attention,    0x1, 1) /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, rest */ \
     X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */ \
     X(activation,   0x1, 0) /* x                             gelu, silu or relu          */ \
     X(dropout,      0x0, 0) /* x                             x keep / (1 - p)            */ \
@@ -155,6 +155,8 @@ typedef struct cgs_backend {
      * `first` makes, `alone` if nobody else does.  Then both functions are still called, but
      * either may do the work of both: what one of them needs is there during the other. */
     bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
+    /* Attention saves what rounding to bf16 took from its result, for its backward. */
+    bool attention_rest;
 
     /* Called once for each record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);

@@ -60,8 +60,8 @@ static cgs_record *append(cgs_tape *t, cgs_opcode op, cgs_dtype dtype, int rank,
     return r;
 }
 
-static void save(cgs_tape *t, cgs_record *r, int slot, int rank, const int *dim) {
-    r->saved[slot] = tape_new_tensor(t, CGS_F32, rank, dim, t->records - 1);
+static void save(cgs_tape *t, cgs_record *r, int slot, cgs_dtype dtype, int rank, const int *dim) {
+    r->saved[slot] = tape_new_tensor(t, dtype, rank, dim, t->records - 1);
 }
 
 #define APPEND(r, ...)                    \
@@ -197,8 +197,8 @@ static cgs_tensor *layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tens
     APPEND(r, t, CGS_OP_layernorm, dtype, x->rank, x->dim, x, w, b);
     r->arg.layernorm.eps = eps;
     int n[1] = {(int)cgs_rows(x)};
-    save(t, r, 0, 1, n);
-    save(t, r, 1, 1, n);
+    save(t, r, 0, CGS_F32, 1, n);
+    save(t, r, 1, CGS_F32, 1, n);
     return r->out;
 }
 
@@ -254,7 +254,9 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     r->arg.attention.dropout = dropout;
     r->arg.attention.key = key;
     int lse[3] = {B, heads, T};
-    save(t, r, 0, 3, lse);
+    save(t, r, 0, CGS_F32, 3, lse);
+    if (t->device->ops->attention_rest && t->act == CGS_BF16 && r->out->wants_grad)
+        save(t, r, 1, CGS_BF16, 3, dim);
     return r->out;
 }
 
@@ -267,7 +269,7 @@ cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int 
     APPEND(r, t, CGS_OP_attend_first, CGS_F32, 3, dim, own, qkv, NULL);
     r->arg.attend_first.heads = heads;
     r->arg.attend_first.width = dim[2] / heads;
-    save(t, r, 0, 2, lse);
+    save(t, r, 0, CGS_F32, 2, lse);
     return r->out;
 }
 
@@ -307,8 +309,8 @@ cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor 
     r->arg.batchnorm.training = training;
     r->arg.batchnorm.eps = CGS_BATCHNORM_EPS;
     r->arg.batchnorm.momentum = 0.1f;
-    save(t, r, 0, 1, C);
-    save(t, r, 1, 1, C);
+    save(t, r, 0, CGS_F32, 1, C);
+    save(t, r, 1, CGS_F32, 1, C);
     return r->out;
 }
 
@@ -369,7 +371,7 @@ cgs_tensor *cgs_sigreg(cgs_tape *t, cgs_tensor *z, cgs_tensor *directions) {
           directions);
     APPEND(r, t, CGS_OP_sigreg, CGS_F32, 1, scalar_dim, z, directions, NULL);
     int sums[3] = {z->dim[1], directions->dim[0], 2 * CGS_SIGREG_KNOTS};
-    save(t, r, 0, 3, sums);
+    save(t, r, 0, CGS_F32, 3, sums);
     return r->out;
 }
 
@@ -377,7 +379,7 @@ cgs_tensor *cgs_straighten(cgs_tape *t, cgs_tensor *z) {
     CHECK(z->rank == 3 && z->dim[1] >= 3, "straighten", z, NULL);
     APPEND(r, t, CGS_OP_straighten, CGS_F32, 1, scalar_dim, z, NULL, NULL);
     r->arg.straighten.min_norm = 1e-6f;
-    save(t, r, 0, 1, scalar_dim);
+    save(t, r, 0, CGS_F32, 1, scalar_dim);
     return r->out;
 }
 
@@ -390,7 +392,7 @@ cgs_tensor *cgs_match_geometry(cgs_tape *t, cgs_tensor *z, cgs_tensor *reference
     APPEND(r, t, CGS_OP_cgs, CGS_F32, 1, scalar_dim, z, reference, mask);
     r->arg.cgs.min_norm = 1e-6f;
     r->arg.cgs.per_window = per_window;
-    save(t, r, 0, 1, scalar_dim);
+    save(t, r, 0, CGS_F32, 1, scalar_dim);
     return r->out;
 }
 

@@ -68,4 +68,9 @@ static inline void *attention_result(const cgs_record *r) {
     return cgs_cuda_is(r->next, CGS_OP_take) ? r->next->out->data : r->out->data;
 }
 
+/* ... and what rounding takes from it, where a gradient is wanted. */
+static inline bf16 *attention_rest(const cgs_record *r) {
+    return r->saved[1] ? (bf16 *)r->saved[1]->data : NULL;
+}
+
 #endif /* CGS_OPS_CUDA_ATTENTION_CUH */

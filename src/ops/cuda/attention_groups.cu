@@ -14,10 +14,10 @@ namespace {
 
 enum { GROUPS = 2, WARPS = 4 * GROUPS, PIECE = 64, LAST = PADDED - WHOLE };
 
-/* what a lane keeps of its two rows of queries */
+/* what a lane keeps of its two rows of queries; sums as in `running` */
 struct state {
     float out[32];
-    float top[2], sum[2]; /* of scores as they are; the lane's own share of the sum */
+    float top[2], sum[2], kept[2]; /* of scores as they are; the lane's own shares of the sums */
 };
 
 #if CGS_HAS_WGMMA
@@ -55,9 +55,11 @@ __device__ __forceinline__ void weigh(state &w, float (&s)[H], regs4 (&p)[N], in
             if (i % 4 / 2 == half) top = fmaxf(top, s[i]);
         top = quad_max(top);
         float base = top * scale, sum = 0;
+        if (FIRST) w.kept[half] = 0;
         if (!FIRST) {
             float shrink = exp2_fast(fmaf(w.top[half], scale, -base));
             sum = w.sum[half] * shrink;
+            w.kept[half] *= shrink;
 #pragma unroll
             for (int i = 0; i < 32; i++)
                 if (i % 4 / 2 == half) w.out[i] *= shrink;
@@ -74,13 +76,17 @@ __device__ __forceinline__ void weigh(state &w, float (&s)[H], regs4 (&p)[N], in
 #pragma unroll
     for (int i = 0; i < N; i++)
 #pragma unroll
-        for (int k = 0; k < 4; k++) p[i][k] = pack(s[8 * i + 2 * k], s[8 * i + 2 * k + 1]);
+        for (int k = 0; k < 4; k++) {
+            p[i][k] = pack(s[8 * i + 2 * k], s[8 * i + 2 * k + 1]);
+            w.kept[k % 2] += both(p[i][k]);
+        }
 }
 
 /* the queries from 256 on: a warp has every eighth 16 keys, then all are put together */
-__device__ __forceinline__ void last_queries(bf16 *out, float *lse, bf16 *q, const bf16 *k,
-                                             const bf16 *v, const attention_shape &s) {
-    enum { PART = WIDTH + 2 }; /* out, maximum, sum */
+__device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, bf16 *q,
+                                             const bf16 *k, const bf16 *v,
+                                             const attention_shape &s) {
+    enum { PART = WIDTH + 4 }; /* out, maximum, sums before and after rounding; 16 bytes */
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, rows = s.T - WHOLE;
     float *parts = (float *)q; /* (WARPS, EXTRA, PART), where queries are no longer needed */
     running w = {};
@@ -93,25 +99,29 @@ __device__ __forceinline__ void last_queries(bf16 *out, float *lse, bf16 *q, con
     for (int j0 = warp * TILE; j0 < s.T; j0 += WARPS * TILE)
         add_keys<1>(w, query, k, v, j0, limit, s.scale * LOG2E);
     float *mine = parts + (warp * EXTRA + lane / 4) * PART, total = quad_sum(w.sum[0]);
+    float weight = quad_sum(w.kept[0]);
 #pragma unroll
     for (int n = 0; n < 8; n++) {
         const float pair[2] = {w.out[n][0], w.out[n][1]};
         store<2>(mine + 8 * n + 2 * (lane % 4), pair);
     }
-    if (lane % 4 == 0) mine[WIDTH] = w.top[0], mine[WIDTH + 1] = total;
+    if (lane % 4 == 0) mine[WIDTH] = w.top[0], mine[WIDTH + 1] = total, mine[WIDTH + 2] = weight;
     __syncthreads();
     for (int e = threadIdx.x; e < rows * WIDTH; e += GROUPS * GROUP) {
         const float *part = parts + e / WIDTH * PART;
-        float top = -INFINITY, sum = 0, y = 0;
+        float top = -INFINITY, sum = 0, kept = 0, y = 0;
         for (int i = 0; i < WARPS; i++) top = fmaxf(top, part[i * EXTRA * PART + WIDTH]);
         for (int i = 0; i < WARPS; i++) {
             const float *p = part + i * EXTRA * PART;
             float share = exp2_fast(p[WIDTH] - top);
             sum += share * p[WIDTH + 1];
+            kept += share * p[WIDTH + 2];
             y += share * p[e % WIDTH];
         }
         int row = WHOLE + e / WIDTH;
-        out[(size_t)row * s.out_row() + e % WIDTH] = narrow<bf16>(y / sum);
+        bf16 rounded = narrow<bf16>(y / kept);
+        out[(size_t)row * s.out_row() + e % WIDTH] = rounded;
+        if (rest) rest[(size_t)row * s.out_row() + e % WIDTH] = narrow<bf16>(y / kept - widen(rounded));
         if (e % WIDTH == 0) lse[row] = top / LOG2E + logf(sum);
     }
 }
@@ -119,7 +129,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, float *lse, bf16 *q, con
 #endif
 
 __global__ void __launch_bounds__(GROUPS *GROUP, 2)
-    groups_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
+    groups_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
     bf16 *q = first_matrix(shared), *k = q + MATRIX, *v = k + MATRIX;
@@ -128,6 +138,7 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
     size_t in_row = s.in_row();
     const bf16 *from = qkv + s.q(b, h);
     out += s.out(b, h);
+    if (rest) rest += s.out(b, h);
     lse += (size_t)blockIdx.x * s.T;
     copy_rows(q, from, s.T, PADDED, in_row);
     copy_rows(k, from + s.part(), s.T, PADDED, in_row);
@@ -187,12 +198,19 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
             if (lane % 4 == 0 && i < s.T) lse[i] = w.top[half] * s.scale + logf(total[half]);
         }
         meet(1 + group, GROUP); /* all warps of the group have used its queries */
-        give_block(out, w.out, 1.0f / total[0], 1.0f / total[1], q + i0 * WIDTH, i0, s.T,
-                   s.out_row(), false);
+        float upper = 1.0f / quad_sum(w.kept[0]), lower = 1.0f / quad_sum(w.kept[1]);
+        give_block(out, w.out, upper, lower, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
+        if (!rest) continue;
+#pragma unroll
+        for (int i = 0; i < 32; i++) { /* what that lost */
+            float x = w.out[i] * (i % 4 / 2 ? lower : upper);
+            w.out[i] = x - widen(narrow<bf16>(x));
+        }
+        give_block(rest, w.out, 1, 1, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
     }
     if (s.T <= WHOLE) return;
     __syncthreads();
-    last_queries(out, lse, q, k, v, s);
+    last_queries(out, rest, lse, q, k, v, s);
 #endif
 }
 
@@ -224,7 +242,8 @@ void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     groups_forward<<<heads, GROUPS * GROUP, shared_bytes(), stream_of(d)>>>(
-        (bf16 *)r->out->data, (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
+        (bf16 *)r->out->data, attention_rest(r), (float *)r->saved[0]->data,
+        (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");
 }
 

@@ -4,7 +4,8 @@
  * A block takes one head; q, k, v and dout lie in shared memory whole.  Group g owns keys 64 g ..,
  * for which it sums dk and dv in registers, and walks over the queries:
  *   P^T = exp(k q^T - lse)    dP^T = v dout^T         rows are keys, columns 32 queries
- *   dv += P^T dout            dS^T = P^T (dP^T - <dout, out>)      dk += dS^T q
+ *   dv += P^T dout            dS^T = P^T (dP^T - along)            dk += dS^T q
+ * where along = rowsum(P dP) comes from a kernel before (attention_tiles.cu).
  * P and dS are factors of the next products as they lie in registers.  dq = dS k needs all keys:
  * every group leaves its dS^T of 64 queries in shared memory, and one of the first two groups
  * multiplies it there while the others go on with the next 64, in a second buffer.  So dq is
@@ -30,7 +31,7 @@ struct room {
     bf16 *q, *k, *v, *g; /* (PADDED, 64) each; g is dout */
     bf16 *ds;            /* two of (PADDED, 64): keys x 64 queries */
     bf16 *kept;          /* two of (8, 64): P^T of the keys from 256 on */
-    float *norms, *sums; /* (PADDED): lse in units of log 2, <dout, out> */
+    float *norms, *sums; /* (PADDED): lse in units of log 2, rowsum(P dP) */
     float *left;         /* two of (2, LEFT): dk and dv of these keys */
     float *columns;      /* (4 MAKERS, 64): sums of dq over a warp's rows */
 };
@@ -57,24 +58,10 @@ __device__ __forceinline__ room room_of(unsigned char *shared) {
     return m;
 }
 
-/* Row `row` of <dout, out>, of which the lane has a chunk of out: 8 lanes a row. */
-__device__ __forceinline__ void row_product(const room &m, int row, uint4 out) {
-    float a[8], b[8], sum = 0;
-    load<8>(a, chunk_at(m.g, row, threadIdx.x % 8));
-    unpack(b, out);
-#pragma unroll
-    for (int c = 0; c < 8; c++) sum += a[c] * b[c];
-#pragma unroll
-    for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-    if (threadIdx.x % 8 == 0) m.sums[row] = sum;
-}
-
-/* Loads what the first 64 queries need, and leaves the rest of q, dout and out on its way; out
- * comes to the second buffer of dS, which is free until then. */
+/* Loads what the first 64 queries need, and leaves the rest of q and dout on its way. */
 __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const bf16 *dout,
-                                           const bf16 *out, const float *lse,
+                                           const float *along, const float *lse,
                                            const attention_shape &s) {
-    static_assert(BLOCK * 8 == ALL, "one chunk a thread");
     size_t in_row = s.in_row(), out_row = s.out_row();
     int later = s.T - BLOCK, padded = PADDED - BLOCK;
     copy_rows(m.k, q + s.part(), s.T, PADDED, in_row);
@@ -84,12 +71,11 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
     copies_close();
     copy_rows(m.q + BLOCK * WIDTH, q + BLOCK * in_row, later, padded, in_row);
     copy_rows(m.g + BLOCK * WIDTH, dout + BLOCK * out_row, later, padded, out_row);
-    copy_rows(m.ds + MATRIX, out + BLOCK * out_row, later, padded, out_row);
     copies_close();
-    int row = threadIdx.x / 8;
-    uint4 first = *reinterpret_cast<const uint4 *>(out + row * out_row + threadIdx.x % 8 * 8);
-    for (int i = threadIdx.x; i < PADDED; i += ALL) /* beyond the last token exp(-inf) = 0 */
+    for (int i = threadIdx.x; i < PADDED; i += ALL) { /* beyond the last token exp(-inf) = 0 */
         m.norms[i] = i < s.T ? lse[i] * LOG2E : INFINITY;
+        m.sums[i] = i < s.T ? along[i] : 0;
+    }
     for (int i = threadIdx.x; i < 4 * MAKERS * WIDTH; i += ALL) m.columns[i] = 0;
     /* rows of dS that no group writes: keys that are not there */
     for (int i = threadIdx.x; i < 2 * (PADDED - WHOLE) * 8; i += ALL) {
@@ -100,18 +86,11 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
     copies_wait<1>();
     written_for_products();
     __syncthreads();
-    row_product(m, row, first);
-    __syncthreads();
 }
 
-__device__ __forceinline__ void load_rest(const room &m) {
+__device__ __forceinline__ void load_rest() {
     copies_wait<0>();
     written_for_products();
-    __syncthreads();
-    for (int e = threadIdx.x; e < (PADDED - BLOCK) * 8; e += ALL) { /* whole warps */
-        const bf16 *out = chunk_at(m.ds + MATRIX, e / 8, threadIdx.x % 8);
-        row_product(m, BLOCK + e / 8, *reinterpret_cast<const uint4 *>(out));
-    }
     __syncthreads();
 }
 
@@ -127,12 +106,12 @@ struct group_clock {
 
 /* Brings what the first 64 queries of a later head need into the second-level cache: these are the
  * rows for which a block has to wait with nothing else to do. */
-__device__ __forceinline__ void look_ahead(const bf16 *q, const bf16 *dout, const bf16 *out,
+__device__ __forceinline__ void look_ahead(const bf16 *q, const bf16 *dout,
                                            const attention_shape &s) {
-    for (int e = threadIdx.x; e < 2 * s.T + 3 * BLOCK; e += ALL) {
+    for (int e = threadIdx.x; e < 2 * s.T + 2 * BLOCK; e += ALL) {
         int early = e - 2 * s.T, row = early < 0 ? e % s.T : early % BLOCK;
         const bf16 *line = q + row * s.in_row() + (early < 0 ? (1 + e / s.T) * s.part() : 0);
-        if (early >= BLOCK) line = (early < 2 * BLOCK ? dout : out) + row * s.out_row();
+        if (early >= BLOCK) line = dout + row * s.out_row();
         asm volatile("prefetch.global.L2 [%0];" ::"l"(line) : "memory");
     }
 }
@@ -327,7 +306,7 @@ __device__ __forceinline__ void finish(bf16 *dqkv, bool add, float *parts, const
 /* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL; ahead: how many heads
  * later the one is whose first rows are fetched, or 0 */
 __global__ void __launch_bounds__(ALL, 1)
-    groups_backward(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const bf16 *out,
+    groups_backward(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *along,
                     const float *lse, const bf16 *qkv, attention_shape s, unsigned ahead) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
@@ -337,14 +316,13 @@ __global__ void __launch_bounds__(ALL, 1)
     group_clock clock;
     clock.start(group);
     dqkv += s.q(b, h);
-    load_first(m, qkv + s.q(b, h), dout + s.out(b, h), out + s.out(b, h),
+    load_first(m, qkv + s.q(b, h), dout + s.out(b, h), along + (size_t)blockIdx.x * s.T,
                lse + (size_t)blockIdx.x * s.T, s);
     clock.mark(FIRST_ROWS);
     unsigned later = blockIdx.x + ahead;
     if (ahead && later < gridDim.x)
         look_ahead(qkv + s.q(later / s.heads, later % s.heads),
-                   dout + s.out(later / s.heads, later % s.heads),
-                   out + s.out(later / s.heads, later % s.heads), s);
+                   dout + s.out(later / s.heads, later % s.heads), s);
     float scale = s.scale * LOG2E, dk[32] = {0}, dv[32] = {0};
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
@@ -360,7 +338,7 @@ __global__ void __launch_bounds__(ALL, 1)
         } else {
             take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale, clock);
         }
-        if (tile == 0) load_rest(m);
+        if (tile == 0) load_rest();
         clock.mark(OTHER_ROWS);
         if (s.T > WHOLE && group == MAKERS + side) {
             bf16 *kept = m.kept + side * EXTRA * WIDTH;
@@ -415,12 +393,13 @@ void cgs_cuda_attention_groups_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     const cgs_record *map = r->before;
-    float *parts = map && cgs_cuda_wants(map, 2) ? (float *)cgs_cuda_of(d)->scratch : NULL;
+    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
+    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
     const cgs_cuda *c = cgs_cuda_of(d);
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
     unsigned ahead = c->off & CGS_CUDA_AHEAD ? 0 : (unsigned)c->processors;
     groups_backward<<<heads, ALL, shared_bytes(), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, (const bf16 *)y->data,
+        (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, along,
         (const float *)r->saved[0]->data, (const bf16 *)x->data, s, ahead);
     LAUNCHED(d, "attention backward");
     show_clocks(stream_of(d), CLOCK_ATTENTION, heads);

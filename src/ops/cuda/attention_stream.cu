@@ -51,7 +51,7 @@ __device__ __forceinline__ int keys_of(const attention_shape &s, int i0) {
 
 template <class Keep>
 __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
-    stream_forward(bf16 *out, float *lse, const bf16 *qkv, int first, int blocks,
+    stream_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, int first, int blocks,
                    attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of k, v: (64, 64) each */
     share my(s, first, blocks);
@@ -81,8 +81,14 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
         __syncthreads(); /* before the next but one comes into the same place */
     }
     float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-    store_rows(out + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), 1.0f / total[0],
-               1.0f / total[1], false, s.first);
+    float upper = 1.0f / weight_of<Keep>(w, 0, total[0]);
+    float lower = 1.0f / weight_of<Keep>(w, 1, total[1]);
+    store_rows(out + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), upper, lower, false,
+               s.first);
+    if (rest) {
+        leave_rest(w.out, upper, lower);
+        store_rows(rest + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), 1, 1, false);
+    }
     for (int half = 0; half < 2; half++) {
         int i = i0 + lane / 4 + 8 * half;
         if (lane % 4 == 0 && i < s.T)
@@ -93,7 +99,7 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
 /* parts (B * blocks, 3*heads*64): sums over a block's tokens of what goes to dqkv, or NULL */
 template <class Keep>
 __global__ void __launch_bounds__(32 * WARPS, 3)
-    stream_dq(bf16 *dqkv, bool add, float *parts, float *along, const bf16 *dout, const bf16 *out,
+    stream_dq(bf16 *dqkv, bool add, float *parts, const float *along, const bf16 *dout,
               const float *lse, const bf16 *qkv, int blocks, attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of k, v: (64, 64) each */
     __shared__ float columns[WARPS][WIDTH];
@@ -111,16 +117,11 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     load_rows(rows, q, i0, s.T, in_row);
     load_rows(grads, dout + s.out(my.b, my.h), i0, s.T, out_row);
     visible(seen, s, i0);
-    {
-        regs4 results[4];
-        load_rows(results, out + s.out(my.b, my.h), i0, s.T, out_row);
-        row_dots(sum, grads, results); /* rowsum(P dP), also with dropout */
-    }
     for (int half = 0; half < 2; half++) {
         int i = i0 + lane / 4 + 8 * half;
         size_t at = (size_t)my.head * s.T + i;
         norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-        if (lane % 4 == 0 && i < s.T) along[at] = sum[half];
+        sum[half] = i < s.T ? along[at] : 0; /* rowsum(P dP), also with dropout */
     }
     Keep keep(s, my.b, my.h, i0);
     for (int n = 0; n < tiles; n++) {
@@ -239,8 +240,8 @@ template <class Keep> void forward(cgs_device *d, const cgs_record *r) {
     int first = s.first / ROWS, blocks = (s.end + ROWS - 1) / ROWS - first;
     unsigned grid = (unsigned)(r->in[0]->dim[0] * s.heads * blocks);
     stream_forward<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>(
-        (bf16 *)attention_result(r), (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data,
-        first, blocks, s);
+        (bf16 *)attention_result(r), attention_rest(r), (float *)r->saved[0]->data,
+        (const bf16 *)r->in[0]->data, first, blocks, s);
     LAUNCHED(d, "attention");
 }
 
@@ -249,13 +250,13 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int blocks = blocks_of(r);
     unsigned grid = (unsigned)(x->dim[0] * s.heads * blocks);
-    float *along = (float *)cgs_cuda_of(d)->scratch, *parts = NULL;
+    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
     const cgs_record *map = r->before;
     if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
     const float *lse = (const float *)r->saved[0]->data;
-    const bf16 *dout = (const bf16 *)y->grad, *out = (const bf16 *)y->data;
+    const bf16 *dout = (const bf16 *)y->grad;
     stream_dq<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
-                                                              parts, along, dout, out, lse,
+                                                              parts, along, dout, lse,
                                                               (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
     stream_dkv<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],

@@ -21,7 +21,7 @@ __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TI
 /* ---- forward ------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(32 * WARPS, 3)
-    tiles_forward(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
+    tiles_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
@@ -47,8 +47,13 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale);
         if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale);
         float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
-        store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, 1.0f / total[0], 1.0f / total[1],
-                   false, s.first);
+        float upper = 1.0f / weight_of<keep_all>(w, 0, total[0]);
+        float lower = 1.0f / weight_of<keep_all>(w, 1, total[1]);
+        store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, upper, lower, false, s.first);
+        if (rest) {
+            leave_rest(w.out, upper, lower);
+            store_rows(rest + s.out(b, h), w.out, i0, s.end, out_row, 1, 1, false);
+        }
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T)
@@ -60,17 +65,21 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
 /* ---- backward
  * ---------------------------------------------------------------------------------------- */
 
-/* along (B,heads,T) = <dout, out>, which is rowsum(P dP): 8 lanes a row of 64 */
+/* along (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
+ * rounding adds is the same for all keys, and where tokens are alike it outweighs the differences
+ * from which q and k learn.  8 lanes a row of 64. */
 __global__ void __launch_bounds__(256)
-    row_products(float *along, const bf16 *dout, const bf16 *out, size_t rows, int T, int heads) {
+    row_products(float *along, const bf16 *dout, const bf16 *out, const bf16 *rest, size_t rows,
+                 int T, int heads) {
     size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / 8; /* (B,T,heads) */
     float sum = 0;
     if (at < rows) {
-        float a[8], b[8];
+        float a[8], b[8], c[8];
         load<8>(a, dout + at * WIDTH + threadIdx.x % 8 * 8);
         load<8>(b, out + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(c, rest + at * WIDTH + threadIdx.x % 8 * 8);
 #pragma unroll
-        for (int i = 0; i < 8; i++) sum += a[i] * b[i];
+        for (int i = 0; i < 8; i++) sum += a[i] * (b[i] + c[i]);
     }
 #pragma unroll
     for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
@@ -78,11 +87,10 @@ __global__ void __launch_bounds__(256)
     if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
 }
 
-/* out: makes `along` from it; NULL: reads it.  parts (B, 3*heads*64): sums over tokens of what
- * goes to dqkv, or NULL */
+/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
 __global__ void __launch_bounds__(32 * WARPS, 2)
-    tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const bf16 *out,
-             const float *lse, float *along, const bf16 *qkv, attention_shape s) {
+    tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
+             const float *along, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     __shared__ float columns[WARPS][WIDTH];
     for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
@@ -106,16 +114,7 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             size_t at = (size_t)blockIdx.x * s.T + i;
             limit[half] = i < s.T ? s.limit(i) : 0;
             norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-            sum[half] = i < s.T && !out ? along[at] : 0;
-        }
-        if (out) {
-            regs4 results[4];
-            load_rows(results, out + s.out(b, h), i0, s.T, out_row);
-            row_dots(sum, grads, results);
-            for (int half = 0; half < 2; half++) {
-                int i = i0 + lane / 4 + 8 * half;
-                if (lane % 4 == 0 && i < s.T) along[(size_t)blockIdx.x * s.T + i] = sum[half];
-            }
+            sum[half] = i < s.T ? along[at] : 0;
         }
         for (int j0 = 0; j0 < keys; j0 += 16) {
             float p[2][4], dp[2][4];
@@ -245,8 +244,19 @@ void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)attention_result(r), (float *)r->saved[0]->data, (const bf16 *)r->in[0]->data, s);
+        (bf16 *)attention_result(r), attention_rest(r), (float *)r->saved[0]->data,
+        (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");
+}
+
+float *cgs_cuda_attention_along(cgs_device *d, const cgs_record *r) {
+    size_t rows = cgs_numel(r->saved[0]);
+    float *along = (float *)cgs_cuda_of(d)->scratch;
+    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
+        along, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_rest(r), rows,
+        r->out->dim[1], r->arg.attention.heads);
+    LAUNCHED(d, "attention backward");
+    return along;
 }
 
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
@@ -261,21 +271,13 @@ void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
-    size_t rows = (size_t)heads * s.T;
-    float *along = (float *)cgs_cuda_of(d)->scratch, *parts = NULL;
+    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
     const cgs_record *map = r->before;
-    if (map && cgs_cuda_wants(map, 2)) parts = along + rows;
+    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
-    const bf16 *out = (const bf16 *)y->data;
-    if (cgs_cuda_of(d)->off & CGS_CUDA_ALONG) {
-        row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(along, dout, out, rows,
-                                                                          s.T, s.heads);
-        LAUNCHED(d, "attention backward");
-        out = NULL;
-    }
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, dout, out, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);

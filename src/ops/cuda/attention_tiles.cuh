@@ -124,6 +124,17 @@ static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][
     }
 }
 
+/* v, times a factor for each of the lane's two rows, becomes what store_rows loses of it */
+static __device__ __forceinline__ void leave_rest(float (&v)[8][4], float upper, float lower) {
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float x = v[n][i] * (i / 2 ? lower : upper);
+            v[n][i] = x - widen(narrow<bf16>(x));
+        }
+}
+
 static __device__ __forceinline__ float quad_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
     return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
@@ -185,11 +196,19 @@ struct keep_drawn {
 
 /* ---- softmax of one row of tiles ---------------------------------------------------------- */
 
-/* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
+/* What a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8.  The result is divided by the
+ * sum of probabilities as they were multiplied, that is rounded, lse has the sum before: then what
+ * all of them are rounded by, where they are alike, cancels in rowsum(P dP). */
 struct running {
     float out[8][4];
-    float top[2], sum[2]; /* of scores in units of log 2; the lane's own share of the sum */
+    float top[2], sum[2];    /* of scores in units of log 2; sums are the lane's own shares */
+    float drawn[2], kept[2]; /* sums after dropout, and after rounding */
 };
+
+/* the sum of two that were packed */
+static __device__ __forceinline__ float both(uint32_t pair) {
+    return __uint_as_float(pair << 16) + __uint_as_float(pair & 0xffff0000u);
+}
 
 /* adds keys j0 .. j0 + 16 N - 1 of k and v, whose first is key `base` of all */
 template <int N, class Keep = keep_all>
@@ -219,6 +238,8 @@ static __device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4],
         for (int half = 0; half < 2; half++) {
             float shrink = top[half] == -INFINITY ? 1.0f : exp2_fast(w.top[half] - top[half]);
             w.sum[half] *= shrink;
+            w.drawn[half] *= shrink;
+            w.kept[half] *= shrink;
             w.top[half] = top[half];
 #pragma unroll
             for (int n = 0; n < 8; n++) {
@@ -238,32 +259,23 @@ static __device__ __forceinline__ void add_keys(running &w, const regs4 (&q)[4],
                 s[n][t][i] = exp2_fast(s[n][t][i] - top);
                 w.sum[i / 2] += s[n][t][i];
                 int j = base + j0 + 16 * n + 8 * t + 2 * (lane % 4) + i % 2;
-                if (Keep::some) s[n][t][i] *= keep(lane / 4 + 8 * (i / 2), j);
+                if (Keep::some) w.drawn[i / 2] += s[n][t][i] *= keep(lane / 4 + 8 * (i / 2), j);
             }
         regs4 p;
         as_factor(p, s[n]);
+        w.kept[0] += both(p[0]) + both(p[2]);
+        w.kept[1] += both(p[1]) + both(p[3]);
         product_plain(w.out, p, v, j0 + 16 * n);
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------------- */
-
-/* products of the rows of a and b, both (16,64); [half]: rows l/4 and l/4 + 8 */
-static __device__ __forceinline__ void row_dots(float (&sum)[2], const regs4 (&a)[4],
-                                         const regs4 (&b)[4]) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float all = 0;
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-#pragma unroll
-            for (int part = half; part < 4; part += 2) {
-                uint32_t x = a[k][part], y = b[k][part];
-                all += __uint_as_float(x << 16) * __uint_as_float(y << 16);
-                all += __uint_as_float(x & 0xffff0000u) * __uint_as_float(y & 0xffff0000u);
-            }
-        sum[half] = quad_sum(all);
-    }
+/* what the result is divided by; total: the sum of all lanes */
+template <class Keep>
+static __device__ __forceinline__ float weight_of(const running &w, int half, float total) {
+    float kept = quad_sum(w.kept[half]);
+    if (!Keep::some) return kept;
+    float drawn = quad_sum(w.drawn[half]);
+    return drawn > 0 ? total * kept / drawn : total;
 }
 
 #endif /* CGS_OPS_CUDA_ATTENTION_TILES_CUH */

@@ -47,7 +47,6 @@ enum {
     CGS_CUDA_NORM = 1,   /* "norm": addition and the following norm in one kernel           */
     CGS_CUDA_GRAPH = 2,  /* "graph": a pass of a tape is one launch                         */
     CGS_CUDA_CACHE = 4,  /* "cache": the frames of a dataset stay in the GPU's memory       */
-    CGS_CUDA_ALONG = 8,  /* "along": row sums of attention's gradient inside its dq kernel  */
     CGS_CUDA_SUMS = 16,  /* "sums": the gradient of qkv's bias inside attention's kernels   */
     CGS_CUDA_STREAM = 32, /* "stream": long or dropping attention in passing tiles          */
     CGS_CUDA_NARROW = 64, /* "narrow": attention of narrow tokens without making qkv        */
@@ -209,6 +208,8 @@ bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
 void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
+/* rowsum(P dP) of all heads (B,heads,T), in the device's scratch */
+float *cgs_cuda_attention_along(cgs_device *d, const cgs_record *r);
 /* ... and by warpgroups: about 257 tokens, no mask */
 bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way);
 cgs_status cgs_cuda_attention_groups_prepare(void);
