@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "eval/collect.h"
 #include "eval/evaluate.h"
+#include "eval/picture.h"
 #include "eval/summary.h"
 #include "eval_bed.h"
 #include "expect.h"
@@ -187,6 +189,39 @@ static void test_starts(void **state) {
     bed_close(&b);
 }
 
+/* A picture that is drawn anew depends on its row alone, also where a world remembers contacts. */
+static void test_pictures(void **state) {
+    (void)state;
+    enum { SIDE = 96, ROWS = 40, FRAME = SIDE * SIDE * 3 };
+    const char *path = bed_path("pusht.h5");
+    cgs_collect_options c = {
+        .env = "pusht", .out = path, .episodes = 4, .side = SIDE, .every = 5};
+    cgs_collect_result r;
+    OK(cgs_collect(&c, &r));
+    cgs_dataset *data;
+    const cgs_env_class *env;
+    OK(cgs_dataset_open(&data, path));
+    OK(cgs_dataset_env(data, NULL, &env));
+    uint8_t *first = malloc(FRAME * ROWS), *again = malloc(FRAME);
+    assert_true(first && again);
+    for (int e = 0; e < 4; e++) {
+        int64_t row = cgs_dataset_source(data)->ep_offset[e];
+        cgs_pictures forth, back;
+        OK(cgs_pictures_open(&forth, data, env));
+        OK(cgs_pictures_open(&back, data, env));
+        for (int i = 0; i < ROWS; i++) OK(cgs_pictures_read(&forth, row, i, first + FRAME * i));
+        for (int i = ROWS - 1; i >= 0; i--) {
+            OK(cgs_pictures_read(&back, row, i, again));
+            assert_memory_equal(again, first + FRAME * i, FRAME);
+        }
+        cgs_pictures_close(&forth);
+        cgs_pictures_close(&back);
+    }
+    free(first);
+    free(again);
+    cgs_dataset_close(data);
+}
+
 /* ---- bad input --------------------------------------------------------------------- */
 
 static void refuse(const cgs_eval_options *o, cgs_status code, const char *word) {
@@ -290,8 +325,8 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume),  cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_starts),  cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

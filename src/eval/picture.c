@@ -27,6 +27,7 @@ cgs_status cgs_pictures_read(cgs_pictures *p, int64_t first, int64_t step, uint8
     if (step % s->pixels_every == 0) return cgs_dataset_read_pixels(p->data, first + step, 1, rgb);
     double state[CGS_ENV_MAX_DIM];
     CGS_TRY(cgs_dataset_read_rows_f64(p->data, p->state, first + step, 1, state));
-    CGS_TRY(cgs_env_set_state(p->env, state, p->env->cls->state_dim));
+    /* a fresh world: PushT remembers contacts, and which picture was drawn before is chance */
+    CGS_TRY(cgs_env_start(p->env, state, p->env->cls->state_dim));
     return cgs_env_render(p->env, s->height, rgb);
 }
