@@ -82,6 +82,15 @@ rm "$tmp/b/plans/lewm-ts.gif"
 "$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"
 [ -s "$tmp/b/plans/lewm-ts.gif" ] || fail "a deleted result stays away"
 [ "$(grep -c 'done before:' "$tmp/more")" = 6 ] || fail "more than the deleted one was made"
+[ "$(grep -c . "$tmp/b/stages.jsonl")" = 19 ] || fail "the stage that was made again is recorded twice"
+# ---- ... and until it is there again it does not count as finished
+rm "$tmp/b/plans/lewm-ts.gif"
+mkdir "$tmp/b/plans/lewm-ts.gif.tmp"
+"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more" 2>&1 && fail "a picture that cannot be written passed"
+rmdir "$tmp/b/plans/lewm-ts.gif.tmp"
+: >"$tmp/b/plans/lewm-ts.gif" # as a run that was cut off may leave it
+"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"
+[ -s "$tmp/b/plans/lewm-ts.gif" ] || fail "half a result was taken for a whole one"
 
 # ---- killed without warning, again and again: the end is the same, bit for bit
 tries=0

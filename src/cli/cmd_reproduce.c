@@ -136,7 +136,7 @@ static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
     command_of(g, command);
     if (!j->quiet && !j->json) printf("        %s\n", command);
     fflush(stdout);
-    CGS_TRY(cgs_stage_started(g, command));
+    CGS_TRY(cgs_stage_started(s, g, command));
     CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
     if (*end != CGS_CHILD_OK) return CGS_OK;
     if (!cgs_file_exists(g->output)) { /* a success without its result is none */

@@ -1,4 +1,5 @@
 /* journal.c - what a study has done: study.json, stages.jsonl and the logs of its stages. */
+#define _GNU_SOURCE
 #include <cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -169,7 +170,28 @@ cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo) {
     return CGS_OK;
 }
 
-cgs_status cgs_stage_started(const cgs_stage *g, const char *command) {
+/* Takes a stage out of the record. */
+static cgs_status forget(const cgs_study *s, const cgs_stage *g) {
+    char *text, mark[40];
+    size_t bytes, kept = 0;
+    CGS_TRY(cgs_read_file(s->journal, JOURNAL_LIMIT, &text, &bytes));
+    snprintf(mark, sizeof mark, "\"hash\":\"%s\"", g->hash);
+    for (size_t at = 0, end; at < bytes; at = end) {
+        char *stop = memchr(text + at, '\n', bytes - at);
+        end = stop ? (size_t)(stop - text) + 1 : bytes;
+        if (memmem(text + at, end - at, mark, strlen(mark))) continue;
+        memmove(text + kept, text + at, end - at);
+        kept += end - at;
+    }
+    cgs_status rc = cgs_write_file(s->journal, text, kept);
+    free(text);
+    return rc;
+}
+
+cgs_status cgs_stage_started(const cgs_study *s, cgs_stage *g, const char *command) {
+    /* its output was deleted; what is there from now on may be half of it */
+    if (g->finished) CGS_TRY(forget(s, g));
+    g->finished = false;
     size_t size = strlen(command) + 32;
     char *text = malloc(size);
     if (!text) return no_memory();

@@ -74,7 +74,7 @@ typedef enum cgs_stage_do {
 cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo);
 
 /* command: as it would be typed, for the record */
-cgs_status cgs_stage_started(const cgs_stage *g, const char *command);
+cgs_status cgs_stage_started(const cgs_study *s, cgs_stage *g, const char *command);
 cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
                               const char *found);
 
