@@ -58,7 +58,7 @@ for kind in wgmma cluster; do
     if [ -x "$probe$kind" ]; then step "probe-$kind" 20 "$probe$kind"; fi
 done
 step encoder 120 "$tests" encoder
-for way in norm along sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope ahead \
+for way in norm sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope ahead \
     halves; do
     step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
 done
