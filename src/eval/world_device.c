@@ -178,7 +178,6 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
     const cgs_lewm_config *c = &m->config;
     cgs_predictor_block block[CGS_PREDICTOR_LAYERS];
     if (r->config.act != CGS_BF16) return CGS_OK;
-    if (c->class_bits != 16) return CGS_OK; /* the fused form rounds what enters pred_proj */
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
