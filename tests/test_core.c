@@ -19,6 +19,7 @@
 #include "loss/objective.h"
 #include "loss/reference.h"
 #include "optim/schedule.h"
+#include "train/growth.h"
 #include "train/train.h"
 
 /* ---- status -------------------------------------------------------------------------- */
@@ -320,6 +321,30 @@ static void test_references(void **state) {
     assert_true(fabsf(out[4]) < 1e-6f); /* second transition: nothing moves */
 }
 
+/* 3,000 norms that fall and then waver by half around `end` times what they were; whether that
+ * is called growth */
+static bool grows(double end) {
+    cgs_growth g = {0};
+    cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 0);
+    int told = 0;
+    for (int i = 0; i < 3000; i++) {
+        double usual = 0.5 + 10 * exp(-i / 30.0), later = i > 2000 ? (i - 2000) / 1000.0 : 0;
+        told += cgs_growth_add(&g, usual * pow(end, later) * exp(cgs_rng_range(&r, -0.5, 0.5)));
+    }
+    assert_true(told < 2);
+    return told;
+}
+
+static void test_growth(void **state) {
+    (void)state;
+    assert_false(grows(1));
+    assert_false(grows(0.1));
+    assert_false(grows(3));
+    assert_true(grows(50));
+    cgs_growth one = {0}; /* a single large one is no growth */
+    for (int i = 0; i < 1000; i++) assert_false(cgs_growth_add(&one, i == 500 ? 1e6 : 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_failure), cmocka_unit_test(test_streams),
@@ -327,7 +352,7 @@ int main(void) {
         cmocka_unit_test(test_settings),      cmocka_unit_test(test_methods),
         cmocka_unit_test(test_files),         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_log),           cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_references),    cmocka_unit_test(test_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

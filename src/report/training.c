@@ -9,6 +9,7 @@
 #include "report/plot.h"
 #include "report/published.h"
 #include "report/sections.h"
+#include "train/growth.h"
 
 enum { MAX_MODELS = 24, BINS = 160, MAX_VALID = 512 };
 
@@ -38,6 +39,8 @@ typedef struct trained {
     double x[BINS], y[CURVES][BINS];
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
+    cgs_growth growth;
+    double grew; /* the step at which the gradient had grown, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
 
@@ -68,6 +71,7 @@ static void add_line(void *user, const cJSON *line) {
         t->valid++;
         return;
     }
+    if (cgs_growth_add(&t->growth, value_of(line, GRADIENT))) t->grew = step;
     int bin = (int)(step / (t->last + 1) * BINS);
     for (int c = 0; c < CURVES; c++) {
         double v = value_of(line, c);
@@ -110,6 +114,11 @@ static bool read_model(trained *t, const cgs_folder *f, cgs_page *p, const char 
         for (int b = 1; b < BINS; b++)
             if (isnan(t->y[c][b])) t->y[c][b] = t->y[c][b - 1];
     read_card(t, f, p);
+    if (t->grew > 0)
+        cgs_page_warn(p,
+                      "%s: by update %.0f the norm of its gradient had grown tenfold; what is "
+                      "compared with it may show how it was trained, not its method",
+                      t->folder, t->grew);
     return true;
 }
 

@@ -24,6 +24,7 @@
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/frames.h"
+#include "train/growth.h"
 #include "train/learner.h"
 #include "train/metrics.h"
 #include "train/train.h"
@@ -58,6 +59,7 @@ struct cgs_trainer {
     cgs_batch ahead; /* the next batch, if it was there while the last update ran */
     bool have_ahead;
     cgs_metrics *metrics;
+    cgs_growth growth;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -426,6 +428,11 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
             "the last checkpoint in %s is good, a lower optim.lr may help",
             (unsigned long long)t->step, (double)loss, info->term[0], info->term[1], info->term[2],
             info->term[3], norm, t->dir);
+    if (cgs_growth_add(&t->growth, norm))
+        cgs_log(CGS_WARN,
+                "update %llu: the gradient's norm has grown to %.2g, usual was %.2g; a lower "
+                "optim.lr or train.precision=f32 may help",
+                (unsigned long long)t->step, exp(t->growth.fast), exp(t->growth.usual));
 
     double lr = rate(t, c->lr);
     for (int i = 0; i < t->learner.groups; i++) {
