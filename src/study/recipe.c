@@ -233,8 +233,10 @@ const cgs_recipe cgs_recipes[] = {
      "plan report",
      three, COUNT(three), "env=tworooms", NULL,
      /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
-      * begin: 56,000 windows, more than 600 updates draw. */
-     "preset=small|side=64|every=5|episodes=4000|updates=600|validate=150|checkpoint=150|held=150|"
+      * begin: 56,000 windows, more than the updates draw.  Of as many windows, twice the updates
+      * of half the batch learn more. */
+     "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|validate=300|"
+     "checkpoint=300|held=150|"
      "held_K=1,4,16|held_pg_K=1,4|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
      "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
      "prior.hidden=256 prior.batch=256", NULL},
