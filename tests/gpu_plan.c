@@ -18,8 +18,8 @@
 #include "plan/planner.h"
 #include "random_model.h"
 
-/* The published predictor behind a small encoder.  With one block it is of a model whose class token
- * is f32: that is fused, too. */
+/* The published predictor behind a small encoder.  With one block it is of a model whose class
+ * token is f32: that is fused, too. */
 static cgs_lewm_config paper_predictor(int layers) {
     cgs_lewm_config c;
     OK(cgs_lewm_preset(&c, "paper"));

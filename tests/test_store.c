@@ -4,25 +4,12 @@
 
 #include <math.h>
 
+#include "expect.h"
 #include "golden.h"
 #include "io/png.h"
 #include "model/config_json.h"
 #include "model/spelling.h"
 #include "stored_model.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-
-/* the call fails with that code and a sentence that holds the words */
-#define REFUSED(call, code, words)                                                                 \
-    do {                                                                                           \
-        cgs_status rc_ = (call);                                                                   \
-        if (rc_ != (code) || !strstr(cgs_last_error(), words))                                     \
-            fail_msg("%s: status %d, \"%s\", expected \"%s\"", #call, (int)rc_,                    \
-                     rc_ == CGS_OK ? "" : cgs_last_error(), words);                                \
-    } while (0)
 
 static cgs_device device;
 

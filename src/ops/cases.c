@@ -127,18 +127,17 @@ static cgs_tensor *build_gate_add(cgs_trial *t, const int *n) { /* B T D, Tm C t
     return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
 }
 
-static cgs_tensor *build_attention(cgs_trial *t, const int *n) {
-    /* B, T, heads, width, causal, block, dropout in per cent */
-    cgs_tensor *x = input(t, "qkv", t->act, 2, DIM(n[0], n[1], 3 * n[2] * n[3]));
-    return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
-}
-
-/* Tokens that hardly differ, as those of an empty background: gradients of q and k are small
- * differences of large numbers.  Sizes as above. */
-static cgs_tensor *build_alike_attention(cgs_trial *t, const int *n) {
-    cgs_tensor *x = cgs_trial_input(t, "qkv", t->act, 1, 1.25f, CGS_FILL_UNIFORM,
+/* B, T, heads, width, causal, block, dropout in per cent */
+static cgs_tensor *attention_of(cgs_trial *t, const int *n, float low, float high) {
+    cgs_tensor *x = cgs_trial_input(t, "qkv", t->act, low, high, CGS_FILL_UNIFORM,
                                     DIM(n[0], n[1], 3 * n[2] * n[3]));
     return cgs_attention(t->tape, x, n[2], n[4], n[5], (float)n[6] / 100, 77);
+}
+static cgs_tensor *build_attention(cgs_trial *t, const int *n) { return attention_of(t, n, -2, 2); }
+/* Tokens that hardly differ, as those of an empty background: gradients of q and k are small
+ * differences of large numbers. */
+static cgs_tensor *build_alike_attention(cgs_trial *t, const int *n) {
+    return attention_of(t, n, 1, 1.25f);
 }
 
 static cgs_tensor *build_attend_first(cgs_trial *t, const int *n) { /* B, T, heads, width */

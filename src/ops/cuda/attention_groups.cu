@@ -119,9 +119,9 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
             y += share * p[e % WIDTH];
         }
         int row = WHOLE + e / WIDTH;
-        bf16 rounded = narrow<bf16>(y / kept);
-        out[(size_t)row * s.out_row() + e % WIDTH] = rounded;
-        if (rest) rest[(size_t)row * s.out_row() + e % WIDTH] = narrow<bf16>(y / kept - widen(rounded));
+        size_t to = (size_t)row * s.out_row() + e % WIDTH;
+        out[to] = narrow<bf16>(y / kept);
+        if (rest) rest[to] = narrow<bf16>(y / kept - widen(out[to]));
         if (e % WIDTH == 0) lse[row] = top / LOG2E + logf(sum);
     }
 }
