@@ -11,6 +11,7 @@
 typedef struct cgs_folder {
     const char *path; /* as given: a folder, or a single result file */
     char name[128];   /* of the study, or the last part of the path  */
+    char last[128];   /* last part of the path                       */
     bool single;      /* path is a result file                       */
     cJSON *study;     /* study.json, or NULL                         */
     cJSON *stages;    /* a list of the lines of stages.jsonl         */
