@@ -14,8 +14,8 @@ static void print_warning(void *user, const char *sentence) {
 }
 
 static void print_json(const cgs_report_summary *s, double bytes) {
-    printf("{\"sections\":%d,\"figures\":%d,\"warnings\":%d,\"bytes\":%.0f}\n", s->sections,
-           s->figures, s->warnings, bytes);
+    printf("{\"sections\":%d,\"figures\":%d,\"tables\":%d,\"warnings\":%d,\"bytes\":%.0f}\n",
+           s->sections, s->figures, s->tables, s->warnings, bytes);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {

@@ -134,7 +134,11 @@ bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rat
     cgs_published rate;
     if (over == CGS_OVER_K) {
         const char *history = cgs_json_text(q->settings, "history", "native");
-        if (area_of_curve(q, index, n, m, nauc)) return true;
+        if (area_of_curve(q, index, n, m, nauc)) {
+            /* of the means before they were rounded, where the paper has it */
+            if (whole) cgs_published_budget(method, q->env, planner, nauc);
+            return true;
+        }
         if (whole && !strcmp(q->env, "reacher"))
             return cgs_published_history(method, history, planner, &rate, nauc);
         return whole && !strcmp(q->env, "cube") &&
