@@ -19,7 +19,7 @@ typedef struct cgs_md_cell {
 void cgs_md_entry(cgs_text *t, const char *text);
 /* best: the highest numbers, as printed, are bold where there is something to compare. */
 void cgs_md_cells(cgs_text *t, const cgs_md_cell *cell, int count, bool best);
-/* "+1.2 (−0.8 to 3.3)" */
+/* "+1.2 (-0.8 to 3.3)", with a real minus sign. */
 void cgs_md_difference(cgs_text *t, double v, cgs_interval interval);
 void cgs_md_end(cgs_text *t);
 void cgs_md_rule(cgs_text *t, int columns);

@@ -73,7 +73,7 @@ typedef struct cgs_rivals {
 /* The n-th family that has a baseline and CGS. */
 bool cgs_find_rivals(const cgs_protocol *q, int n, cgs_rivals *out);
 
-/* A difference with its sign, as typographers want it: "+1.2", "−0.8" or "±0.0". */
+/* A difference with its sign, as typographers want it; zero has both signs. */
 #define CGS_MINUS "\xE2\x88\x92"
 void cgs_format_signed(char *out, size_t size, double v);
 /* A cell of a table: a model's success in a setting with its interval, the paper's beside it. */

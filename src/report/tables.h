@@ -65,7 +65,7 @@ typedef struct cgs_tables_families {
     int count;
 } cgs_tables_families;
 cgs_tables_families cgs_tables_rivals(const cgs_tables *t, bool held_out);
-/* "CGS − LeWM", or "CGS − TS"; the family is named where there are several. */
+/* "CGS - LeWM", or "CGS - TS"; the family is named where there are several. */
 void cgs_tables_rival_head(cgs_tables *t, const cgs_tables_families *f, int i, bool ts);
 /* CGS and its baseline of a family in a protocol; false where one is missing. */
 bool cgs_tables_rivals_in(const cgs_protocol *q, const char *family, cgs_rivals *out);
