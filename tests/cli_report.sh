@@ -68,11 +68,56 @@ def read(path):
     assert urls <= {"http://www.w3.org/2000/svg"}, urls
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
     return text, page, drawings
+
+
+Z = 1.959963984540054
+
+
+def wilson(k, n):
+    p = k / n
+    mid, half = (p + Z*Z/2/n) / (1 + Z*Z/n), Z / (1 + Z*Z/n) * (p*(1-p)/n + Z*Z/4/n/n) ** 0.5
+    return mid - half, mid + half
+
+
+def newcombe(a, b):
+    """The interval of the share of a minus that of b, start by start."""
+    n = len(a)
+    both, na, nb = sum(x and y for x, y in zip(a, b)), sum(a), sum(b)
+    cross = both * (n - na - nb + both) - (na - both) * (nb - both)
+    cross = max(0, cross - n / 2) if cross > 0 else cross
+    under = (na * (n - na) * nb * (n - nb)) ** 0.5
+    phi = cross / under if under else 0
+    (la, ua), (lb, ub) = wilson(na, n), wilson(nb, n)
+    pa, pb = na / n, nb / n
+    return (pa - pb - ((pa-la)**2 - 2*phi*(pa-la)*(ub-pb) + (ub-pb)**2) ** 0.5,
+            pa - pb + ((ua-pa)**2 - 2*phi*(ua-pa)*(pb-lb) + (pb-lb)**2) ** 0.5)
+
+
+def tables(path):
+    """A Markdown file: {section: {(first words of a row): other cells}}, checked to be rectangular."""
+    found, section, width = {}, None, None
+    for line in open(path, encoding="utf-8").read().split("\n"):
+        if line.startswith("## "):
+            section = found.setdefault(line[3:], {})
+        if not line.startswith("|"):
+            width = None
+            continue
+        cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
+        assert width in (None, len(cells)), line
+        if width is None:
+            head = cells
+        width = len(cells)
+        if cells[0] == "---":
+            continue
+        words = 2 if "planner" in head[:2] else 1
+        key = tuple(cells[:words]) if words == 2 or head[0] in ("", "τ") else (head[0], cells[0])
+        section[key] = cells[words:]
+    return found
 PY
 "$python" - "$tmp" <<'PY'
 import json, re, sys
 sys.path.insert(0, sys.argv[1])
-from check import read
+from check import newcombe, read
 tmp = sys.argv[1]
 text, page, drawings = read(tmp + "/a.html")
 summary = json.load(open(tmp + "/summary"))
@@ -98,7 +143,6 @@ for want in ["paper 92.0 ± 3.5", "paper 97.3 ± 1.1", "paper 67.7", "paper 76.9
     assert want in text, want
 
 # the numbers of the verdict, computed again from the results
-z = 1.959963984540054
 ok = {}
 for l in map(json.loads, open(tmp + "/study/results.jsonl")):
     s = l["settings"]
@@ -107,18 +151,8 @@ for l in map(json.loads, open(tmp + "/study/results.jsonl")):
 a, b = ok["lewm-cgs"], ok["lewm"]
 n = len(a)
 assert n == len(b) == 150
-def wilson(k):
-    p = k / n
-    mid, half = (p + z*z/2/n) / (1 + z*z/n), z / (1 + z*z/n) * (p*(1-p)/n + z*z/4/n/n) ** 0.5
-    return mid - half, mid + half
-both = sum(x and y for x, y in zip(a, b)); na, nb = sum(a), sum(b)
-cross = both * (n - na - nb + both) - (na - both) * (nb - both)
-cross = max(0, cross - n / 2) if cross > 0 else cross
-phi = cross / (na * (n - na) * nb * (n - nb)) ** 0.5
-(la, ua), (lb, ub) = wilson(na), wilson(nb)
-pa, pb = na / n, nb / n
-low = pa - pb - ((pa-la)**2 - 2*phi*(pa-la)*(ub-pb) + (ub-pb)**2) ** 0.5
-high = pa - pb + ((ua-pa)**2 - 2*phi*(ua-pa)*(pb-lb) + (pb-lb)**2) ** 0.5
+pa, pb = sum(a) / n, sum(b) / n
+low, high = newcombe(a, b)
 sentence = (f"LeWM+CGS reaches {100*pa:.1f} % on TwoRooms with MPPI at K=128, I=30, τ=128, "
             f"{100*(pa-pb):.1f} points above LeWM (95 % interval +{100*low:.1f} to +{100*high:.1f}, {n} paired episodes).")
 assert sentence in text, sentence
@@ -149,6 +183,111 @@ mv "$tmp/apart/study" "$tmp/study"
 from check import read
 assert len(read('b.html')[1].ids) == 15 + 6
 assert read('c.html')[1].ids == ['training-0']")
+
+# ---- tables as Markdown: the numbers of the page, every section
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/a.md" --json | grep -q '"tables":6' || fail "number of tables"
+cmp "$tmp/a.html" "$tmp/b.html" || fail "tables change the page"
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/b.md" | grep -q "b.md: 6 tables" || fail "tables are not named"
+cmp "$tmp/a.md" "$tmp/b.md" || fail "two files of tables of one study differ"
+"$python" - "$tmp" <<'PY'
+import re, sys
+sys.path.insert(0, sys.argv[1])
+from check import read, tables
+page = read(sys.argv[1] + "/a.html")[0]
+found = tables(sys.argv[1] + "/a.md")
+assert list(found) == ["Success at K = 128", "Over K", "Area over K", "Area over iterations", "Over temperature",
+                       "Straightness"], list(found)
+for section, rows in found.items():
+    for cells in rows.values():
+        for c in cells if section != "Straightness" else []:
+            for number in re.findall(r"\d+\.\d(?: ± \d+\.\d)?", c):
+                assert number in page, (section, c)
+assert found["Straightness"][("TwoRooms",)] == ["−0.100 (−0.341)", "0.300 (−0.168)", "−0.100"], found["Straightness"]
+PY
+
+# ... exact cells of made-up outcomes: ties, what was not run, two runs of an environment
+"$python" - "$tmp" <<'PY'
+import json, os, sys
+HELD_OUT = {"held_out": True, "skip_solved": True}
+
+
+def write(folder, rows):
+    os.makedirs(folder)
+    with open(folder + "/results.jsonl", "w") as f:
+        for method, planner, numbers, counts in rows:
+            for seed, won in enumerate(counts):
+                n = 20 if numbers.get("held_out") else 10
+                s = {"model": "models/" + method, "method": method, "env": "tworooms", "episodes": n, "budget": 50,
+                     "history": "native", "held_out": False, "skip_solved": False, "start_seed": str(seed),
+                     "starts": f"s{seed}", "seed": str(seed), "planner": planner, "device": "cpu", **numbers}
+                f.write(json.dumps({"format": "cgs-eval", "version": 1, "settings": s, "episodes": n, "outcomes": [
+                    {"success": i < won} for i in range(n)]}) + "\n")
+
+
+def mppi(K, tau=128, **more):
+    return {"samples": K, "iters": 30, "tau": tau, **more}
+
+
+def cem(K):
+    return {"samples": K, "iters": 30}
+
+
+write(sys.argv[1] + "/one", [
+    ("lewm", "mppi", mppi(32), (4, 6)), ("lewm-cgs", "mppi", mppi(32), (10, 10)),
+    ("lewm", "mppi", mppi(128), (6, 8)), ("lewm-ts", "mppi", mppi(128), (8, 8)), ("lewm-cgs", "mppi", mppi(128), (9, 7)),
+    ("lewm", "cem", cem(32), (0, 0)), ("lewm-cgs", "cem", cem(32), (10, 10)),
+    ("lewm", "cem", cem(128), (0, 0)), ("lewm-cgs", "cem", cem(128), (10, 10)),
+    ("lewm", "gd", {"steps": 100, "lr": 0.1}, (5,)), ("lewm", "zero", {}, (1, 1)),
+    ("lewm", "mppi", mppi(32, **HELD_OUT), (11,)), ("lewm-ts", "mppi", mppi(32, **HELD_OUT), (16,)),
+    ("lewm-cgs", "mppi", mppi(32, **HELD_OUT), (15,)), ("lewm", "zero", HELD_OUT, (3,))])
+# the environment's temperature, not the lowest, stands for MPPI
+write(sys.argv[1] + "/two", [("lewm", "mppi", mppi(128, tau), (won, won)) for tau, won in ((8, 2), (128, 7), (512, 4))])
+PY
+"$cgs" report "$tmp/one" "$tmp/two" --out "$tmp/b.html" --tables "$tmp/b.md" --quiet
+"$python" - "$tmp" <<'PY'
+import sys
+sys.path.insert(0, sys.argv[1])
+from check import newcombe, tables, wilson
+found = tables(sys.argv[1] + "/b.md")
+
+
+def expect(section, key, cells):
+    assert found[section][key] == cells, (section, key, found[section].get(key))
+
+
+def held_out(won):
+    low, high = wilson(won, 20)
+    return f"{5.0 * won:.1f}", f" [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def difference(a, b):
+    low, high = newcombe([i < a for i in range(20)], [i < b for i in range(20)])
+    sign = "−" if a < b else "+"
+    return f"{sign}{5.0 * abs(a - b):.1f} ({100 * low:.1f} to {100 * high:.1f})".replace("-", "−")
+
+
+one, two = "TwoRooms (one)", "TwoRooms (two)"
+assert list(found) == ["Success at K = 128", "Over K", "Area over K", "Over temperature", "Held-out starts"], list(found)
+s = "Success at K = 128"
+expect(s, (one, "MPPI"), ["70.0 ± 14.1 (92.0)", "**80.0 ± 0.0** (97.3)", "**80.0 ± 14.1** (97.3)"])
+expect(s, (one, "CEM"), ["0.0 ± 0.0 (76.7)", "not run (97.3)", "**100.0 ± 0.0** (95.3)"])
+expect(s, (one, "GD"), ["50.0 (41.3)", "not run (65.3)", "not run (70.7)"])
+expect(s, (one, "zero action"), ["10.0 ± 0.0", "", ""])
+expect(s, (two, "MPPI"), ["70.0 ± 0.0 (92.0)"])
+s = "Over K"
+expect(s, (one, "MPPI, LeWM"), ["50.0 (82.0)", "70.0 (92.0)"])
+expect(s, (one, "MPPI, LeWM+TS"), ["not run (88.0)", "80.0 (97.3)"])
+s = "Area over K"
+row = found[s][(one, "MPPI")]
+assert row[0] == "60.0 (87.0)" and row[1].startswith("not run (92.") and row[2] == "**90.0** (95.0)", row
+assert row[3].startswith("+30.0 ("), row
+assert found[s][(one, "CEM")][3] == "+100.0 (100.0 to 100.0)", found[s]
+expect("Over temperature", (two + ", LeWM",), ["20.0", "70.0", "40.0", "48.3 (77.6)"])
+s = "Held-out starts"
+a, b, c = held_out(11), held_out(16), held_out(15)
+expect(s, (one, "MPPI, K = 32"), ["".join(a), f"**{b[0]}**{b[1]}", "".join(c), difference(15, 11), difference(15, 16)])
+expect(s, (one, "zero action"), ["".join(held_out(3)), "", "", "", ""])
+PY
 
 # ---- models that differ in one setting of their training are a curve over it
 "$python" - "$tmp" <<'PY'
@@ -247,11 +386,13 @@ sed -i 's/"models": \[/"models": [7, null, {"planners": 3}, {"method": [], "plan
 
 # ---- names that want to be markup
 "$python" "$here/report_study.py" "$tmp/hostile" --hostile
-"$cgs" report "$tmp/hostile" --out "$tmp/h.html" --title '</title><script>alert(1)</script>' >"$tmp/out" 2>"$tmp/err"
+"$cgs" report "$tmp/hostile" --out "$tmp/h.html" --tables "$tmp/h.md" --title '</title><script>alert(1)</script>' >"$tmp/out" 2>"$tmp/err"
 (cd "$tmp" && "$python" -c "
-from check import read
+from check import read, tables
 text, page, drawings = read('h.html')
 assert '<script' not in text and '&lt;script&gt;' in text
+assert '<' not in open('h.md').read() and '&lt;script&gt;' in open('h.md').read()
+assert len(tables('h.md')) == 6
 assert len(page.ids) == 15, page.ids")
 
 # ---- broken and foreign files: one warning each, on the page and on standard error;
@@ -260,7 +401,7 @@ assert len(page.ids) == 15, page.ids")
 import glob, os, random, re, shutil, subprocess, sys
 tmp, cgs = sys.argv[1:]
 sys.path.insert(0, tmp)
-from check import read
+from check import read, tables
 run = os.path.join(tmp, "small")
 shutil.copytree(os.path.join(tmp, "study"), run)
 rng = random.Random(1)
@@ -274,10 +415,11 @@ kept = {f: open(f, "rb").read() for f in files}
 
 
 def report():
-    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--quiet"], capture_output=True, text=True,
+    p = subprocess.run([cgs, "report", run, "--out", tmp + "/f.html", "--tables", tmp + "/f.md", "--quiet"], capture_output=True, text=True,
                        timeout=60)
     assert p.returncode == 0, (p.returncode, p.stderr[-3000:])
     text = read(tmp + "/f.html")[0]
+    tables(tmp + "/f.md")
     for f, data in kept.items():
         open(f, "wb").write(data)
     return text, p.stderr
@@ -338,3 +480,7 @@ refused 2 "nonsense" "$tmp/study" --nonsense
 refused 1 "no such run" "$tmp/nowhere"
 refused 1 "nothing to report" "$tmp/empty"
 refused 1 "no-such-folder" "$tmp/study" --out "$tmp/no-such-folder/x.html"
+refused 1 "no-such-folder/x.md" "$tmp/study" --out "$tmp/x.html" --tables "$tmp/no-such-folder/x.md"
+refused 1 "nothing for the tables" "$tmp/timing" --out "$tmp/x.html" --tables "$tmp/x.md"
+refused 2 "the same file" "$tmp/study" --out "$tmp/x.md" --tables "$tmp/x.md"
+[ ! -e "$tmp/x.md" ] || fail "tables were written beside an error"

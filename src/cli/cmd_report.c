@@ -1,4 +1,5 @@
 /* cmd_report.c - cgs report: one page that shows what a study found and how. */
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/plain.h"
@@ -13,16 +14,18 @@ static void print_warning(void *user, const char *sentence) {
 }
 
 static void print_json(const cgs_report_summary *s, double bytes) {
-    printf("{\"sections\":%d,\"figures\":%d,\"warnings\":%d,\"bytes\":%.0f}\n", s->sections,
-           s->figures, s->warnings, bytes);
+    printf("{\"sections\":%d,\"figures\":%d,\"tables\":%d,\"warnings\":%d,\"bytes\":%.0f}\n",
+           s->sections, s->figures, s->tables, s->warnings, bytes);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    const char *out = "report.html", *title = NULL;
+    const char *out = "report.html", *title = NULL, *tables = NULL;
     bool json = false, quiet = false;
     const cgs_opt opts[] = {
         {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
         {"title", "TEXT", "title of the page (the names of the runs)", OPT_STR, &title, false},
+        {"tables", "FILE", "success, sweeps, areas and straightness as Markdown, too", OPT_STR,
+         &tables, false},
         {"quiet", NULL, "only warnings and errors", OPT_FLAG, &quiet, false},
         {"json", NULL, "what was drawn, as one line of JSON", OPT_FLAG, &json, false},
     };
@@ -32,11 +35,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG, "needs at least one run: a folder, or a file of results");
+    if (rc == CGS_OK && tables && !strcmp(tables, out))
+        rc = cgs_fail(CGS_EARG, "--tables and --out name the same file, \"%s\"", out);
     if (rc == CGS_OK) {
         cgs_report_options o = {.runs = (const char *const *)words.word,
                                 .count = words.count,
                                 .out = out,
                                 .title = title,
+                                .tables = tables,
                                 .warn = print_warning};
         rc = cgs_report_write(&o, &s);
     }
@@ -47,17 +53,21 @@ static int run(int argc, char **argv, const cgs_verb *self) {
             cgs_print_plain(s.verdict, stdout);
             printf("\n%s: %d sections, %d figures, %.0f KiB\n", out, s.sections, s.figures,
                    (double)st.st_size / 1024);
+            if (tables) printf("%s: %d tables\n", tables, s.tables);
         }
     }
     return cgs_exit_code(self, rc);
 }
 
 const cgs_verb cmd_report = {
-    "report", "RUN... [--out report.html]",
+    "report", "RUN... [--out report.html] [--tables FILE.md]",
     "one self-contained page: verdict, tables, curves, heat maps, pictures",
     "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
     "when its files are there; files that are broken or foreign are named in a warning.\n"
+    "--tables writes the numbers of all runs as Markdown in the form of the paper's tables: mean\n"
+    "and deviation, areas, intervals, and the paper's number in brackets.\n"
     "\n"
     "  cgs report runs/demo --out report.html\n"
-    "  cgs report results.jsonl\n",
+    "  cgs report results.jsonl\n"
+    "  cgs report runs/cube runs/tworooms --tables tables.md\n",
     run};

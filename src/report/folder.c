@@ -37,7 +37,8 @@ cgs_status cgs_folder_open(cgs_folder *f, const char *path, cgs_page *p) {
     while (end > 1 && path[end - 1] == '/') end--;
     size_t begin = end;
     while (begin > 0 && path[begin - 1] != '/') begin--;
-    snprintf(f->name, sizeof f->name, "%.*s", (int)(end - begin), path + begin);
+    snprintf(f->last, sizeof f->last, "%.*s", (int)(end - begin), path + begin);
+    snprintf(f->name, sizeof f->name, "%s", f->last);
     f->stages = cJSON_CreateArray();
     if (!f->stages) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
     if (f->single) return CGS_OK;

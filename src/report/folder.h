@@ -11,6 +11,7 @@
 typedef struct cgs_folder {
     const char *path; /* as given: a folder, or a single result file */
     char name[128];   /* of the study, or the last part of the path  */
+    char last[128];   /* last part of the path                       */
     bool single;      /* path is a result file                       */
     cJSON *study;     /* study.json, or NULL                         */
     cJSON *stages;    /* a list of the lines of stages.jsonl         */
@@ -26,8 +27,8 @@ cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const
 /* A text file below, at most a megabyte; NULL where there is none.  The caller frees it. */
 char *cgs_folder_text(const cgs_folder *f, cgs_page *p, const char *name);
 
-/* Calls fn with every line of a file of JSON objects, or of NAME.gz where there is no NAME.  Lines that are none are counted in one
- * warning; an unfinished last line is somebody still writing. */
+/* Calls fn with every line of a file of JSON objects, or of NAME.gz where there is no NAME.  Lines
+ * that are none are counted in one warning; an unfinished last line is somebody still writing. */
 void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
                       void (*fn)(void *user, const cJSON *line), void *user);
 

@@ -95,6 +95,14 @@ static const float sweep[ENVS][ROLES][PLANNERS][BUDGETS][2] = {
     },
 };
 
+/* area under success over log2 K, all nine: {MPPI, PG-MPPI, CEM, PG-CEM} */
+static const float budget[ENVS][ROLES][PLANNERS] = {
+    {{50.46, 76.83, 62.79, 89.17}, {50, 77.42, 62.17, 90.38}, {59.46, 85.92, 67.75, 93.17}},
+    {{51.29, 76.38, 56.54, 91.25}, {56.08, 78.54, 59.96, 89.88}, {58.88, 79.42, 62.58, 94.46}},
+    {{67.67, 87.58, 64.79, 96.75}, {76.42, 86.88, 80.96, 99.83}, {76.88, 91, 79.58, 99.58}},
+    {{44.63, 54.5, 63.46, 81.33}, {45.17, 51.96, 61.71, 76.88}, {45.79, 54.62, 63.04, 74.5}},
+};
+
 /* gradient descent, 100 steps */
 static const float descent[ENVS][ROLES][2] = {
     {{85.3, 5}, {82.7, 5.8}, {89.3, 6.4}}, /* pusht */
@@ -250,6 +258,13 @@ static bool lewm_in(const char *method, const char *env, int *role, int *e) {
     *role = cgs_published_role(method);
     *e = find(envs, ENVS, env);
     return *role >= 0 && *e >= 0 && !strncmp(method, "lewm", 4);
+}
+
+bool cgs_published_budget(const char *method, const char *env, const char *planner, double *nauc) {
+    int role, e, p = find(planners, PLANNERS, planner);
+    if (p < 0 || !lewm_in(method, env, &role, &e)) return false;
+    *nauc = (double)budget[e][role][p];
+    return true;
 }
 
 bool cgs_published_refinement(const char *method, const char *env, const char *planner,

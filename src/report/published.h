@@ -18,7 +18,8 @@ int cgs_published_role(const char *method);
 bool cgs_published_rate(const char *method, const char *env, const char *planner, int K,
                         cgs_published *out);
 
-/* Areas under success over I and over tau, in percent. */
+/* Areas under success over K = 1, 2, 4, ... 256, over I and over tau, in percent. */
+bool cgs_published_budget(const char *method, const char *env, const char *planner, double *nauc);
 bool cgs_published_refinement(const char *method, const char *env, const char *planner,
                               double *nauc);
 bool cgs_published_temperature(const char *method, const char *env, double *nauc);

@@ -220,7 +220,7 @@ static int by_numbers(const void *a, const void *b) {
     return strcmp(x->key, y->key);
 }
 
-static int by_method(const void *a, const void *b) {
+int cgs_rate_model_order(const void *a, const void *b) {
     const cgs_rate_model *x = a, *y = b;
     char fx[64], fy[64];
     cgs_role rx = cgs_method_role(x->method, fx), ry = cgs_method_role(y->method, fy);
@@ -239,13 +239,13 @@ static bool sort_protocol(cgs_protocol *q) {
     if (ok) {
         memcpy(models, q->model, (size_t)q->models * sizeof *models);
         memcpy(settings, q->setting, (size_t)q->settings_count * sizeof *settings);
-        qsort(q->model, (size_t)q->models, sizeof *q->model, by_method);
+        qsort(q->model, (size_t)q->models, sizeof *q->model, cgs_rate_model_order);
         qsort(q->setting, (size_t)q->settings_count, sizeof *q->setting, by_numbers);
     }
     for (int i = 0; ok && i < q->runs; i++) {
         cgs_rate_run *r = &q->run[i];
         int m = 0, s = 0;
-        while (by_method(&q->model[m], &models[r->model])) m++;
+        while (cgs_rate_model_order(&q->model[m], &models[r->model])) m++;
         while (by_numbers(&q->setting[s], &settings[r->setting])) s++;
         r->model = m;
         r->setting = s;

@@ -83,6 +83,9 @@ bool cgs_rate_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over
 bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate_over over, int a,
                         int b, double *difference, cgs_interval *interval);
 
+/* For qsort: families, then roles as in the paper, then folders. */
+int cgs_rate_model_order(const void *a, const void *b);
+
 /* The column of a role in a family, or -1.  The plain method of a family is its baseline. */
 int cgs_rate_find(const cgs_protocol *q, const char *family, int role);
 

@@ -2,37 +2,42 @@
 #include "report/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/method.h"
 #include "report/sections.h"
+#include "report/tables.h"
 
-static void draw_run(cgs_page *p, const cgs_folder *f, char *verdict, size_t size) {
-    cgs_rates rates;
-    cgs_rates_read(&rates, f, p);
+/* draws a run and keeps in `of` what the tables of all runs need */
+static void draw_run(cgs_page *p, const cgs_folder *f, cgs_tables_run *of, char *verdict,
+                     size_t size) {
+    cgs_rates *rates = &of->rates;
+    cgs_rates_read(rates, f, p);
+    of->path = f->path;
+    snprintf(of->folder, sizeof of->folder, "%s", f->last);
     if (p->run) {
         cgs_text_put(&p->nav, "<b>");
         cgs_text_escape(&p->nav, f->name);
         cgs_text_put(&p->nav, "</b>\n");
     }
-    cgs_section_verdict(p, f, &rates, verdict, size);
-    cgs_section_frozen(p, f, &rates);
-    cgs_section_architectures(p, f, &rates);
-    cgs_section_success(p, f, &rates);
-    cgs_section_sweeps(p, f, &rates);
-    cgs_section_ablations(p, f, &rates);
+    cgs_section_verdict(p, f, rates, verdict, size);
+    cgs_section_frozen(p, f, rates);
+    cgs_section_architectures(p, f, rates);
+    cgs_section_success(p, f, rates);
+    cgs_section_sweeps(p, f, rates);
+    cgs_section_ablations(p, f, rates);
     cgs_section_geometry(p, f);
     cgs_section_mechanism(p, f);
-    cgs_section_priors(p, f, &rates);
+    cgs_section_priors(p, f, rates);
     cgs_section_plans(p, f);
-    cgs_section_training(p, f);
+    of->models = cgs_section_training(p, f, of->model);
     cgs_section_probe(p, f);
     cgs_section_theory(p, f);
     cgs_section_decode(p, f);
     cgs_section_surprise(p, f);
-    cgs_section_timing(p, f, &rates);
+    cgs_section_timing(p, f, rates);
     cgs_section_stages(p, f);
-    cgs_rates_free(&rates);
 }
 
 cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out) {
@@ -40,6 +45,8 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
     cgs_status rc = CGS_OK;
     char title[256] = "";
     memset(out, 0, sizeof *out);
+    cgs_tables_run *kept = calloc((size_t)o->count, sizeof *kept);
+    if (!kept) rc = cgs_fail(CGS_ENOMEM, "report: no memory for %d runs", o->count);
     for (int i = 0; i < o->count && rc == CGS_OK; i++) {
         cgs_folder f;
         char verdict[512];
@@ -48,7 +55,7 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
             int before = p.sections;
             p.runs = i;
             p.run = o->count > 1 ? f.name : NULL;
-            draw_run(&p, &f, verdict, sizeof verdict);
+            draw_run(&p, &f, &kept[i], verdict, sizeof verdict);
             if (i == 0) snprintf(out->verdict, sizeof out->verdict, "%s", verdict);
             if (i == 0) snprintf(title, sizeof title, "%.120s", f.name);
             if (i > 0 && strlen(title) < 120)
@@ -63,6 +70,9 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
         cgs_folder_close(&f);
     }
     if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, o->title ? o->title : title);
+    if (rc == CGS_OK && o->tables) rc = cgs_tables_write(kept, o->count, o->tables, &out->tables);
+    for (int i = 0; kept && i < o->count; i++) cgs_rates_free(&kept[i].rates);
+    free(kept);
     out->sections = p.sections;
     out->figures = p.figures;
     out->warnings = p.warnings;

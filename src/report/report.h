@@ -1,4 +1,4 @@
-/* report.h - one self-contained HTML page from the folders of runs.
+/* report.h - one self-contained HTML page from the folders of runs, and their tables as Markdown.
  *
  * A run is a folder that other verbs wrote into (docs/formats.md), or a single file of results.
  * Each section is drawn when its files are there.  A file that is broken or not ours becomes a
@@ -13,13 +13,14 @@ typedef struct cgs_report_options {
     const char *const *runs; /* (count) */
     int count;
     const char *out;
-    const char *title; /* NULL: from the runs */
+    const char *title;  /* NULL: from the runs */
+    const char *tables; /* a Markdown file beside the page; NULL: none */
     void (*warn)(void *user, const char *sentence);
     void *user;
 } cgs_report_options;
 
 typedef struct cgs_report_summary {
-    int sections, figures, warnings;
+    int sections, figures, warnings, tables;
     char verdict[512]; /* of the first run */
 } cgs_report_summary;
 

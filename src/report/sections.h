@@ -16,7 +16,13 @@ void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r)
 void cgs_section_frozen(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_architectures(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
-void cgs_section_training(cgs_page *p, const cgs_folder *f);
+/* Says in `straight` (CGS_MOST_TRAINED) how straight the models became; returns how many. */
+typedef struct cgs_straightness {
+    char method[64], name[128], env[64];
+    double cosine; /* of consecutive steps of held-out windows, at the end; NAN without them */
+} cgs_straightness;
+enum { CGS_MOST_TRAINED = 24 };
+int cgs_section_training(cgs_page *p, const cgs_folder *f, cgs_straightness *straight);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f);
 void cgs_section_probe(cgs_page *p, const cgs_folder *f);
@@ -48,9 +54,28 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
 /* The paper's number for a model in a setting, when the setting is the paper's: I = 30 or 100
  * steps, and the environment's temperature. */
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
-/* One setting a planner, as near as there is to K = 128 and I = 30.  index: (settings_count)
- * Returns how many, in the order of the settings. */
+/* The paper's area under a sweep: over the same K where it gives the curve, else over its grid. */
+bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
+                         int model, double *nauc);
+/* Whether the planner of a setting was run with other values of the number, too. */
+bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over);
+/* One setting a planner, as near as there is to K = 128, I = 30 and the environment's temperature.
+ * index: (settings_count)  Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
+/* "zero" and "random" plan nothing: a model cannot change what they reach. */
+bool cgs_is_control(const char *planner);
+
+/* CGS and what it is compared with in one family; ts is -1 where there is none. */
+enum { CGS_FAMILIES = 4 };
+typedef struct cgs_rivals {
+    int plain, ts, cgs;
+} cgs_rivals;
+/* The n-th family that has a baseline and CGS. */
+bool cgs_find_rivals(const cgs_protocol *q, int n, cgs_rivals *out);
+
+/* A difference with its sign, as typographers want it; zero has both signs. */
+#define CGS_MINUS "\xE2\x88\x92"
+void cgs_format_signed(char *out, size_t size, double v);
 /* A cell of a table: a model's success in a setting with its interval, the paper's beside it. */
 void cgs_rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model);
 /* How its lines were made: what they share, seeds, commands. */

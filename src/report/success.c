@@ -7,119 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/evaluate.h"
 #include "report/method.h"
 #include "report/plot.h"
 #include "report/published.h"
 #include "report/sections.h"
 
-#define MINUS "\xE2\x88\x92"
-
-/* a difference with its sign, as typographers want it */
-static void format_signed(char *out, size_t size, double v) {
-    snprintf(out, size, "%s%.1f", v < -0.05 ? MINUS : v >= 0.05 ? "+" : "\xC2\xB1", fabs(v));
-}
-
-/* ---- settings ---------------------------------------------------------------------- */
-
-static bool several(const cgs_protocol *q, int setting, cgs_rate_over over) {
-    double x = cgs_rate_x(&q->setting[setting], over);
-    for (int i = 0; i < q->settings_count; i++) {
-        double y = cgs_rate_x(&q->setting[i], over);
-        if (!strcmp(q->setting[i].planner, q->setting[setting].planner) && (y < x || y > x))
-            return true;
-    }
-    return false;
-}
-
-void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size) {
-    const cgs_rate_setting *s = &q->setting[setting];
-    char K[32] = "", iters[32] = "", tau[32] = "";
-    if (isfinite(s->K)) snprintf(K, sizeof K, " K=%g", s->K);
-    if (isfinite(s->iters) && several(q, setting, CGS_OVER_ITERS))
-        snprintf(iters, sizeof iters, " I=%g", s->iters);
-    if (isfinite(s->tau) && several(q, setting, CGS_OVER_TAU))
-        snprintf(tau, sizeof tau, " \xCF\x84=%g", s->tau);
-    snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
-}
-
-/* Of several models of a method the paper has the one that is called like it. */
-static bool is_the_method(const cgs_protocol *q, int model) {
-    const cgs_rate_model *m = &q->model[model];
-    bool alone = true;
-    for (int i = 0; i < q->models; i++)
-        alone &= i == model || strcmp(q->model[i].method, m->method);
-    return alone || !strcmp(m->folder, m->method);
-}
-
-bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out) {
-    const cgs_rate_setting *s = &q->setting[setting];
-    const char *method = q->model[model].method;
-    const char *history = cgs_json_text(q->settings, "history", "native");
-    bool frozen = !strncmp(method, "dinowm", 6);
-    double tau = (double)cgs_family_tau(frozen ? "dinowm" : "lewm", q->env), nauc;
-    const char *steps = strstr(s->rest, "steps=");
-    int K = s->K > 0 && s->K < 1e9 ? (int)s->K : 0;
-    if (!is_the_method(q, model)) return false;
-    if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
-    if (steps && strtol(steps + strlen("steps="), NULL, 10) != 100) return false;
-    if (isfinite(s->tau) && tau > 0 && fabs(s->tau - tau) > 1e-3 * tau) return false;
-    if (!strcmp(history, "native") && cgs_published_rate(method, q->env, s->planner, K, out))
-        return true;
-    return !strcmp(q->env, "reacher") && (K == 128 || !strcmp(s->planner, "gd")) &&
-           cgs_published_history(method, history, s->planner, out, &nauc);
-}
-
-/* settings of the planner that share I and tau: the sweep it is part of */
-static int company(const cgs_protocol *q, int setting) {
-    const cgs_rate_setting *s = &q->setting[setting];
-    int n = 0;
-    for (int i = 0; i < q->settings_count; i++) {
-        const cgs_rate_setting *o = &q->setting[i];
-        n += !strcmp(o->planner, s->planner) && !(o->iters < s->iters || o->iters > s->iters) &&
-             !(o->tau < s->tau || o->tau > s->tau);
-    }
-    return n;
-}
-
-static double distance(const cgs_protocol *q, int setting) {
-    const cgs_rate_setting *s = &q->setting[setting];
-    double d = isfinite(s->K) && s->K > 0 ? fabs(log2(s->K) - 7) : 0;
-    if (isfinite(s->iters) && s->iters > 0) d += fabs(log2(s->iters / 30));
-    return d - 1e-3 * company(q, setting);
-}
-
-int cgs_headlines(const cgs_protocol *q, int *index) {
-    int n = 0;
-    for (int i = 0; i < q->settings_count; i++) {
-        bool best = true;
-        for (int k = 0; k < q->settings_count && best; k++)
-            if (k != i && !strcmp(q->setting[k].planner, q->setting[i].planner)) {
-                double a = distance(q, i), b = distance(q, k);
-                best = a < b || (!(a > b) && i < k);
-            }
-        if (best) index[n++] = i;
-    }
-    return n;
-}
-
-static bool is_control(const char *planner) {
-    return !strcmp(planner, "zero") || !strcmp(planner, "random");
-}
-
 /* ---- verdict ----------------------------------------------------------------------- */
-
-/* the n-th family of a protocol that has a baseline and CGS */
-static bool find_rivals(const cgs_protocol *q, int n, int *plain, int *cgs) {
-    for (int i = 0; i < q->models; i++) {
-        char family[64];
-        if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        *cgs = cgs_rate_find(q, family, CGS_ROLE_CGS);
-        *plain = cgs_rate_find(q, family, CGS_ROLE_PLAIN);
-        if (*cgs == i && *plain >= 0 && n-- == 0) return true;
-    }
-    return false;
-}
 
 typedef struct tally {
     int better, worse, even;
@@ -129,7 +22,7 @@ static tally count_settings(const cgs_protocol *q, int plain, int cgs) {
     tally t = {0};
     cgs_paired d;
     for (int s = 0; s < q->settings_count; s++) {
-        if (is_control(q->setting[s].planner) || !cgs_rate_pair(q, s, plain, cgs, &d)) continue;
+        if (cgs_is_control(q->setting[s].planner) || !cgs_rate_pair(q, s, plain, cgs, &d)) continue;
         if (d.newcombe.low > 0) {
             t.better++;
         } else if (d.newcombe.high < 0) {
@@ -144,7 +37,8 @@ static tally count_settings(const cgs_protocol *q, int plain, int cgs) {
 static int headline(const cgs_protocol *q, const int *index, int n, int plain, int cgs) {
     cgs_paired d;
     for (int i = 0; i < n; i++)
-        if (!is_control(q->setting[index[i]].planner) && cgs_rate_pair(q, index[i], plain, cgs, &d))
+        if (!cgs_is_control(q->setting[index[i]].planner) &&
+            cgs_rate_pair(q, index[i], plain, cgs, &d))
             return index[i];
     return -1;
 }
@@ -158,12 +52,12 @@ static void write_sentence(const cgs_protocol *q, int s, int plain, int cgs, con
     const cgs_rate_setting *x = &q->setting[s];
     if (isfinite(x->K)) snprintf(label, sizeof label, " at K=%g", x->K);
     size_t used = strlen(label);
-    if (isfinite(x->iters) && several(q, s, CGS_OVER_ITERS))
+    if (isfinite(x->iters) && cgs_setting_several(q, s, CGS_OVER_ITERS))
         used += (size_t)snprintf(label + used, sizeof label - used, ", I=%g", x->iters);
-    if (isfinite(x->tau) && several(q, s, CGS_OVER_TAU))
+    if (isfinite(x->tau) && cgs_setting_several(q, s, CGS_OVER_TAU))
         snprintf(label + used, sizeof label - used, ", \xCF\x84=%g", x->tau);
-    format_signed(low, sizeof low, 100 * d->newcombe.low);
-    format_signed(high, sizeof high, 100 * d->newcombe.high);
+    cgs_format_signed(low, sizeof low, 100 * d->newcombe.low);
+    cgs_format_signed(high, sizeof high, 100 * d->newcombe.high);
     bool clear = d->newcombe.low > 0 || d->newcombe.high < 0;
     char apart[160];
     if (fabs(points) < 0.05) {
@@ -259,11 +153,11 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
     sentence[0] = '\0';
     for (int i = 0; i < r->count && i < 8; i++) {
         const cgs_protocol *q = &r->protocol[i];
-        int plain, cgs;
-        for (int n = 0; n < 4 && find_rivals(q, n, &plain, &cgs); n++) {
+        cgs_rivals of;
+        for (int n = 0; n < CGS_FAMILIES && cgs_find_rivals(q, n, &of); n++) {
             char one[512] = "";
             bool alone = !p->run && r->count == 1;
-            verdict_of(p, f, q, plain, cgs, alone, one, sizeof one);
+            verdict_of(p, f, q, of.plain, of.cgs, alone, one, sizeof one);
             if (!sentence[0]) snprintf(sentence, size, "%s", one);
         }
     }
@@ -306,16 +200,16 @@ static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, in
     bool known =
         cgs_setting_published(q, setting, a, &x) && cgs_setting_published(q, setting, b, &y);
     if (known) {
-        format_signed(gap, sizeof gap, y.mean - x.mean);
+        cgs_format_signed(gap, sizeof gap, y.mean - x.mean);
         snprintf(paper, sizeof paper, "paper %s", gap);
     }
     if (!cgs_rate_pair(q, setting, a, b, &d)) {
         cgs_page_cell(p, "\xE2\x80\x93", NULL, known ? paper : NULL, 0);
         return;
     }
-    format_signed(main, sizeof main, 100 * d.difference);
-    format_signed(low, sizeof low, 100 * d.newcombe.low);
-    format_signed(high, sizeof high, 100 * d.newcombe.high);
+    cgs_format_signed(main, sizeof main, 100 * d.difference);
+    cgs_format_signed(low, sizeof low, 100 * d.newcombe.low);
+    cgs_format_signed(high, sizeof high, 100 * d.newcombe.high);
     char p_value[32];
     if (d.p < 0.001) {
         snprintf(p_value, sizeof p_value, "p < 0.001");
@@ -348,7 +242,7 @@ static void rate_table(cgs_page *p, const cgs_protocol *q, const int *index, int
     for (int b = q->models - 1; b >= 0; b--)
         for (int a = 0; a < q->models; a++)
             if (compared(q, a, b)) {
-                snprintf(head, sizeof head, "%.60s " MINUS " %.60s", q->model[b].name,
+                snprintf(head, sizeof head, "%.60s " CGS_MINUS " %.60s", q->model[b].name,
                          q->model[a].name);
                 cgs_page_head(p, head);
             }
@@ -379,9 +273,9 @@ static void describe_planners(const cgs_protocol *q, char *out, size_t size) {
     for (int i = 0; i < q->settings_count; i++) {
         const cgs_rate_setting *s = &q->setting[i];
         char word[400], iters[32] = "", tau[32] = "";
-        if (isfinite(s->iters) && !several(q, i, CGS_OVER_ITERS))
+        if (isfinite(s->iters) && !cgs_setting_several(q, i, CGS_OVER_ITERS))
             snprintf(iters, sizeof iters, "I=%g ", s->iters);
-        if (isfinite(s->tau) && !several(q, i, CGS_OVER_TAU))
+        if (isfinite(s->tau) && !cgs_setting_several(q, i, CGS_OVER_TAU))
             snprintf(tau, sizeof tau, "\xCF\x84=%g ", s->tau);
         snprintf(word, sizeof word, "%s (%s%s%s)", cgs_planner_name(s->planner), iters, tau,
                  s->rest);
@@ -475,7 +369,7 @@ static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
     if (!index) p->body.failed = true;
     cgs_page_grid(p, false);
     for (int i = 0; i < n; i++)
-        if (!is_control(q->setting[index[i]].planner)) drawn += draw_timing(p, q, index[i]);
+        if (!cgs_is_control(q->setting[index[i]].planner)) drawn += draw_timing(p, q, index[i]);
     cgs_page_grid_end(p);
     if (drawn) {
         cgs_page_note(p,

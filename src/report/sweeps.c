@@ -10,9 +10,7 @@
 #include "report/published.h"
 #include "report/sections.h"
 
-#define MINUS "\xE2\x88\x92"
-
-enum { MAX_PLOTS = 12, MAX_FAMILIES = 4 };
+enum { MAX_PLOTS = 12 };
 
 static const struct {
     const char *id, *title, *axis, *what;
@@ -113,75 +111,24 @@ static void draw_sweep(cgs_page *p, const cgs_protocol *q, const int *index, int
 
 /* ---- areas ------------------------------------------------------------------------- */
 
-/* of a curve that the paper gives point by point */
-static bool area_of_curve(const cgs_protocol *q, const int *index, int n, int m, double *nauc) {
-    double x[16], y[16];
-    if (n > 16) return false;
-    for (int i = 0; i < n; i++) {
-        cgs_published pub;
-        if (!cgs_setting_published(q, index[i], m, &pub)) return false;
-        x[i] = log2(q->setting[index[i]].K);
-        y[i] = pub.mean;
-    }
-    return cgs_nauc(x, y, n, nauc) == CGS_OK;
-}
-
-/* the paper's area: over the same K where it gives the curve, else over its own grid */
-static bool published_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
-                           int m, double *nauc) {
-    const char *method = q->model[m].method, *planner = q->setting[index[0]].planner;
-    double first = q->setting[index[0]].K, last = q->setting[index[n - 1]].K, other;
-    bool whole = n == 9 && first < 2 && last > 255 && last < 257;
-    cgs_published rate;
-    if (over == CGS_OVER_K) {
-        const char *history = cgs_json_text(q->settings, "history", "native");
-        if (area_of_curve(q, index, n, m, nauc)) return true;
-        if (whole && !strcmp(q->env, "reacher"))
-            return cgs_published_history(method, history, planner, &rate, nauc);
-        return whole && !strcmp(q->env, "cube") &&
-               cgs_published_cube_reference(method, planner, nauc, &other);
-    }
-    if (first < 128 || first > 128) return false;
-    if (over == CGS_OVER_TAU)
-        return !strcmp(planner, "mppi") && cgs_published_temperature(method, q->env, nauc);
-    return cgs_published_refinement(method, q->env, planner, nauc) ||
-           (!strcmp(q->env, "cube") && cgs_published_cube_reference(method, planner, &other, nauc));
-}
-
-/* CGS and the plain method of one family */
-typedef struct rivals {
-    int plain, cgs;
-} rivals;
-
-static int find_rivals(const cgs_protocol *q, rivals *out) {
-    int n = 0;
-    for (int i = 0; i < q->models && n < MAX_FAMILIES; i++) {
-        char family[64];
-        if (cgs_method_role(q->model[i].method, family) != CGS_ROLE_CGS) continue;
-        rivals r = {cgs_rate_find(q, family, CGS_ROLE_PLAIN),
-                    cgs_rate_find(q, family, CGS_ROLE_CGS)};
-        if (r.cgs == i && r.plain >= 0) out[n++] = r;
-    }
-    return n;
-}
-
 static void difference_cell(cgs_page *p, const cgs_protocol *q, const int *index, int n,
-                            cgs_rate_over over, rivals r) {
+                            cgs_rate_over over, cgs_rivals r) {
     cgs_interval d;
     double v;
-    char text[64], below[64];
+    char text[32], low[32], high[32], below[96];
     if (!cgs_rate_area_pair(q, index, n, over, r.plain, r.cgs, &v, &d)) {
         cgs_page_cell(p, "\xE2\x80\x93", NULL, NULL, 0);
         return;
     }
-    snprintf(text, sizeof text, "%s%.1f", v < 0 ? MINUS : "+", fabs(v));
-    snprintf(below, sizeof below, "[%s%.1f, %s%.1f]", d.low < 0 ? MINUS : "+", fabs(d.low),
-             d.high < 0 ? MINUS : "+", fabs(d.high));
+    cgs_format_signed(text, sizeof text, v);
+    cgs_format_signed(low, sizeof low, d.low);
+    cgs_format_signed(high, sizeof high, d.high);
+    snprintf(below, sizeof below, "[%s, %s]", low, high);
     cgs_page_cell(p, text, below, NULL, d.low > 0 ? 1 : d.high < 0 ? -1 : 0);
 }
 
 static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n,
-                     cgs_rate_over over, const rivals *pair, int pairs) {
+                     cgs_rate_over over, const cgs_rivals *pair, int pairs) {
     const cgs_rate_setting *first = &q->setting[index[0]], *last = &q->setting[index[n - 1]];
     char text[64], paper[64], label[128];
     double v, pub;
@@ -191,7 +138,7 @@ static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n
              cgs_rate_x(last, over), n);
     cgs_page_name(p, label, -1);
     for (int m = 0; m < q->models; m++) {
-        bool known = published_area(q, index, n, over, m, &pub);
+        bool known = cgs_sweep_published(q, index, n, over, m, &pub);
         if (known) snprintf(paper, sizeof paper, "paper %.1f", pub);
         bool got = cgs_rate_area(q, index, n, over, m, &v);
         snprintf(text, sizeof text, "%.1f", got ? v : 0);
@@ -201,15 +148,16 @@ static void area_row(cgs_page *p, const cgs_protocol *q, const int *index, int n
 }
 
 static void area_table(cgs_page *p, const cgs_protocol *q, cgs_rate_over over, int *index) {
-    rivals pair[MAX_FAMILIES];
-    int pairs = find_rivals(q, pair);
+    cgs_rivals pair[CGS_FAMILIES];
+    int pairs = 0;
+    while (pairs < CGS_FAMILIES && cgs_find_rivals(q, pairs, &pair[pairs])) pairs++;
     cgs_page_table(p, false);
     cgs_page_row(p);
     cgs_page_head(p, "area under the curve");
     for (int m = 0; m < q->models; m++) cgs_page_head(p, q->model[m].name);
     for (int i = 0; i < pairs; i++) {
         char head[160];
-        snprintf(head, sizeof head, "%.60s " MINUS " %.60s", q->model[pair[i].cgs].name,
+        snprintf(head, sizeof head, "%.60s " CGS_MINUS " %.60s", q->model[pair[i].cgs].name,
                  q->model[pair[i].plain].name);
         cgs_page_head(p, head);
     }

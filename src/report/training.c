@@ -11,7 +11,7 @@
 #include "report/sections.h"
 #include "train/growth.h"
 
-enum { MAX_MODELS = 24, BINS = 160, MAX_VALID = 512 };
+enum { BINS = 160, MAX_VALID = 512 };
 
 /* What is drawn.  A curve is a mean over bins of updates: a thousand points would be noise. */
 enum { PRED, SIGREG, TS, CGS, COSINE, RATE, GRADIENT, SPEED, CURVES };
@@ -127,7 +127,7 @@ static int read_models(trained *t, const cgs_folder *f, cgs_page *p) {
     int n = 0;
     for (int k = 0; k < 2 && n == 0; k++) {
         cgs_names names = cgs_folder_list(f, below[k], 256);
-        for (int i = 0; i < names.count && n < MAX_MODELS; i++) {
+        for (int i = 0; i < names.count && n < CGS_MOST_TRAINED; i++) {
             char folder[300];
             snprintf(folder, sizeof folder, "%s%.200s", prefix[k], names.name[i]);
             n += read_model(&t[n], f, p, folder);
@@ -163,7 +163,7 @@ static int by_role(const void *a, const void *b) {
 /* ---- drawing ----------------------------------------------------------------------- */
 
 static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
-    cgs_plot_series series[2 * MAX_MODELS];
+    cgs_plot_series series[2 * CGS_MOST_TRAINED];
     int count = 0;
     bool any = false, valid = false;
     double last = 1, high = -INFINITY;
@@ -251,12 +251,20 @@ static void model_table(cgs_page *p, const trained *t, int n) {
                      "training batches. Frames a second: the median.");
 }
 
-void cgs_section_training(cgs_page *p, const cgs_folder *f) {
-    if (f->single) return;
-    trained *t = calloc(MAX_MODELS, sizeof *t);
+static cgs_straightness straightness_of(const trained *t) {
+    cgs_straightness s = {.cosine = t->valid ? t->vy[COSINE][t->valid - 1] : NAN};
+    snprintf(s.method, sizeof s.method, "%s", t->method);
+    snprintf(s.name, sizeof s.name, "%s", t->name);
+    snprintf(s.env, sizeof s.env, "%.60s", cgs_json_text(t->card, "env", ""));
+    return s;
+}
+
+int cgs_section_training(cgs_page *p, const cgs_folder *f, cgs_straightness *straight) {
+    if (f->single) return 0;
+    trained *t = calloc(CGS_MOST_TRAINED, sizeof *t);
     if (!t) {
         p->body.failed = true;
-        return;
+        return 0;
     }
     int n = read_models(t, f, p);
     if (n) {
@@ -271,6 +279,10 @@ void cgs_section_training(cgs_page *p, const cgs_folder *f) {
         cgs_folder_commands(f, p, "prior");
         cgs_page_section_end(p);
     }
-    for (int i = 0; i < n; i++) cJSON_Delete(t[i].card);
+    for (int i = 0; i < n; i++) {
+        straight[i] = straightness_of(&t[i]);
+        cJSON_Delete(t[i].card);
+    }
     free(t);
+    return n;
 }
