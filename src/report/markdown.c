@@ -8,10 +8,9 @@
 
 #include "report/sections.h"
 
-void cgs_md_entry(cgs_text *t, const char *text) {
+void cgs_md_words(cgs_text *t, const char *text) {
     static const char marks[] = "\\|*_`[]~#$";
     char part[512];
-    cgs_text_put(t, "| ");
     for (const char *s = text; *s;) {
         size_t n = strcspn(s, marks);
         if (n > sizeof part - 1) n = sizeof part - 1;
@@ -20,6 +19,11 @@ void cgs_md_entry(cgs_text *t, const char *text) {
         s += n;
         if (*s && strchr(marks, *s)) cgs_text_printf(t, "\\%c", *s++);
     }
+}
+
+void cgs_md_entry(cgs_text *t, const char *text) {
+    cgs_text_put(t, "| ");
+    cgs_md_words(t, text);
     if (*text) cgs_text_put(t, " ");
 }
 

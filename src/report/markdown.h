@@ -15,7 +15,9 @@ typedef struct cgs_md_cell {
     char tail[96];   /* interval, the paper's number */
 } cgs_md_cell;
 
-/* A text as it is, whatever it contains: no markup, no new column. */
+/* A text as it is, whatever it contains: no markup, no new column, no new line. */
+void cgs_md_words(cgs_text *t, const char *text);
+/* The same as the next entry of a row. */
 void cgs_md_entry(cgs_text *t, const char *text);
 /* best: the highest numbers, as printed, are bold where there is something to compare. */
 void cgs_md_cells(cgs_text *t, const cgs_md_cell *cell, int count, bool best);

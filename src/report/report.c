@@ -69,8 +69,10 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
         p.run = NULL;
         cgs_folder_close(&f);
     }
-    if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, o->title ? o->title : title);
-    if (rc == CGS_OK && o->tables) rc = cgs_tables_write(kept, o->count, o->tables, &out->tables);
+    const char *head = o->title ? o->title : title;
+    if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, head);
+    if (rc == CGS_OK && o->tables)
+        rc = cgs_tables_write(kept, o->count, head, o->tables, &out->tables);
     for (int i = 0; kept && i < o->count; i++) cgs_rates_free(&kept[i].rates);
     free(kept);
     out->sections = p.sections;

@@ -20,7 +20,8 @@ static bool has_env(const cgs_tables_run *r, const char *env) {
     return false;
 }
 
-/* "TwoRooms", or "TwoRooms (folder)" where other runs have the environment, too */
+/* "TwoRooms", or "TwoRooms (folder)" where other runs have the environment, too, unless the folder
+ * is called like it */
 static void run_label(const cgs_tables *t, int run, const char *env, const char *name, char *out,
                       size_t size) {
     const cgs_tables_run *r = &t->run[run];
@@ -30,7 +31,7 @@ static void run_label(const cgs_tables *t, int run, const char *env, const char 
         shared |= has_env(&t->run[i], env);
         twice |= !strcmp(t->run[i].folder, r->folder);
     }
-    if (shared) {
+    if (shared && (twice || strcmp(r->folder, env) != 0)) {
         snprintf(out, size, "%s%s(%.250s)", name, name[0] ? " " : "", twice ? r->path : r->folder);
     } else {
         snprintf(out, size, "%s", name);
@@ -87,7 +88,7 @@ int cgs_tables_find(const cgs_protocol *q, const char *name) {
 
 void cgs_tables_begin(cgs_tables *t, bool *open, const char *title, const char *sentence) {
     if (!*open)
-        cgs_text_printf(&t->text, "%s## %s\n\n%s\n", t->text.used ? "\n" : "", title, sentence);
+        cgs_text_printf(&t->text, "%s## %s\n\n%s\n", t->written ? "\n" : "", title, sentence);
     cgs_text_put(&t->text, "\n");
     *open = true;
     t->written++;
@@ -180,10 +181,18 @@ static void destroy(cgs_tables *t) {
     cgs_text_free(&t->text);
 }
 
-cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *path, int *written) {
+static void write_title(cgs_tables *t, const char *title) {
+    cgs_text_put(&t->text, "# ");
+    cgs_md_words(&t->text, title);
+    cgs_text_put(&t->text, "\n\nWritten by `cgs report --tables` from the lines of the runs.\n\n");
+}
+
+cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *title,
+                            const char *path, int *written) {
     cgs_tables t = {.run = run, .count = count};
     t.text.failed = !create(&t);
     if (!t.text.failed) {
+        write_title(&t, title);
         for (int i = 0; i < count; i++)
             for (int k = 0; k < run[i].rates.count; k++)
                 name_subject(&t, i, k, &t.subject[t.subjects++]);

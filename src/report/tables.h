@@ -17,7 +17,8 @@ typedef struct cgs_tables_run {
 } cgs_tables_run;
 
 /* Writes the tables of all runs (count) into one file; says how many they are. */
-cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *path, int *written);
+cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *title,
+                            const char *path, int *written);
 
 /* ---- shared by the files that write them ------------------------------------------- */
 
