@@ -51,8 +51,15 @@ if [ $python = yes ]; then
     [ "$(dirname "$library")" = "$(realpath "$build")" ] || fail "Python loaded $library, not that of $build"
 fi
 
+# the tables of the documents are those of the stored lines, by the command that stands beside them
+command=$(sed -n '/^(cd results\/brief/,/)$/p' "$here/docs/results.md")
+[ -n "$command" ] || fail "docs/results.md has no command for its tables"
+mkdir "$tmp/docs"
+(cd "$here" && PATH=$build:$PATH sh -euc "$(echo "$command" | sed "s#\.\./\.\./docs#$tmp/docs#; s#\.\./\.\./report#$tmp/report#")") >/dev/null 2>&1 || fail "the tables"
+cmp "$tmp/docs/results-tables.md" "$here/docs/results-tables.md" || fail "docs/results-tables.md is not what its command writes"
+
 # every verb and option in any block exists
-for document in README.md docs/tutorial.md docs/paper-map.md docs/dinowm.md CONTRIBUTING.md; do
+for document in README.md docs/tutorial.md docs/paper-map.md docs/dinowm.md docs/results.md CONTRIBUTING.md; do
     blocks "$here/$document" all | sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | grep -o '\bcgs [a-z].*' || true
 done | sed 's/[|>;&].*//' | while read -r _ verb rest; do
     [ "$verb" != help ] || continue
