@@ -15,13 +15,9 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "expect.h"
 #include "ops/check.h"
 #include "ops/cpu/gemm.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s", cgs_last_error());                                    \
-    } while (0)
 
 static const char *const isas[] = {"base", "v3", "v4", "amx", "v4 tiles"};
 enum { TABLES = 3, ISAS = 5 }; /* the first three have tables of their own */

@@ -1,19 +1,18 @@
 /* test_dino.c - DINO-WM: golden numbers, backbone files of both spellings and bad ones, gradients
- * of the objective, rollouts and their cost, the feature file. */
+ * of the objective, rollouts and their cost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "data/features.h"
 #include "eval/world.h"
+#include "expect.h"
 #include "golden.h"
 #include "io/safetensors.h"
 #include "loss/objective.h"
@@ -21,16 +20,6 @@
 #include "synthetic.h"
 #include "train/train.h"
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error());                         \
-    } while (0)
-#define REFUSED(call, text)                                                                        \
-    do {                                                                                           \
-        assert_int_equal(call, CGS_EFORMAT);                                                       \
-        if (!strstr(cgs_last_error(), text))                                                       \
-            fail_msg("\"%s\" does not mention \"%s\"", cgs_last_error(), text);                    \
-    } while (0)
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
 static cgs_device ref, cpu;
@@ -203,28 +192,31 @@ static void test_bad_files(void **state) {
             cgs_status rc = cgs_backbone_load(&b, path, &VIEW, &cpu);
             assert_int_equal(rc, CGS_EFORMAT);
             if (!strstr(f.name[i], "norm1.weight")) /* without it a block is not counted */
-                REFUSED(rc, f.name[i]);
+                REFUSED(rc, CGS_EFORMAT, f.name[i]);
         }
         file g = f;
         add(&g, "register_tokens", 3, DIM(1, 4, 16), f.values);
         OK(write_file(&g, path));
-        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), "\"register_tokens\" [1,4,16]");
+        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), CGS_EFORMAT,
+                "\"register_tokens\" [1,4,16]");
         g = f; /* another depth: a block too much */
         add(&g, hub ? "blocks.2.norm1.weight" : "encoder.layer.2.norm1.weight", 1, DIM(64),
             f.values);
         OK(write_file(&g, path));
-        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), hub ? "blocks.2." : "encoder.layer.2.");
+        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), CGS_EFORMAT,
+                hub ? "blocks.2." : "encoder.layer.2.");
         g = f; /* another width in one place */
         for (size_t i = 0; i < g.count; i++)
             if (strstr(g.name[i], "fc2.bias")) g.tensor[i].dim[0] = 63;
         OK(write_file(&g, path));
-        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), "[63], the backbone needs [64]");
+        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), CGS_EFORMAT,
+                "[63], the backbone needs [64]");
         g = f;
         for (size_t i = 0; i < g.count; i++) /* neither naming */
             memmove(g.name[i] + 2, f.name[i], strlen(f.name[i]) + 1), memcpy(g.name[i], "x.", 2),
                 g.tensor[i].name = g.name[i];
         OK(write_file(&g, path));
-        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), "begins with x.");
+        REFUSED(cgs_backbone_load(&b, path, &VIEW, &cpu), CGS_EFORMAT, "begins with x.");
         free(f.values);
     }
     assert_null(b);
@@ -566,125 +558,6 @@ static void test_learns(void **state) {
     }
 }
 
-/* ---- features on disk -------------------------------------------------------------- */
-
-/* three rows of a network, of a dataset of a few bytes */
-typedef struct feature_case {
-    char data[128], path[128]; /* the dataset, the feature file */
-    float rows[3][5];
-    cgs_features_key key, other; /* other: of another network */
-} feature_case;
-
-static void put_text(const char *path, const char *mode, const char *text) {
-    FILE *f = fopen(path, mode);
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void make_features(feature_case *c, const char *name) {
-    snprintf(c->data, sizeof c->data, "%s", in_scratch("data.h5"));
-    snprintf(c->path, sizeof c->path, "%s", in_scratch(name));
-    put_text(c->data, "w", "pictures");
-    for (uint32_t i = 0; i < 15; i++) c->rows[i / 5][i % 5] = (float)golden_unit("row", i);
-    c->key = c->other = (cgs_features_key){77, c->data, 3, sizeof c->rows[0]};
-    c->other.network = 78;
-}
-
-static void check_rows(cgs_features *s, const feature_case *c) {
-    float back[5];
-    for (int i = 0; i < 3; i++) {
-        OK(cgs_features_read(s, i, back));
-        assert_memory_equal(back, c->rows[i], sizeof back);
-    }
-}
-
-static void test_feature_file(void **state) {
-    (void)state;
-    feature_case c;
-    cgs_features_writer w;
-    cgs_features *s;
-    float back[5];
-    make_features(&c, "f.features");
-    assert_int_equal(cgs_features_open(&s, c.path, &c.key), CGS_EIO);
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    OK(cgs_features_append(&w, c.rows, 2));
-    OK(cgs_features_append(&w, c.rows[2], 1));
-    OK(cgs_features_commit(&w));
-    OK(cgs_features_open(&s, c.path, &c.key));
-    check_rows(s, &c);
-    assert_int_equal(cgs_features_read(s, 3, back), CGS_EARG);
-    cgs_features_close(s);
-    /* another network, another dataset */
-    REFUSED(cgs_features_open(&s, c.path, &c.other), "another network");
-    put_text(c.data, "a", "more");
-    REFUSED(cgs_features_open(&s, c.path, &c.key), "another network, dataset");
-    /* damage in a row is found when it is read */
-    put_text(c.data, "w", "pictures");
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    OK(cgs_features_append(&w, c.rows, 3));
-    OK(cgs_features_commit(&w));
-    FILE *f = fopen(c.path, "r+");
-    fseek(f, -(8 + 4 + 4), SEEK_END); /* the last row, before padding and checksum */
-    fputc(99, f);
-    fclose(f);
-    OK(cgs_features_open(&s, c.path, &c.key));
-    OK(cgs_features_read(s, 0, back));
-    REFUSED(cgs_features_read(s, 2, back), "row 2 is damaged");
-    cgs_features_close(s);
-}
-
-static off_t file_bytes(const char *path) {
-    struct stat st;
-    assert_int_equal(stat(path, &st), 0);
-    return st.st_size;
-}
-
-/* rows of a writer that was killed are kept as far as they are whole, and only by their own */
-static void test_feature_file_continues(void **state) {
-    (void)state;
-    feature_case c;
-    cgs_features_writer w;
-    cgs_features *s;
-    char part[144];
-    make_features(&c, "c.features");
-    snprintf(part, sizeof part, "%s.part", c.path);
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    OK(cgs_features_append(&w, c.rows, 2));
-    cgs_features_pause(&w);
-    assert_int_equal(cgs_features_open(&s, c.path, &c.key), CGS_EIO); /* not before its end */
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    assert_int_equal(w.written, 2);
-    cgs_features_pause(&w);
-    /* half a row, then a row that never reached the disk */
-    assert_int_equal(truncate(part, file_bytes(part) - 10), 0);
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    assert_int_equal(w.written, 1);
-    OK(cgs_features_append(&w, c.rows[1], 1));
-    cgs_features_pause(&w);
-    FILE *f = fopen(part, "r+");
-    fseek(f, -20, SEEK_END);
-    fputs("zeros", f);
-    fclose(f);
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    assert_int_equal(w.written, 1);
-    assert_int_equal(cgs_features_commit(&w), CGS_EARG); /* rows are missing */
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    assert_int_equal(w.written, 1);
-    OK(cgs_features_append(&w, c.rows[1], 2));
-    OK(cgs_features_commit(&w));
-    OK(cgs_features_open(&s, c.path, &c.key));
-    check_rows(s, &c);
-    cgs_features_close(s);
-    /* another network begins anew */
-    OK(cgs_features_begin(&w, c.path, &c.key));
-    OK(cgs_features_append(&w, c.rows, 1));
-    cgs_features_pause(&w);
-    OK(cgs_features_begin(&w, c.path, &c.other));
-    assert_int_equal(w.written, 0);
-    cgs_features_pause(&w);
-}
-
 static int begin(void **state) {
     (void)state;
     strcpy(scratch, "/tmp/cgs_dino_XXXXXX");
@@ -710,8 +583,6 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_rollout),
         cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_feature_file),
-        cmocka_unit_test(test_feature_file_continues),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_golden_cpu),
         cmocka_unit_test(test_golden_cpu_bf16),

@@ -11,12 +11,8 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "expect.h"
 #include "ops/tape.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s", cgs_last_error());                                    \
-    } while (0)
 
 static void assert_near(double got, double want, double tolerance) {
     if (!(fabs(got - want) <= tolerance)) fail_msg("%.9g, want %.9g", got, want);

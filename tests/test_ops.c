@@ -15,12 +15,8 @@
 
 #include "core/rng.h"
 #include "core/threads.h"
+#include "expect.h"
 #include "ops/check.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CGS_OK) fail_msg("%s", cgs_last_error());                                    \
-    } while (0)
 
 static void assert_near(double got, double want, double tolerance) {
     if (!(fabs(got - want) <= tolerance)) fail_msg("%.9g, want %.9g", got, want);

@@ -485,31 +485,31 @@ static void test_bad_settings(void **state) {
     linear s = random_system(40, 2, 2, 2, 1);
     cgs_planner *p;
     cgs_plan_config good = linear_settings("cem", &s, 16, 2), c;
-#define REFUSED(change, words)                                                                     \
+#define REJECTED(change, words)                                                                    \
     c = good;                                                                                      \
     change;                                                                                        \
     expect(cgs_planner_create(&p, &c, 1), CGS_EARG, words);                                        \
     assert_null(p)
-    REFUSED(c.K = 0, "plan.samples: 0");
-    REFUSED(c.K = -5, "plan.samples: -5");
-    REFUSED(c.iters = 0, "plan.iters: 0");
-    REFUSED(c.gd_steps = 0, "plan.gd.steps: 0");
-    REFUSED(c.H = 0, "plan.horizon: 0");
-    REFUSED(c.A = -1, "plan.action_size: -1");
-    REFUSED(c.elites = 17, "plan.elites: 17 is more than the 16");
-    REFUSED(c.elites = -1, "plan.elites: -1");
-    REFUSED(c.elite_fraction = 0, "plan.elite_fraction");
-    REFUSED(c.elite_fraction = 1.5f, "plan.elite_fraction");
-    REFUSED(c.tau = 0, "plan.tau: 0");
-    REFUSED(c.tau = -1, "plan.tau: -1");
-    REFUSED(c.tau = NAN, "plan.tau: nan");
-    REFUSED(c.sigma = 0, "plan.sigma: 0");
-    REFUSED(c.sigma = INFINITY, "plan.sigma: inf");
-    REFUSED(c.lr = 0, "plan.gd.lr: 0");
-    REFUSED(c.deadline = -1, "plan.deadline: -1");
-    REFUSED(strcpy(c.kind.s, "cme"), "plan.planner: \"cme\"");
-    REFUSED((c.K = 1 << 24, c.H = 4096, c.A = 4096), "too many");
-#undef REFUSED
+    REJECTED(c.K = 0, "plan.samples: 0");
+    REJECTED(c.K = -5, "plan.samples: -5");
+    REJECTED(c.iters = 0, "plan.iters: 0");
+    REJECTED(c.gd_steps = 0, "plan.gd.steps: 0");
+    REJECTED(c.H = 0, "plan.horizon: 0");
+    REJECTED(c.A = -1, "plan.action_size: -1");
+    REJECTED(c.elites = 17, "plan.elites: 17 is more than the 16");
+    REJECTED(c.elites = -1, "plan.elites: -1");
+    REJECTED(c.elite_fraction = 0, "plan.elite_fraction");
+    REJECTED(c.elite_fraction = 1.5f, "plan.elite_fraction");
+    REJECTED(c.tau = 0, "plan.tau: 0");
+    REJECTED(c.tau = -1, "plan.tau: -1");
+    REJECTED(c.tau = NAN, "plan.tau: nan");
+    REJECTED(c.sigma = 0, "plan.sigma: 0");
+    REJECTED(c.sigma = INFINITY, "plan.sigma: inf");
+    REJECTED(c.lr = 0, "plan.gd.lr: 0");
+    REJECTED(c.deadline = -1, "plan.deadline: -1");
+    REJECTED(strcpy(c.kind.s, "cme"), "plan.planner: \"cme\"");
+    REJECTED((c.K = 1 << 24, c.H = 4096, c.A = 4096), "too many");
+#undef REJECTED
     expect(cgs_planner_create(&p, &good, 0), CGS_EARG, "0 episodes");
 }
 

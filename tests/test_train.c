@@ -15,15 +15,11 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "expect.h"
 #include "model/store.h"
 #include "synthetic.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
-
-#define OK(call)                                                           \
-    do {                                                                   \
-        if ((call) != CGS_OK) fail_msg("%s: %s", #call, cgs_last_error()); \
-    } while (0)
 
 extern char **environ;
 
@@ -114,8 +110,8 @@ static int worker(const char *run, const char *precision, const char *what) {
 }
 
 static int spawn(const char *run, const char *precision, const char *what) {
-    char *argv[] = {"test_train", "worker", folder, (char *)run, (char *)precision, (char *)what,
-                    NULL};
+    char *argv[] = {"test_train",      "worker",     folder, (char *)run,
+                    (char *)precision, (char *)what, NULL};
     pid_t child;
     int status = -1;
     assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
@@ -145,7 +141,8 @@ static void resume_is_exact(const char *precision) {
     path_of(path, broken, "metrics.jsonl");
     OK(cgs_read_file(path, 1 << 20, &text, &bytes));
     long expected = 1;
-    for (char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    for (char *line = text; line && *line;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strstr(line, "\"loss\"") && strstr(line, "\"loss\"") < strchr(line, '\n'))
             assert_int_equal(atol(line + strlen("{\"step\":")), expected++);
     assert_int_equal(expected, 21);
@@ -289,8 +286,10 @@ static void test_damaged_checkpoint(void **state) {
         bytes[at] ^= 0x10;
         cgs_checkpoint k;
         cgs_status rc = cgs_checkpoint_load(path, &all, 1, &k);
-        if (rc == CGS_OK) cgs_checkpoint_free(&k); /* a flip inside the settings text is legal */
-        else assert_int_equal(rc, CGS_EFORMAT);
+        if (rc == CGS_OK)
+            cgs_checkpoint_free(&k); /* a flip inside the settings text is legal */
+        else
+            assert_int_equal(rc, CGS_EFORMAT);
         if (at > n / 2) assert_int_equal(rc, CGS_EFORMAT);
     }
     for (size_t cut = 0; cut < n; cut += n / 17) {
