@@ -242,7 +242,16 @@ write(sys.argv[1] + "/one", [
     ("lewm-cgs", "mppi", mppi(32, **HELD_OUT), (15,)), ("lewm", "zero", HELD_OUT, (3,))])
 # the environment's temperature, not the lowest, stands for MPPI
 write(sys.argv[1] + "/two", [("lewm", "mppi", mppi(128, tau), (won, won)) for tau, won in ((8, 2), (128, 7), (512, 4))])
+# one setting in which CGS is clearly worse, and many in which it is clearly better: 40 of 41 leave it to chance
+for many in (40, 30):
+    write(f"{sys.argv[1]}/better{many}", [row for K in range(1, many + 1) for row in (
+        ("lewm", "mppi", mppi(K), (0, 0)), ("lewm-cgs", "mppi", mppi(K), (10, 10)))] + [
+        ("lewm", "cem", cem(128), (10, 10)), ("lewm-cgs", "cem", cem(128), (0, 0))])
 PY
+"$cgs" report "$tmp/better40" --out "$tmp/b.html" --quiet
+grep -q ">CGS helped<" "$tmp/b.html" || fail "one miss of 41 makes the verdict mixed"
+"$cgs" report "$tmp/better30" --out "$tmp/b.html" --quiet
+grep -q ">Mixed<" "$tmp/b.html" || fail "one miss of 31 does not make the verdict mixed"
 "$cgs" report "$tmp/one" "$tmp/two" --out "$tmp/b.html" --tables "$tmp/b.md" --quiet
 "$python" - "$tmp" <<'PY'
 import sys

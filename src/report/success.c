@@ -113,7 +113,9 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     }
     tally t = count_settings(q, plain, cgs);
     int total = t.better + t.worse + t.even;
-    const char *badge = t.better && t.worse    ? "Mixed"
+    /* one interval of forty lies wholly on the wrong side of zero by chance */
+    bool mixed = 40 * t.better > total && 40 * t.worse > total;
+    const char *badge = mixed                  ? "Mixed"
                         : d.newcombe.low > 0   ? "CGS helped"
                         : d.newcombe.high < 0  ? "CGS did worse"
                         : t.better > total / 2 ? "CGS mostly helped"
