@@ -59,6 +59,11 @@ bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rat
                          int model, double *nauc);
 /* Whether the planner of a setting was run with other values of the number, too. */
 bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over);
+/* What tells a setting from the others of its planner: bit cgs_rate_over for each number. */
+unsigned cgs_setting_numbers(const cgs_protocol *q, int setting);
+/* "MPPI K=128 I=30", or in prose "MPPI, K = 128, I = 30", with the numbers that it has. */
+void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                       char *out, size_t size);
 /* One setting a planner, as near as there is to K = 128, I = 30 and the environment's temperature.
  * index: (settings_count)  Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);

@@ -26,15 +26,29 @@ bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over)
     return false;
 }
 
+void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                       char *out, size_t size) {
+    static const char *const symbol[] = {"K", "I", "\xCF\x84"};
+    size_t used = (size_t)snprintf(out, size, "%s", planner);
+    for (int i = 0; i < 3 && used < size; i++) {
+        double v = cgs_rate_x(s, (cgs_rate_over)i);
+        if (!(numbers >> i & 1) || !isfinite(v)) continue;
+        used +=
+            (size_t)snprintf(out + used, size - used, prose ? ", %s = %g" : " %s=%g", symbol[i], v);
+    }
+}
+
+unsigned cgs_setting_numbers(const cgs_protocol *q, int setting) {
+    unsigned numbers = 1u << CGS_OVER_K;
+    for (int i = CGS_OVER_ITERS; i <= CGS_OVER_TAU; i++)
+        if (cgs_setting_several(q, setting, (cgs_rate_over)i)) numbers |= 1u << i;
+    return numbers;
+}
+
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size) {
     const cgs_rate_setting *s = &q->setting[setting];
-    char K[32] = "", iters[32] = "", tau[32] = "";
-    if (isfinite(s->K)) snprintf(K, sizeof K, " K=%g", s->K);
-    if (isfinite(s->iters) && cgs_setting_several(q, setting, CGS_OVER_ITERS))
-        snprintf(iters, sizeof iters, " I=%g", s->iters);
-    if (isfinite(s->tau) && cgs_setting_several(q, setting, CGS_OVER_TAU))
-        snprintf(tau, sizeof tau, " \xCF\x84=%g", s->tau);
-    snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
+    cgs_setting_spell(s, cgs_planner_name(s->planner), cgs_setting_numbers(q, setting), false, out,
+                      size);
 }
 
 /* Of several models of a method the paper has the one that is called like it. */

@@ -60,16 +60,11 @@ int cgs_tables_sweep(const cgs_protocol *q, cgs_rate_over over, int *at, int *in
 void cgs_tables_sweep_label(cgs_tables *t, const cgs_protocol *q, int setting, cgs_rate_over over,
                             char *out, size_t size) {
     const cgs_rate_setting *s = &q->setting[setting];
-    char K[32] = "", iters[32] = "", tau[32] = "";
     int sweeps = 0;
     for (int at = 0; cgs_tables_sweep(q, over, &at, t->other);)
         sweeps += !strcmp(q->setting[t->other[0]].planner, s->planner);
-    if (sweeps > 1 && over != CGS_OVER_K && isfinite(s->K)) snprintf(K, sizeof K, ", K = %g", s->K);
-    if (sweeps > 1 && over != CGS_OVER_ITERS && isfinite(s->iters))
-        snprintf(iters, sizeof iters, ", I = %g", s->iters);
-    if (sweeps > 1 && over != CGS_OVER_TAU && isfinite(s->tau))
-        snprintf(tau, sizeof tau, ", \xCF\x84 = %g", s->tau);
-    snprintf(out, size, "%s%s%s%s", cgs_planner_name(s->planner), K, iters, tau);
+    unsigned others = 7u & ~(1u << over);
+    cgs_setting_spell(s, cgs_planner_name(s->planner), sweeps > 1 ? others : 0, true, out, size);
 }
 
 int cgs_tables_grid(cgs_tables *t, int points, const cgs_protocol *q, const int *index, int n,

@@ -143,21 +143,12 @@ static void difference(cgs_tables *t, const cgs_protocol *q, int setting, int a,
     }
 }
 
-static void planner_label(const cgs_protocol *q, int setting, char *out, size_t size) {
-    const cgs_rate_setting *s = &q->setting[setting];
-    char K[32] = "", iters[32] = "", tau[32] = "";
-    if (isfinite(s->K)) snprintf(K, sizeof K, ", K = %g", s->K);
-    if (isfinite(s->iters) && cgs_setting_several(q, setting, CGS_OVER_ITERS))
-        snprintf(iters, sizeof iters, ", I = %g", s->iters);
-    if (isfinite(s->tau) && cgs_setting_several(q, setting, CGS_OVER_TAU))
-        snprintf(tau, sizeof tau, ", \xCF\x84 = %g", s->tau);
-    snprintf(out, size, "%s%s%s%s", row_name(s->planner), K, iters, tau);
-}
-
 static void held_out_row(cgs_tables *t, const cgs_tables_subject *of, int setting,
                          const cgs_tables_families *f) {
+    const cgs_rate_setting *s = &of->q->setting[setting];
     char label[160];
-    planner_label(of->q, setting, label, sizeof label);
+    cgs_setting_spell(s, row_name(s->planner), cgs_setting_numbers(of->q, setting), true, label,
+                      sizeof label);
     cgs_md_entry(&t->text, of->label);
     cgs_md_entry(&t->text, label);
     for (int c = 0; c < t->columns; c++)
