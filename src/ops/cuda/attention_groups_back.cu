@@ -258,10 +258,8 @@ __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], i
     }
 }
 
-/* dq of a tile from dS^T of all keys, whose place it then takes on the way out */
-__device__ __forceinline__ void make_dq(bf16 *dqkv, bool add, bool columns, const room &m, bf16 *ds,
-                                        int tile, const attention_shape &s, int barrier) {
-    float dq[32];
+/* dq of a tile from dS^T of all keys */
+__device__ __forceinline__ void make_dq(float (&dq)[32], const room &m, const bf16 *ds) {
     uint64_t k = matrix_at(m.k), factor = matrix_at(ds);
     products_begin();
 #pragma unroll
@@ -270,9 +268,6 @@ __device__ __forceinline__ void make_dq(bf16 *dqkv, bool add, bool columns, cons
     products_end();
     products_wait<0>();
     arrived(dq);
-    if (columns) add_columns(m.columns + threadIdx.x / 32 * WIDTH, dq, tile * BLOCK, s.T, s.scale);
-    meet(barrier, GROUP); /* all warps of the group have read dS */
-    give_block(dqkv, dq, s.scale, s.scale, ds, tile * BLOCK, s.T, s.in_row(), add);
 }
 
 /* What is left when the groups' own keys are out: keys from 256 on, and sums over tokens. */
@@ -356,8 +351,15 @@ __global__ void __launch_bounds__(ALL, 1)
         }
         meet(FULL + side, ALL);
         clock.mark(WAITING);
-        make_dq(dqkv, add, parts != NULL, m, ds, tile, s, OWN + group);
+        float dq[32];
+        make_dq(dq, m, ds);
+        meet(OWN + group, GROUP); /* all warps of the group have read dS */
         if (tile + MAKERS < tiles) pass_by(EMPTY + side, ALL);
+        if (parts)
+            add_columns(m.columns + threadIdx.x / 32 * WIDTH, dq, tile * BLOCK, s.T, s.scale);
+        /* out by way of rows that this group alone writes: the others are in theirs again */
+        give_block(dqkv, dq, s.scale, s.scale, ds + key0 * WIDTH, tile * BLOCK, s.T, s.in_row(),
+                   add);
         clock.mark(LEAVING);
     }
     meet(OWN + group, GROUP); /* all warps of the group have used its values */
