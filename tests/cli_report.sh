@@ -190,13 +190,16 @@ cmp "$tmp/a.html" "$tmp/b.html" || fail "tables change the page"
 "$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/b.md" | grep -q "b.md: 6 tables" || fail "tables are not named"
 cmp "$tmp/a.md" "$tmp/b.md" || fail "two files of tables of one study differ"
 "$python" - "$tmp" <<'PY'
-import re, sys
+import json, re, sys
 sys.path.insert(0, sys.argv[1])
 from check import read, tables
 page = read(sys.argv[1] + "/a.html")[0]
 found = tables(sys.argv[1] + "/a.md")
 assert list(found) == ["Success at K = 128", "Over K", "Area over K", "Area over iterations", "Over temperature",
-                       "Straightness"], list(found)
+                       "Straightness", "Commands"], list(found)
+commands = open(sys.argv[1] + "/a.md", encoding="utf-8").read().split("\n## Commands\n")[1]
+stages = [json.loads(line) for line in open(sys.argv[1] + "/study/stages.jsonl", encoding="utf-8")]
+assert re.findall("^    (.*)$", commands, re.M) == list(dict.fromkeys(s["command"] for s in stages)), commands
 for section, rows in found.items():
     for cells in rows.values():
         for c in cells if section != "Straightness" else []:
@@ -400,8 +403,10 @@ sed -i 's/"models": \[/"models": [7, null, {"planners": 3}, {"method": [], "plan
 from check import read, tables
 text, page, drawings = read('h.html')
 assert '<script' not in text and '&lt;script&gt;' in text
-assert '<' not in open('h.md').read() and '&lt;script&gt;' in open('h.md').read()
-assert len(tables('h.md')) == 6
+lines = open('h.md').read().split('\\n')
+assert not any('<' in line for line in lines if line[:4] != '    ') and any('&lt;script&gt;' in line for line in lines)
+assert sum(line[:4] == '    ' for line in lines) == 3  # what is indented is code
+assert len(tables('h.md')) == 7
 assert len(page.ids) == 15, page.ids")
 
 # ---- broken and foreign files: one warning each, on the page and on standard error;

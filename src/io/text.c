@@ -76,7 +76,18 @@ static int character(const unsigned char *s) {
     return bad ? 0 : n;
 }
 
-void cgs_text_escape(cgs_text *t, const char *s) {
+static const char *entity(char c) {
+    switch (c) {
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '&': return "&amp;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+static void put_characters(cgs_text *t, const char *s, bool escape) {
     int count = 0;
     for (const unsigned char *p = (const unsigned char *)s; *p; count++) {
         if (count == ESCAPE_LIMIT) {
@@ -90,17 +101,17 @@ void cgs_text_escape(cgs_text *t, const char *s) {
             p++;
             continue;
         }
-        switch (*p) {
-        case '<': cgs_text_put(t, "&lt;"); break;
-        case '>': cgs_text_put(t, "&gt;"); break;
-        case '&': cgs_text_put(t, "&amp;"); break;
-        case '"': cgs_text_put(t, "&quot;"); break;
-        case '\'': cgs_text_put(t, "&#39;"); break;
-        default: cgs_text_bytes(t, (const char *)p, (size_t)n);
-        }
+        const char *instead = escape ? entity((char)*p) : NULL;
+        if (instead)
+            cgs_text_put(t, instead);
+        else
+            cgs_text_bytes(t, (const char *)p, (size_t)n);
         p += n;
     }
 }
+
+void cgs_text_escape(cgs_text *t, const char *s) { put_characters(t, s, true); }
+void cgs_text_line(cgs_text *t, const char *s) { put_characters(t, s, false); }
 
 void cgs_text_base64(cgs_text *t, const void *data, size_t n) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -24,6 +24,8 @@ void cgs_text_printf(cgs_text *t, const char *format, ...) __attribute__((format
 
 /* Text for HTML and XML content or quoted attributes; at most 4096 characters of it. */
 void cgs_text_escape(cgs_text *t, const char *s);
+/* The same for where nothing is markup: on one line, no control character, good UTF-8. */
+void cgs_text_line(cgs_text *t, const char *s);
 void cgs_text_base64(cgs_text *t, const void *data, size_t n);
 
 /* Characters of a UTF-8 text: bytes that begin one. */

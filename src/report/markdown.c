@@ -56,6 +56,12 @@ void cgs_md_difference(cgs_text *t, double v, cgs_interval interval) {
     cgs_text_printf(t, "| %s (%s to %s) ", middle, low, high);
 }
 
+void cgs_md_code(cgs_text *t, const char *line) {
+    cgs_text_put(t, "    ");
+    cgs_text_line(t, line);
+    cgs_text_put(t, "\n");
+}
+
 void cgs_md_end(cgs_text *t) { cgs_text_put(t, "|\n"); }
 
 void cgs_md_rule(cgs_text *t, int columns) {

@@ -23,6 +23,8 @@ void cgs_md_entry(cgs_text *t, const char *text);
 void cgs_md_cells(cgs_text *t, const cgs_md_cell *cell, int count, bool best);
 /* "+1.2 (-0.8 to 3.3)", with a real minus sign. */
 void cgs_md_difference(cgs_text *t, double v, cgs_interval interval);
+/* A line of an indented block, in which nothing is markup. */
+void cgs_md_code(cgs_text *t, const char *line);
 void cgs_md_end(cgs_text *t);
 void cgs_md_rule(cgs_text *t, int columns);
 

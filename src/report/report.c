@@ -56,6 +56,8 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
             p.runs = i;
             p.run = o->count > 1 ? f.name : NULL;
             draw_run(&p, &f, &kept[i], verdict, sizeof verdict);
+            kept[i].stages = f.stages;
+            f.stages = NULL;
             if (i == 0) snprintf(out->verdict, sizeof out->verdict, "%s", verdict);
             if (i == 0) snprintf(title, sizeof title, "%.120s", f.name);
             if (i > 0 && strlen(title) < 120)
@@ -73,7 +75,10 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
     if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, head);
     if (rc == CGS_OK && o->tables)
         rc = cgs_tables_write(kept, o->count, head, o->tables, &out->tables);
-    for (int i = 0; kept && i < o->count; i++) cgs_rates_free(&kept[i].rates);
+    for (int i = 0; kept && i < o->count; i++) {
+        cgs_rates_free(&kept[i].rates);
+        cJSON_Delete(kept[i].stages);
+    }
     free(kept);
     out->sections = p.sections;
     out->figures = p.figures;

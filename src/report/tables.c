@@ -203,6 +203,7 @@ cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *ti
         cgs_tables_temperature(&t);
         cgs_tables_held_out(&t);
         write_straightness(&t);
+        if (t.written) cgs_tables_commands(&t);
     }
     *written = t.written;
     cgs_status rc = cgs_text_check(&t.text, path);

@@ -14,6 +14,7 @@ typedef struct cgs_tables_run {
     cgs_rates rates;
     cgs_straightness model[CGS_MOST_TRAINED];
     int models;
+    cJSON *stages; /* the lines of stages.jsonl */
 } cgs_tables_run;
 
 /* Writes the tables of all runs (count) into one file; says how many they are. */
@@ -59,6 +60,8 @@ void cgs_tables_held_out(cgs_tables *t);
 /* tables_areas.c */
 void cgs_tables_areas(cgs_tables *t, cgs_rate_over over);
 void cgs_tables_temperature(cgs_tables *t);
+/* tables_commands.c */
+void cgs_tables_commands(cgs_tables *t);
 
 /* The families of which the subjects have CGS and its baseline, for columns of differences. */
 typedef struct cgs_tables_families {
