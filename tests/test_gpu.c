@@ -23,18 +23,14 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
 #include "core/rng.h"
 #include "core/threads.h"
-#include "data/dataset.h"
 #include "expect.h"
 #include "golden.h"
 #include "gpu_dino.h"
 #include "gpu_plan.h"
+#include "gpu_train.h"
 #include "ops/check.h"
-#include "synthetic.h"
-#include "train/frames.h"
-#include "train/train.h"
 
 static cgs_device ref, cpu, gpu;
 
@@ -264,183 +260,25 @@ static void test_golden_class(void **state) { /* the class token and both heads 
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static char folder[64], data[128];
-
-/* precision "class": bf16 with the class token and both heads in f32 */
-static cgs_run_config tiny(const char *precision) {
-    cgs_run_config c;
-    bool apart = !strcmp(precision, "class");
-    OK(cgs_run_preset(&c, "small"));
-    c.model.image_size = 56;
-    c.model.width = 64;
-    c.model.encoder_layers = 2;
-    c.model.encoder_heads = 1; /* 64 wide: the kernels of the paper's model */
-    c.model.encoder_mlp = 128;
-    c.model.projector_hidden = 64;
-    c.model.predictor_layers = 2;
-    c.model.predictor_heads = 2;
-    c.model.predictor_head_width = 16;
-    c.model.predictor_mlp = 96;
-    c.model.action_hidden = 64;
-    c.model.frameskip = 2;
-    c.train.batch = 16;
-    c.train.projections = 32;
-    c.train.updates = 20;
-    c.train.checkpoint_every = 1000;
-    c.train.validate_every = 1000;
-    c.train.validate_batches = 4;
-    c.train.cgs_weight = 0.5f;
-    strcpy(c.train.precision.s, apart ? "bf16" : precision);
-    if (apart) c.model.class_bits = 32;
-    return c;
-}
-
-static void path_of(char out[256], const char *run, const char *name) {
-    snprintf(out, 256, "%s/%s%s%s", folder, run, *name ? "/" : "", name);
-}
-
-static cgs_validation validated; /* of the last run, after update 7 */
-
-/* Trains from where the run stands to the end, or to `stop` without saving what came after
- * update 10, as if it was killed.  Returns the mean loss of the updates it made. */
-static double train(const char *run, const char *precision, cgs_device *d, bool resume, int stop) {
-    cgs_run_config c = tiny(precision);
-    char dir[256];
-    cgs_trainer *t;
-    cgs_step_info info = {0};
-    double sum = 0;
-    int updates = 0;
-    path_of(dir, run, "");
-    OK(cgs_trainer_create(&t, &c, data, dir, d, resume));
-    while (!cgs_trainer_done(t) && (!stop || (int)info.step < stop)) {
-        OK(cgs_trainer_step(t, &info));
-        sum += info.loss;
-        updates++;
-        if (info.step == 7) OK(cgs_trainer_validate(t, &validated));
-        if (info.step == 10 || cgs_trainer_done(t)) OK(cgs_trainer_save(t));
-    }
-    cgs_trainer_destroy(t);
-    return sum / updates;
-}
-
-static void same_files(const char *one, const char *other) {
-    static const char *const files[] = {"checkpoint.safetensors", "model.safetensors"};
-    for (int i = 0; i < 2; i++) {
-        char path[256], *x, *y;
-        size_t nx, ny;
-        path_of(path, one, files[i]);
-        OK(cgs_read_file(path, (size_t)1 << 30, &x, &nx));
-        path_of(path, other, files[i]);
-        OK(cgs_read_file(path, (size_t)1 << 30, &y, &ny));
-        assert_int_equal(nx, ny);
-        assert_memory_equal(x, y, nx);
-        free(x);
-        free(y);
-    }
-}
-
-static void training(const char *precision, double tolerance) {
-    char whole[32], again[32], broken[32], other[32];
-    snprintf(whole, sizeof whole, "whole-%s", precision);
-    snprintf(again, sizeof again, "again-%s", precision);
-    snprintf(broken, sizeof broken, "broken-%s", precision);
-    snprintf(other, sizeof other, "cpu-%s", precision);
-    double loss = train(whole, precision, &gpu, false, 0);
-    train(again, precision, &gpu, false, 0);
-    train(broken, precision, &gpu, false, 13);
-    train(broken, precision, &gpu, true, 0);
-    same_files(whole, again);
-    same_files(whole, broken);
-    double want = train(other, precision, &cpu, false, 0);
-    print_message("%s: mean loss %.6f, %.6f on the CPU\n", precision, loss, want);
-    assert_true(fabs(loss - want) <= tolerance * want);
-}
-
-/* In bf16 a single loss of so small a model is rounding noise of 1 to 2 per cent, between the
- * reference and the CPU too: the mean over the run is compared. */
 static void test_training_f32(void **state) {
     (void)state;
-    training("f32", 1e-3);
+    gpu_train_agrees(&cpu, &gpu, "f32", 1e-3);
 }
 static void test_training_bf16(void **state) {
     (void)state;
-    training("bf16", 2e-2);
+    gpu_train_agrees(&cpu, &gpu, "bf16", 2e-2);
 }
 static void test_training_class(void **state) {
     (void)state;
-    training("class", 2e-2);
+    gpu_train_agrees(&cpu, &gpu, "class", 2e-2);
 }
-
-/* Frames in the GPU's memory and frames from the host give the same run. */
 static void test_frames_stay(void **state) {
     (void)state;
-    cgs_device other;
-    setenv("CGS_CUDA_OFF", "cache", 1);
-    OK(cgs_device_open(&other, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
-    train("kept", "f32", &gpu, false, 0);
-    cgs_validation kept = validated;
-    train("sent", "f32", &other, false, 0);
-    cgs_device_close(&other);
-    assert_int_equal(kept.windows, validated.windows);
-    for (int i = 0; i < CGS_TERMS; i++) assert_true(kept.term[i] == validated.term[i]);
-    same_files("kept", "sent");
+    gpu_train_frames_stay(&gpu);
 }
-
-/* Pictures that are sent ahead arrive.  As in training the next ones are on their way before the
- * host waits for anything. */
 static void test_frames_sent(void **state) {
     (void)state;
-    enum { BATCH = 4, STEPS = 2, SIZE = 56, BYTES = BATCH * STEPS * SIZE * SIZE * 3, ROUNDS = 6 };
-    static uint8_t want[BYTES], got[BYTES];
-    const double mean[2] = {0, 0}, std[2] = {1, 1};
-    cgs_device d;
-    cgs_dataset *set;
-    cgs_windows windows;
-    cgs_split split;
-    cgs_loader *loader;
-    cgs_frames frames;
-    cgs_batch batch;
-    cgs_tensor input = {0};
-    setenv("CGS_CUDA_OFF", "cache", 1);
-    OK(cgs_device_open(&d, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
-    OK(d.ops->alloc(&d, &input.data, BYTES));
-    OK(cgs_dataset_open(&set, data));
-    const cgs_source *source = cgs_dataset_source(set);
-    OK(cgs_windows_build(&windows, source, STEPS, 1));
-    OK(cgs_split_by_episode(&split, &windows, source->episodes, 1, 1));
-    cgs_loader_config config = {.source = source,
-                                .windows = &windows,
-                                .ids = split.train,
-                                .id_count = split.train_count,
-                                .batch = BATCH,
-                                .image_size = SIZE,
-                                .action_mean = mean,
-                                .action_std = std,
-                                .shuffle = true};
-    OK(cgs_loader_create(&loader, &config));
-    OK(cgs_frames_open(&frames, &d, source, &windows, BATCH));
-    cgs_frames_hold(&frames, loader);
-    assert_non_null(frames.pinned);
-    OK(cgs_loader_next(loader, &batch));
-    OK(cgs_frames_send(&frames, &batch));
-    for (int i = 0; i < ROUNDS; i++) {
-        memcpy(want, batch.pixels, BYTES);
-        OK(cgs_frames_put(&frames, &input, &batch));
-        OK(cgs_loader_next(loader, &batch));
-        OK(cgs_frames_send(&frames, &batch));
-        OK(d.ops->download(&d, got, input.data, BYTES));
-        assert_memory_equal(got, want, BYTES);
-    }
-    cgs_frames_let_go(&frames);
-    cgs_loader_destroy(loader);
-    cgs_frames_close(&frames);
-    cgs_split_free(&split);
-    cgs_windows_free(&windows);
-    cgs_dataset_close(set);
-    d.ops->release(&d, input.data);
-    cgs_device_close(&d);
+    gpu_train_frames_sent();
 }
 
 /* ---- planning -------------------------------------------------------------------------------- */
@@ -545,21 +383,6 @@ static void test_refusals(void **state) {
     cgs_device_close(&d);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/cgs-gpu-XXXXXX");
-    if (!mkdtemp(folder)) return 1;
-    snprintf(data, sizeof data, "%s/data.h5", folder);
-    return synthetic_dataset(data, 24, 30, 56, 7) == CGS_OK ? 0 : 1;
-}
-
-static int clean_up(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(int argc, char **argv) {
     if (cgs_device_open(&gpu, "cuda", 0) != CGS_OK) {
         puts(cgs_last_error());
@@ -568,10 +391,8 @@ int main(int argc, char **argv) {
     if (cgs_device_open(&ref, "ref", 1) != CGS_OK || cgs_device_open(&cpu, "cpu", 0) != CGS_OK)
         return 1;
     const struct CMUnitTest small[] = {
-        cmocka_unit_test(test_small_f32),
-        cmocka_unit_test(test_small_bf16),
-        cmocka_unit_test(test_optimiser),
-        cmocka_unit_test(test_fused_small),
+        cmocka_unit_test(test_small_f32),   cmocka_unit_test(test_small_bf16),
+        cmocka_unit_test(test_optimiser),   cmocka_unit_test(test_fused_small),
         cmocka_unit_test(test_frames_sent),
     };
     const struct CMUnitTest ops[] = {
@@ -583,10 +404,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_encoder_ways),
     };
     const struct CMUnitTest runs[] = {
-        cmocka_unit_test(test_frames_sent),
-        cmocka_unit_test(test_frames_stay),
-        cmocka_unit_test(test_training_f32),
-        cmocka_unit_test(test_training_bf16),
+        cmocka_unit_test(test_frames_sent),    cmocka_unit_test(test_frames_stay),
+        cmocka_unit_test(test_training_f32),   cmocka_unit_test(test_training_bf16),
         cmocka_unit_test(test_training_class),
     };
     const struct CMUnitTest model[] = {
@@ -596,10 +415,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_refusals),
     };
     const struct CMUnitTest plan[] = {
-        cmocka_unit_test(test_planners_agree),
-        cmocka_unit_test(test_fused_windows),
-        cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_paper_plans),
+        cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
+        cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),
     };
     const struct CMUnitTest dino[] = {
@@ -624,10 +441,12 @@ int main(int argc, char **argv) {
     only = argc > 2 && (some || others) ? argv[2] : NULL;
     int failed = 0;
     if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
-    if (!strcmp(part, "small") || some) failed += cmocka_run_group_tests(small, set_up, clean_up);
+    if (!strcmp(part, "small") || some)
+        failed += cmocka_run_group_tests(small, gpu_train_begin, gpu_train_end);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
     if (others) failed += cmocka_run_group_tests(encoder, NULL, NULL);
-    if (!strcmp(part, "train") || every) failed += cmocka_run_group_tests(runs, set_up, clean_up);
+    if (!strcmp(part, "train") || every)
+        failed += cmocka_run_group_tests(runs, gpu_train_begin, gpu_train_end);
     if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, NULL, NULL);
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
     if (!strcmp(part, "dino") || every) failed += cmocka_run_group_tests(dino, NULL, NULL);

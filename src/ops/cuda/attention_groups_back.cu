@@ -228,7 +228,7 @@ __device__ __forceinline__ void take_extra(const room &m, bf16 *ds, bf16 *kept, 
 }
 
 /* Lanes 4 COUNT apart exchange halves of the 2 COUNT sums they have, and add: COUNT are left. */
-template <int COUNT> __device__ __forceinline__ void exchange(float (&c)[8]) {
+template <int COUNT> __device__ __forceinline__ void exchange(float (&c)[4]) {
     bool high = threadIdx.x & (4 * COUNT);
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
@@ -243,18 +243,19 @@ __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], i
                                             float scale) {
     int lane = threadIdx.x % 32, row = row0 + threadIdx.x % GROUP / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int half = 0; half < 2; half++) { /* 32 columns at a time */
-        float c[8];
+    for (int quarter = 0; quarter < 4; quarter++) { /* 16 columns at a time: few registers */
+        float c[4];
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            int at = 16 * half + i / 2 * 4 + i % 2;
+        for (int i = 0; i < 4; i++) {
+            int at = 8 * quarter + i / 2 * 4 + i % 2;
             c[i] = (row < rows ? v[at] : 0.0f) + (row + 8 < rows ? v[at + 2] : 0.0f);
         }
-        exchange<4>(c);
         exchange<2>(c);
         exchange<1>(c);
-        /* which column is left: 8 of them by bits 4 and 3 of the lane, then 2, then bit 2 */
-        sums[32 * half + lane / 8 * 8 + 2 * (lane % 4) + lane / 4 % 2] += scale * c[0];
+        c[0] += __shfl_xor_sync(0xffffffffu, c[0], 16);
+        /* which column is left: 8 of them by bit 3 of the lane, then 2, then bit 2 */
+        if (lane < 16)
+            sums[16 * quarter + lane / 8 * 8 + 2 * (lane % 4) + lane / 4 % 2] += scale * c[0];
     }
 }
 
