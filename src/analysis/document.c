@@ -85,14 +85,22 @@ cgs_status cgs_document_create(cJSON **out, const char *format, const char *comm
     return CGS_OK;
 }
 
-cgs_status cgs_document_text(const cJSON *doc, char **out) {
+static cgs_status text_of(const cJSON *doc, char **out) {
     *out = cJSON_PrintUnformatted(doc);
     return *out ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a result");
 }
 
+cgs_status cgs_document_print(const cJSON *doc, FILE *to) {
+    char *text;
+    CGS_TRY(text_of(doc, &text));
+    fprintf(to, "%s\n", text);
+    free(text);
+    return CGS_OK;
+}
+
 cgs_status cgs_document_save(const cJSON *doc, const char *path) {
     char *text;
-    CGS_TRY(cgs_document_text(doc, &text));
+    CGS_TRY(text_of(doc, &text));
     cgs_status rc = cgs_write_file(path, text, strlen(text));
     free(text);
     return rc;

@@ -4,6 +4,7 @@
 #define CGS_ANALYSIS_DOCUMENT_H
 
 #include <cJSON.h>
+#include <stdio.h>
 
 #include "core/status.h"
 #include "eval/statistics.h"
@@ -13,8 +14,8 @@ cgs_status cgs_document_create(cJSON **out, const char *format, const char *comm
                                const char *env);
 /* Writes it on one line, atomically. */
 cgs_status cgs_document_save(const cJSON *doc, const char *path);
-/* The text of it; the caller frees it. */
-cgs_status cgs_document_text(const cJSON *doc, char **out);
+/* The same line to a stream. */
+cgs_status cgs_document_print(const cJSON *doc, FILE *to);
 
 /* Adds to an object (name) or an array (name NULL).  Without memory nothing is added, and adding
  * to NULL does nothing. */

@@ -95,18 +95,15 @@ cgs_status cgs_architectures(cgs_device *d, const cgs_timing_options *o) {
     cgs_architecture_time a[CGS_ARCHITECTURES];
     cgs_dtype act = !strcmp(o->precision, "f32") ? CGS_F32 : CGS_BF16;
     cJSON *doc;
-    char *text = NULL;
     CGS_TRY(cgs_bench_architectures(d, o->size, act, &o->work, a));
     CGS_TRY(cgs_document_create(&doc, "cgs-timing", o->command, "pusht"));
     fill_document(doc, d, o, a);
     cgs_status rc = o->out ? cgs_document_save(doc, o->out) : CGS_OK;
     if (rc == CGS_OK && o->json) {
-        rc = cgs_document_text(doc, &text);
-        if (rc == CGS_OK) printf("%s\n", text);
+        rc = cgs_document_print(doc, stdout);
     } else if (rc == CGS_OK) {
         print_table(d, o, a);
     }
-    cJSON_free(text);
     cJSON_Delete(doc);
     return rc;
 }

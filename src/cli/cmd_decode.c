@@ -22,30 +22,17 @@ typedef struct job {
     cJSON *doc, *list;
 } job;
 
-typedef struct screen {
-    cgs_progress bar;
-    const char *phase;
-    bool quiet;
-} screen;
-
 static bool on_progress(void *user, const char *what, double done, double total, double loss) {
-    screen *s = user;
     char note[48] = "";
-    if (s->phase != what) { /* another phase starts another bar */
-        cgs_progress_end(&s->bar);
-        cgs_progress_begin(&s->bar, what, total, s->quiet);
-        s->phase = what;
-    }
     if (!isnan(loss)) snprintf(note, sizeof note, "error %.4f", loss);
-    cgs_progress_update(&s->bar, done, note);
-    return !cgs_interrupted();
+    return cgs_phases_update(user, what, done, total, note);
 }
 
 /* fits one unless there is one and nobody asked for updates */
 static cgs_status obtain(const job *j, cgs_decoder **out, cgs_subject *s, cgs_dataset *data,
                          cgs_device *d) {
     char path[4096];
-    screen view = {.quiet = j->quiet};
+    cgs_phases view = {.quiet = j->quiet};
     CGS_TRY(cgs_path_join(path, sizeof path, s->dir, CGS_DECODER_FILE));
     if (j->updates < 0 && cgs_file_exists(path))
         return cgs_decoder_load(out, s->dir, s->weights, d);
@@ -125,7 +112,6 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
 static cgs_status all(job *j, const char *command) {
     cgs_device d;
     cgs_dataset *data = NULL;
-    char *text;
     cgs_catch_interrupt();
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
@@ -136,13 +122,7 @@ static cgs_status all(job *j, const char *command) {
     for (int i = 0; rc == CGS_OK && i < j->models.count; i++)
         rc = decode(j, &d, data, j->models.item[i]);
     if (rc == CGS_OK && j->strip) rc = cgs_document_save(j->doc, j->out);
-    if (rc == CGS_OK && j->json) {
-        rc = cgs_document_text(j->doc, &text);
-        if (rc == CGS_OK) {
-            puts(text);
-            free(text);
-        }
-    }
+    if (rc == CGS_OK && j->json) rc = cgs_document_print(j->doc, stdout);
     cgs_dataset_close(data);
     cgs_device_close(&d);
     return rc;

@@ -9,23 +9,6 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 
-typedef struct screen {
-    cgs_progress bar;
-    const char *phase;
-    bool quiet;
-} screen;
-
-static bool on_progress(void *user, const char *what, double done, double total) {
-    screen *s = user;
-    if (s->phase != what) { /* another phase starts another bar */
-        cgs_progress_end(&s->bar);
-        cgs_progress_begin(&s->bar, what, total, s->quiet);
-        s->phase = what;
-    }
-    cgs_progress_update(&s->bar, done, NULL);
-    return !cgs_interrupted();
-}
-
 /* "EP:STEP" or "EP:STEP:FRAME" */
 static cgs_status parse_window(const char *text, cgs_window *w) {
     long v[3] = {0, 0, 1};
@@ -113,10 +96,10 @@ typedef struct job {
 } job;
 
 static cgs_status geometry(job *j) {
-    screen s = {.quiet = j->quiet};
+    cgs_phases s = {.quiet = j->quiet};
     cJSON *doc = NULL;
     cgs_catch_interrupt();
-    j->o.progress = on_progress;
+    j->o.progress = cgs_on_phase;
     j->o.user = &s;
     cgs_status rc = j->mechanism ? cgs_mechanism_run(&doc, &j->o, j->command)
                                  : cgs_geometry_run(&doc, &j->o, j->command);
@@ -124,12 +107,7 @@ static cgs_status geometry(job *j) {
     if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
     if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
     if (rc == CGS_OK && j->json) {
-        char *text;
-        rc = cgs_document_text(doc, &text);
-        if (rc == CGS_OK) {
-            puts(text);
-            free(text);
-        }
+        rc = cgs_document_print(doc, stdout);
     } else if (rc == CGS_OK && j->mechanism) {
         print_mechanism(doc);
     } else if (rc == CGS_OK) {

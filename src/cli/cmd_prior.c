@@ -10,24 +10,11 @@
 #include "cli/verbs.h"
 #include "eval/clone.h"
 
-typedef struct screen {
-    cgs_progress bar;
-    const char *phase;
-    bool quiet;
-} screen;
-
 static bool on_progress(void *user, const char *what, double done, double total, double loss,
                         double best) {
-    screen *s = user;
     char note[64] = "";
-    if (s->phase != what) { /* another phase starts another bar */
-        cgs_progress_end(&s->bar);
-        cgs_progress_begin(&s->bar, what, total, s->quiet);
-        s->phase = what;
-    }
     if (!isnan(loss)) snprintf(note, sizeof note, "loss %.4f, best validation %.4f", loss, best);
-    cgs_progress_update(&s->bar, done, note);
-    return !cgs_interrupted();
+    return cgs_phases_update(user, what, done, total, note);
 }
 
 typedef struct job {
@@ -41,14 +28,6 @@ typedef struct job {
 
 /* ---- fitting ------------------------------------------------------------------------- */
 
-static cgs_status print_document(const cJSON *doc) {
-    char *text;
-    CGS_TRY(cgs_document_text(doc, &text));
-    puts(text);
-    free(text);
-    return CGS_OK;
-}
-
 static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
     cJSON *o = cJSON_CreateObject();
     cgs_document_text_field(o, "model", dir);
@@ -58,13 +37,13 @@ static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
     cgs_document_number(o, "loss", c->loss);
     cgs_document_number(o, "validation_loss", c->validation_loss);
     cgs_document_number(o, "zero_loss", c->zero_loss);
-    cgs_status rc = print_document(o);
+    cgs_status rc = cgs_document_print(o, stdout);
     cJSON_Delete(o);
     return rc;
 }
 
 static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset *data) {
-    screen s = {.quiet = j->quiet};
+    cgs_phases s = {.quiet = j->quiet};
     cgs_subject subject;
     cgs_prior *p = NULL;
     CGS_TRY(cgs_subject_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
@@ -104,10 +83,6 @@ static cgs_status fit_all(const job *j) {
 
 /* ---- measuring ----------------------------------------------------------------------- */
 
-static bool on_starts(void *user, const char *what, double done, double total) {
-    return on_progress(user, what, done, total, NAN, NAN);
-}
-
 static double number(const cJSON *o, const char *name) {
     const cJSON *n = cJSON_GetObjectItem(o, name);
     return cJSON_IsNumber(n) ? n->valuedouble : NAN;
@@ -134,7 +109,7 @@ static void print_quality(const cJSON *doc) {
 }
 
 static cgs_status measure(job *j) {
-    screen s = {.quiet = j->quiet};
+    cgs_phases s = {.quiet = j->quiet};
     cJSON *doc = NULL;
     cgs_prior_quality_options *o = &j->measure;
     CGS_TRY(cgs_nothing_parse(&o->nothing, j->zero));
@@ -144,14 +119,14 @@ static cgs_status measure(job *j) {
     o->device = j->device;
     o->precision = j->precision;
     o->threads = j->threads;
-    o->progress = on_starts;
+    o->progress = cgs_on_phase;
     o->user = &s;
     cgs_status rc = cgs_prior_quality_run(&doc, o, j->command);
     cgs_progress_end(&s.bar);
     if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
     if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
     if (rc == CGS_OK && j->json)
-        rc = print_document(doc);
+        rc = cgs_document_print(doc, stdout);
     else if (rc == CGS_OK)
         print_quality(doc);
     cJSON_Delete(doc);

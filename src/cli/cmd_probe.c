@@ -10,23 +10,6 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 
-typedef struct screen {
-    cgs_progress bar;
-    const char *phase;
-    bool quiet;
-} screen;
-
-static bool on_progress(void *user, const char *what, double done, double total) {
-    screen *s = user;
-    if (s->phase != what) { /* another phase starts another bar */
-        cgs_progress_end(&s->bar);
-        cgs_progress_begin(&s->bar, what, total, s->quiet);
-        s->phase = what;
-    }
-    cgs_progress_update(&s->bar, done, NULL);
-    return !cgs_interrupted();
-}
-
 /* a score, and the published one in brackets */
 static void print_score(double score, const double *published, int i) {
     printf(" %6.3f", score);
@@ -69,11 +52,11 @@ static void print_tables(const cgs_probe_result *r) {
 
 static cgs_status probe(cgs_probe_options *o, const char *out, const char *command, bool quiet,
                         bool json) {
-    screen s = {.quiet = quiet};
+    cgs_phases s = {.quiet = quiet};
     cgs_probe_result r;
     cJSON *doc = NULL;
     cgs_catch_interrupt();
-    o->progress = on_progress;
+    o->progress = cgs_on_phase;
     o->user = &s;
     cgs_status rc = cgs_probe_run(&r, o);
     cgs_progress_end(&s.bar);
@@ -81,12 +64,7 @@ static cgs_status probe(cgs_probe_options *o, const char *out, const char *comma
     if (rc == CGS_OK) rc = cgs_probe_document(&doc, &r, command);
     if (rc == CGS_OK && out) rc = cgs_document_save(doc, out);
     if (rc == CGS_OK && json) {
-        char *text;
-        rc = cgs_document_text(doc, &text);
-        if (rc == CGS_OK) {
-            puts(text);
-            free(text);
-        }
+        rc = cgs_document_print(doc, stdout);
     } else if (rc == CGS_OK) {
         print_tables(&r);
         if (!quiet)

@@ -64,7 +64,7 @@ static cgs_status surprise(job *j, const char *command) {
     cgs_device d;
     cgs_dataset *data = NULL;
     cJSON *rows[CGS_LIST_MAX] = {0};
-    char title[128], *text;
+    char title[128];
     if (j->episode_count * (j->edits.count + 1) > CGS_LIST_MAX)
         return cgs_fail(CGS_EARG, "more than %d curves a model", CGS_LIST_MAX);
     for (int i = 0; i < j->edits.count; i++) { /* before any work is done */
@@ -96,13 +96,7 @@ static cgs_status surprise(job *j, const char *command) {
     for (int i = 0; rc == CGS_OK && i < j->models.count; i++)
         rc = measure(j, &d, data, j->models.item[i], rows);
     if (rc == CGS_OK && j->out) rc = cgs_document_save(j->doc, j->out);
-    if (rc == CGS_OK && j->json) {
-        rc = cgs_document_text(j->doc, &text);
-        if (rc == CGS_OK) {
-            puts(text);
-            free(text);
-        }
-    }
+    if (rc == CGS_OK && j->json) rc = cgs_document_print(j->doc, stdout);
     cgs_dataset_close(data);
     cgs_device_close(&d);
     return rc;

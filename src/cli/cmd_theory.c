@@ -254,7 +254,6 @@ static cgs_status models(job *j) {
 }
 
 static cgs_status theory(job *j, const char *command, bool systems_asked) {
-    char *text;
     cgs_catch_interrupt();
     if (j->threads < 0) return cgs_fail(CGS_EARG, "--threads: %d is less than 0", j->threads);
     cgs_set_threads(j->threads);
@@ -266,13 +265,7 @@ static cgs_status theory(job *j, const char *command, bool systems_asked) {
     if (j->system) rc = one(j, &bad);
     if (rc == CGS_OK && j->models.count) rc = models(j);
     if (rc == CGS_OK && j->out) rc = cgs_document_save(j->doc, j->out);
-    if (rc == CGS_OK && j->json) {
-        rc = cgs_document_text(j->doc, &text);
-        if (rc == CGS_OK) {
-            puts(text);
-            free(text);
-        }
-    }
+    if (rc == CGS_OK && j->json) rc = cgs_document_print(j->doc, stdout);
     if (rc == CGS_OK && bad)
         return cgs_fail(CGS_ENUMERIC, "%s: %d statements were violated", j->system, bad);
     return rc == CGS_OK ? verdict : rc;

@@ -47,6 +47,21 @@ void cgs_progress_end(cgs_progress *p) {
     p->on = false;
 }
 
+bool cgs_phases_update(cgs_phases *p, const char *phase, double done, double total,
+                       const char *note) {
+    if (p->phase != phase) {
+        cgs_progress_end(&p->bar);
+        cgs_progress_begin(&p->bar, phase, total, p->quiet);
+        p->phase = phase;
+    }
+    cgs_progress_update(&p->bar, done, note);
+    return !cgs_interrupted();
+}
+
+bool cgs_on_phase(void *phases, const char *phase, double done, double total) {
+    return cgs_phases_update(phases, phase, done, total, NULL);
+}
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int sig) {

@@ -16,6 +16,18 @@ void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool q
 void cgs_progress_update(cgs_progress *p, double done, const char *note);
 void cgs_progress_end(cgs_progress *p);
 
+/* Work in phases: another phase starts another bar. */
+typedef struct cgs_phases {
+    cgs_progress bar;
+    const char *phase;
+    bool quiet;
+} cgs_phases;
+/* Returns false when the work shall stop, after Ctrl-C. */
+bool cgs_phases_update(cgs_phases *p, const char *phase, double done, double total,
+                       const char *note);
+/* The same for the library to call, without a note; phases: a cgs_phases. */
+bool cgs_on_phase(void *phases, const char *phase, double done, double total);
+
 /* From here on what long work says of itself goes to standard error, not only what is wrong. */
 void cgs_show_log(void);
 bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also where time goes */
