@@ -185,9 +185,9 @@ assert len(read('b.html')[1].ids) == 15 + 6
 assert read('c.html')[1].ids == ['training-0']")
 
 # ---- tables as Markdown: the numbers of the page, every section
-"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/a.md" --json | grep -q '"tables":6' || fail "number of tables"
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/a.md" --json | grep -q '"tables":7' || fail "number of tables"
 cmp "$tmp/a.html" "$tmp/b.html" || fail "tables change the page"
-"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/b.md" | grep -q "b.md: 6 tables" || fail "tables are not named"
+"$cgs" report "$tmp/study" --out "$tmp/b.html" --tables "$tmp/b.md" | grep -q "b.md: 7 tables" || fail "tables are not named"
 cmp "$tmp/a.md" "$tmp/b.md" || fail "two files of tables of one study differ"
 "$python" - "$tmp" <<'PY'
 import json, re, sys
@@ -196,7 +196,7 @@ from check import read, tables
 page = read(sys.argv[1] + "/a.html")[0]
 found = tables(sys.argv[1] + "/a.md")
 assert list(found) == ["Success at K = 128", "Over K", "Area over K", "Area over iterations", "Over temperature",
-                       "Straightness", "Commands"], list(found)
+                       "Matched priors before any search", "Straightness", "Commands"], list(found)
 commands = open(sys.argv[1] + "/a.md", encoding="utf-8").read().split("\n## Commands\n")[1]
 stages = [json.loads(line) for line in open(sys.argv[1] + "/study/stages.jsonl", encoding="utf-8")]
 assert re.findall("^    (.*)$", commands, re.M) == list(dict.fromkeys(s["command"] for s in stages)), commands
@@ -205,6 +205,8 @@ for section, rows in found.items():
         for c in cells if section != "Straightness" else []:
             for number in re.findall(r"\d+\.\d(?: ± \d+\.\d)?", c):
                 assert number in page, (section, c)
+assert found["Matched priors before any search"][("TwoRooms",)] == [
+    "0.310 [0.290, 0.330] (0.262)", "0.280 [0.260, 0.300]", "0.210 [0.190, 0.230]"], found
 assert found["Straightness"][("TwoRooms",)] == ["−0.100 (−0.341)", "0.300 (−0.168)", "−0.100"], found["Straightness"]
 PY
 
@@ -406,7 +408,7 @@ assert '<script' not in text and '&lt;script&gt;' in text
 lines = open('h.md').read().split('\\n')
 assert not any('<' in line for line in lines if line[:4] != '    ') and any('&lt;script&gt;' in line for line in lines)
 assert sum(line[:4] == '    ' for line in lines) == 3  # what is indented is code
-assert len(tables('h.md')) == 7
+assert len(tables('h.md')) == 8
 assert len(page.ids) == 15, page.ids")
 
 # ---- broken and foreign files: one warning each, on the page and on standard error;

@@ -24,7 +24,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
         {"title", "TEXT", "title of the page (the names of the runs)", OPT_STR, &title, false},
-        {"tables", "FILE", "success, sweeps, areas, straightness and commands as Markdown, too", OPT_STR,
+        {"tables", "FILE", "success, sweeps, areas, priors, straightness, commands as Markdown, too", OPT_STR,
          &tables, false},
         {"quiet", NULL, "only warnings and errors", OPT_FLAG, &quiet, false},
         {"json", NULL, "what was drawn, as one line of JSON", OPT_FLAG, &json, false},

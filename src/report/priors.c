@@ -127,7 +127,7 @@ static void alone_table(cgs_page *p, const cgs_rates *r, const cgs_protocol *hea
 
 /* ---- the section ----------------------------------------------------------------------- */
 
-void cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
+cJSON *cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
     cJSON *j = cgs_folder_json(f, p, "prior-quality.json", "cgs-prior-quality");
     const cJSON *models = cgs_json_list(j, "models");
     const cgs_protocol *head = NULL;
@@ -159,5 +159,5 @@ void cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
         cgs_page_command(p, cgs_json_text(j, "command", ""));
         cgs_page_section_end(p);
     }
-    cJSON_Delete(j);
+    return j;
 }

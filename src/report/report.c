@@ -29,7 +29,7 @@ static void draw_run(cgs_page *p, const cgs_folder *f, cgs_tables_run *of, char 
     cgs_section_ablations(p, f, rates);
     cgs_section_geometry(p, f);
     cgs_section_mechanism(p, f);
-    cgs_section_priors(p, f, rates);
+    of->priors = cgs_section_priors(p, f, rates);
     cgs_section_plans(p, f);
     of->models = cgs_section_training(p, f, of->model);
     cgs_section_probe(p, f);
@@ -78,6 +78,7 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
     for (int i = 0; kept && i < o->count; i++) {
         cgs_rates_free(&kept[i].rates);
         cJSON_Delete(kept[i].stages);
+        cJSON_Delete(kept[i].priors);
     }
     free(kept);
     out->sections = p.sections;

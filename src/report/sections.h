@@ -27,7 +27,8 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f);
 void cgs_section_probe(cgs_page *p, const cgs_folder *f);
 void cgs_section_theory(cgs_page *p, const cgs_folder *f);
-void cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+/* returns prior-quality.json, or NULL; the caller frees it */
+cJSON *cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_plans(cgs_page *p, const cgs_folder *f);
 void cgs_section_decode(cgs_page *p, const cgs_folder *f);
 void cgs_section_surprise(cgs_page *p, const cgs_folder *f);

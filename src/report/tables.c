@@ -54,6 +54,12 @@ static void name_subject(const cgs_tables *t, int run, int protocol, cgs_tables_
               sizeof out->label);
 }
 
+void cgs_tables_env(cgs_tables *t, int run, const char *env) {
+    char label[512];
+    run_label(t, run, env, cgs_env_name(env), label, sizeof label);
+    cgs_md_entry(&t->text, label);
+}
+
 /* ---- columns ----------------------------------------------------------------------- */
 
 void cgs_tables_column(cgs_tables *t, const char *method, const char *name) {
@@ -66,7 +72,7 @@ void cgs_tables_column(cgs_tables *t, const char *method, const char *name) {
     snprintf(m->folder, sizeof m->folder, "%s", name);
 }
 
-static void sort_columns(cgs_tables *t) {
+void cgs_tables_sort(cgs_tables *t) {
     qsort(t->column, (size_t)t->columns, sizeof *t->column, cgs_rate_model_order);
 }
 
@@ -77,7 +83,7 @@ void cgs_tables_columns(cgs_tables *t, bool held_out) {
         for (int m = 0; m < q->models && t->subject[i].held_out == held_out; m++)
             cgs_tables_column(t, q->model[m].method, q->model[m].name);
     }
-    sort_columns(t);
+    cgs_tables_sort(t);
 }
 
 int cgs_tables_find(const cgs_protocol *q, const char *name) {
@@ -107,9 +113,7 @@ static void format_cosine(char *out, size_t size, const char *before, double v, 
 }
 
 static void straightness_row(cgs_tables *t, int run, const char *env) {
-    char label[512];
-    run_label(t, run, env, cgs_env_name(env), label, sizeof label);
-    cgs_md_entry(&t->text, label);
+    cgs_tables_env(t, run, env);
     for (int c = 0; c < t->columns; c++) {
         const cgs_straightness *s = straightness(&t->run[run], t->column[c].name);
         cgs_md_cell *cell = &t->cell[c];
@@ -131,7 +135,7 @@ static void write_straightness(cgs_tables *t) {
             if (isfinite(t->run[i].model[m].cosine))
                 cgs_tables_column(t, t->run[i].model[m].method, t->run[i].model[m].name);
     if (t->columns == 0) return;
-    sort_columns(t);
+    cgs_tables_sort(t);
     cgs_tables_begin(t, &open, "Straightness",
                      "Mean cosine of consecutive latent steps on held-out windows at the end of "
                      "training; the paper's in brackets.");
@@ -152,7 +156,7 @@ static void write_straightness(cgs_tables *t) {
 static bool create(cgs_tables *t) {
     size_t protocols = 1, models = 1, settings = 1, largest = 1;
     for (int i = 0; i < t->count; i++) {
-        models += (size_t)t->run[i].models;
+        models += (size_t)t->run[i].models + CGS_MOST_PRIORS;
         for (int k = 0; k < t->run[i].rates.count; k++) {
             const cgs_protocol *q = &t->run[i].rates.protocol[k];
             size_t n = (size_t)q->settings_count;
@@ -202,6 +206,7 @@ cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *ti
         cgs_tables_areas(&t, CGS_OVER_ITERS);
         cgs_tables_temperature(&t);
         cgs_tables_held_out(&t);
+        cgs_tables_priors(&t);
         write_straightness(&t);
         if (t.written) cgs_tables_commands(&t);
     }

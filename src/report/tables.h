@@ -7,6 +7,8 @@
 
 #include "report/sections.h"
 
+enum { CGS_MOST_PRIORS = 12 }; /* models of a run whose priors were measured */
+
 /* What a run gives to the tables. */
 typedef struct cgs_tables_run {
     const char *path; /* as given */
@@ -15,6 +17,7 @@ typedef struct cgs_tables_run {
     cgs_straightness model[CGS_MOST_TRAINED];
     int models;
     cJSON *stages; /* the lines of stages.jsonl */
+    cJSON *priors; /* prior-quality.json, or NULL */
 } cgs_tables_run;
 
 /* Writes the tables of all runs (count) into one file; says how many they are. */
@@ -50,6 +53,10 @@ void cgs_tables_begin(cgs_tables *t, bool *open, const char *title, const char *
 /* Collects in t->column the models of the subjects that are, or are not, held out. */
 void cgs_tables_columns(cgs_tables *t, bool held_out);
 void cgs_tables_column(cgs_tables *t, const char *method, const char *name);
+/* Sorts them as the page does. */
+void cgs_tables_sort(cgs_tables *t);
+/* Begins a row with how a run on an environment is called. */
+void cgs_tables_env(cgs_tables *t, int run, const char *env);
 /* The model of a protocol with the name of a column, or -1. */
 int cgs_tables_find(const cgs_protocol *q, const char *name);
 
@@ -60,6 +67,8 @@ void cgs_tables_held_out(cgs_tables *t);
 /* tables_areas.c */
 void cgs_tables_areas(cgs_tables *t, cgs_rate_over over);
 void cgs_tables_temperature(cgs_tables *t);
+/* tables_priors.c */
+void cgs_tables_priors(cgs_tables *t);
 /* tables_commands.c */
 void cgs_tables_commands(cgs_tables *t);
 
