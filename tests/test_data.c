@@ -25,6 +25,7 @@
 #include "data/windows.h"
 #include "data/writer.h"
 #include "expect.h"
+#include "same_file.h"
 #include "synthetic.h"
 
 static char folder[64];
@@ -44,17 +45,6 @@ static const char *at(const char *name) {
         if (fails_ != (code) || !strstr(cgs_last_error(), (words)))                                \
             fail_msg("%s: status %s, \"%s\"", #call, cgs_status_name(fails_), cgs_last_error());   \
     } while (0)
-
-static void same_files(const char *a, const char *b) {
-    char *x, *y;
-    size_t n, m;
-    OK(cgs_read_file(a, (size_t)1 << 30, &x, &n));
-    OK(cgs_read_file(b, (size_t)1 << 30, &y, &m));
-    assert_int_equal(n, m);
-    assert_memory_equal(x, y, n);
-    free(x);
-    free(y);
-}
 
 /* ---- writer and reader ---------------------------------------------------------------- */
 
@@ -200,7 +190,7 @@ static void same_bytes_any_threads(void **state) {
     cgs_set_threads(3);
     OK(synthetic_dataset(at("t3.h5"), 3, 40, 16, 3));
     cgs_set_threads(before);
-    same_files(at("t1.h5"), at("t3.h5"));
+    same_file(at("t1.h5"), at("t3.h5"));
 }
 
 /* every cut of a journal is continued from the last whole episode */
@@ -287,7 +277,7 @@ static void survives_kill(void **state) {
     }
     print_message("killed %d times, %d of them inside a continued recording\n", kills, grown);
     assert_true(grown > 3);
-    same_files(at("whole.h5"), at("killed.h5"));
+    same_file(at("whole.h5"), at("killed.h5"));
 }
 
 /* ---- statistics ------------------------------------------------------------------------- */

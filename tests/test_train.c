@@ -17,6 +17,7 @@
 #include "core/file.h"
 #include "expect.h"
 #include "model/store.h"
+#include "same_file.h"
 #include "synthetic.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
@@ -51,18 +52,6 @@ static cgs_run_config tiny(void) {
 
 static void path_of(char out[256], const char *run, const char *name) {
     snprintf(out, 256, "%s/%s%s%s", folder, run, *name ? "/" : "", name);
-}
-
-/* the same bytes, but for the metadata that names build or clock (there is none) */
-static void same_file(const char *a, const char *b) {
-    char *x, *y;
-    size_t nx, ny;
-    OK(cgs_read_file(a, (size_t)1 << 30, &x, &nx));
-    OK(cgs_read_file(b, (size_t)1 << 30, &y, &ny));
-    assert_int_equal(nx, ny);
-    assert_memory_equal(x, y, nx);
-    free(x);
-    free(y);
 }
 
 static cgs_trainer *start(const cgs_run_config *c, const char *run, cgs_device *d, bool resume) {

@@ -86,6 +86,13 @@ void cgs_tables_columns(cgs_tables *t, bool held_out) {
     cgs_tables_sort(t);
 }
 
+void cgs_tables_head(cgs_tables *t) {
+    cgs_md_entry(&t->text, "");
+    for (int c = 0; c < t->columns; c++) cgs_md_entry(&t->text, t->column[c].name);
+    cgs_md_end(&t->text);
+    cgs_md_rule(&t->text, 1 + t->columns);
+}
+
 int cgs_tables_find(const cgs_protocol *q, const char *name) {
     for (int m = 0; m < q->models; m++)
         if (!strcmp(q->model[m].name, name)) return m;
@@ -139,10 +146,7 @@ static void write_straightness(cgs_tables *t) {
     cgs_tables_begin(t, &open, "Straightness",
                      "Mean cosine of consecutive latent steps on held-out windows at the end of "
                      "training; the paper's in brackets.");
-    cgs_md_entry(&t->text, "");
-    for (int c = 0; c < t->columns; c++) cgs_md_entry(&t->text, t->column[c].name);
-    cgs_md_end(&t->text);
-    cgs_md_rule(&t->text, 1 + t->columns);
+    cgs_tables_head(t);
     for (int i = 0; i < t->count; i++)
         for (int m = 0; m < t->run[i].models; m++)
             if (isfinite(t->run[i].model[m].cosine)) {

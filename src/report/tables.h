@@ -55,6 +55,8 @@ void cgs_tables_columns(cgs_tables *t, bool held_out);
 void cgs_tables_column(cgs_tables *t, const char *method, const char *name);
 /* Sorts them as the page does. */
 void cgs_tables_sort(cgs_tables *t);
+/* The first row of a table whose columns they are, and the rule below it. */
+void cgs_tables_head(cgs_tables *t);
 /* Begins a row with how a run on an environment is called. */
 void cgs_tables_env(cgs_tables *t, int run, const char *env);
 /* The model of a protocol with the name of a column, or -1. */

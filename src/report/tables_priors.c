@@ -54,10 +54,7 @@ void cgs_tables_priors(cgs_tables *t) {
                      "Mean distance of the imagined end of the prior's plan from the goal, divided "
                      "by that of doing nothing, with a 95 % bootstrap interval; the paper's in "
                      "brackets. The success of the plan itself is that of PG-MPPI with K = 1.");
-    cgs_md_entry(&t->text, "");
-    for (int c = 0; c < t->columns; c++) cgs_md_entry(&t->text, t->column[c].name);
-    cgs_md_end(&t->text);
-    cgs_md_rule(&t->text, 1 + t->columns);
+    cgs_tables_head(t);
     for (int i = 0; i < t->count; i++) {
         if (!first_model(&t->run[i])) continue;
         cgs_tables_env(t, i, cgs_json_text(t->run[i].priors, "env", ""));
