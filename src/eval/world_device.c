@@ -24,9 +24,11 @@ typedef struct rollout_device {
 
     void *predictor; /* NULL: not fused */
     cgs_tape *condition;
-    cgs_tensor *actions; /* (G * K, T, A) */
-    float *modulation[CGS_PREDICTOR_LAYERS], *gradient[CGS_PREDICTOR_LAYERS];
-    int layers, G; /* G: episodes in one fused run */
+    cgs_tensor *actions;    /* (G * K, T, A) */
+    cgs_tensor *modulation; /* (G * K, T, layers * 6D) */
+    cgs_tensor map, bias;   /* from actions to the modulations of all blocks at once */
+    void *maps;             /* their memory */
+    int G;                  /* episodes in one fused run */
 } rollout_device;
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
@@ -109,11 +111,9 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
                                  .H = run.H,
                                  .z = o->z + e0 * C * D,
                                  .goal = o->goal + e0 * D,
-                                 .cost = cost + e0 * (size_t)K};
-        for (int i = 0; i < o->layers; i++) {
-            job.modulation[i] = o->modulation[i];
-            if (grad) job.gradient[i] = o->gradient[i];
-        }
+                                 .modulation = o->modulation->data,
+                                 .cost = cost + e0 * (size_t)K,
+                                 .gradient = grad ? o->modulation->grad : NULL};
         o->ops->predictor_run(o->device, o->predictor, &job);
         if (!grad) continue;
         int n = run.H * run.A;
@@ -152,26 +152,59 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
 
 /* ---- life -------------------------------------------------------------------------- */
 
+/* The maps to the modulations of all blocks, one below the other: one product for six. */
+static cgs_status stack_maps(rollout_device *o, const cgs_lewm *m) {
+    cgs_device *d = o->device;
+    int layers = m->config.predictor_layers, D = m->config.width;
+    size_t each = (size_t)6 * (size_t)D, rows = (size_t)layers * each, n = rows * (size_t)D;
+    CGS_TRY(d->ops->alloc(d, &o->maps, (n + rows) * (sizeof(float) + sizeof(uint16_t))));
+    float *values = o->maps, *host = malloc(n * sizeof *host);
+    uint16_t *rounded = (uint16_t *)(values + n + rows);
+    if (!host) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
+    cgs_status rc = CGS_OK;
+    for (int bias = 0; bias < 2; bias++) {
+        size_t part = bias ? each : each * (size_t)D;
+        for (int i = 0; i < layers && rc == CGS_OK; i++) {
+            const cgs_tensor *from = bias ? &m->predictor[i].ada.b : &m->predictor[i].ada.w;
+            rc = d->ops->download(d, host + (size_t)i * part, from->data, part * sizeof *host);
+        }
+        if (rc == CGS_OK)
+            rc = d->ops->upload(d, values + (bias ? n : 0), host,
+                                part * (size_t)layers * sizeof *host);
+    }
+    free(host);
+    CGS_TRY(rc);
+    d->ops->round_bf16(d, rounded, values, n + rows);
+    o->map = (cgs_tensor){.name = "modulations",
+                          .rank = 2,
+                          .dim = {(int)rows, D},
+                          .dtype = CGS_F32,
+                          .outside = true,
+                          .data = values,
+                          .bf16 = rounded};
+    o->bias = (cgs_tensor){.name = "modulations, bias",
+                           .rank = 1,
+                           .dim = {(int)rows},
+                           .dtype = CGS_F32,
+                           .outside = true,
+                           .data = values + n,
+                           .bf16 = rounded + n};
+    return CGS_OK;
+}
+
 /* a tape from actions to modulations */
 static cgs_status open_condition(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
-    cgs_conditioning c;
+    CGS_TRY(stack_maps(o, m));
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
     cgs_tape_rows_alone(o->condition);
     o->actions =
         cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
     if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
-    c = cgs_lewm_condition(o->condition, m, o->actions, NULL);
-    for (int i = 0; i < o->layers; i++) {
-        cgs_keep(c.modulation[i]);
-        if (r->config.gradient) cgs_seed(o->condition, c.modulation[i]);
-    }
-    CGS_TRY(cgs_tape_finish(o->condition, NULL));
-    for (int i = 0; i < o->layers; i++) {
-        o->modulation[i] = c.modulation[i]->data;
-        o->gradient[i] = c.modulation[i]->grad;
-    }
-    return CGS_OK;
+    cgs_tensor *s = cgs_lewm_embed_actions(o->condition, m, o->actions, NULL);
+    o->modulation = cgs_keep(cgs_linear_f32(o->condition, s, &o->map, &o->bias));
+    if (r->config.gradient) cgs_seed(o->condition, o->modulation);
+    return cgs_tape_finish(o->condition, NULL);
 }
 
 static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_lewm *m) {
@@ -210,7 +243,6 @@ static cgs_status open_predictor(rollout_device *o, const cgs_rollout *r, cgs_le
                                .proj_out_b = &m->pred_proj.out.b};
     int K = r->config.samples, rows = r->config.gradient ? FUSED_GRADIENTS : FUSED_ROWS;
     o->G = least(r->config.episodes, K < rows ? rows / K : 1);
-    o->layers = c->predictor_layers;
     CGS_TRY(o->ops->predictor_open(o->device, &o->predictor, &w, o->G * K,
                                    r->config.gradient ? r->config.horizon : 0));
     if (!o->predictor) return CGS_OK;
@@ -252,6 +284,7 @@ void rollout_leave(cgs_rollout *r) {
     if (!o) return;
     if (o->predictor) o->ops->predictor_close(o->device, o->predictor);
     cgs_tape_destroy(o->condition);
+    if (o->maps) o->device->ops->release(o->device, o->maps);
     if (o->memory) o->device->ops->release(o->device, o->memory);
     free(o);
     r->on = NULL;

@@ -70,12 +70,17 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
  * Rollouts feed predictions back, so errors add up: everything between two products is
  * kept in f32, and only what enters a large product is rounded. */
 
-cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
-                                    cgs_tensor **embedding) {
+cgs_tensor *cgs_lewm_embed_actions(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
+                                   cgs_tensor **embedding) {
     cgs_tensor *h = affine_f32(t, affine_f32(t, actions, &m->action_conv), &m->action_in);
     cgs_tensor *c = affine_f32(t, cgs_activate_f32(t, h, CGS_SILU), &m->action_out);
     if (embedding) *embedding = c;
-    cgs_tensor *s = cgs_activate(t, c, CGS_SILU);
+    return cgs_activate(t, c, CGS_SILU);
+}
+
+cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
+                                    cgs_tensor **embedding) {
+    cgs_tensor *s = cgs_lewm_embed_actions(t, m, actions, embedding);
     cgs_conditioning all = {{0}};
     for (int i = 0; i < m->config.predictor_layers; i++)
         all.modulation[i] = affine_f32(t, s, &m->predictor[i].ada);

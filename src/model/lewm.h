@@ -100,7 +100,10 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
 typedef struct cgs_conditioning {
     cgs_tensor *modulation[64];
 } cgs_conditioning;
-/* actions (B, T, frameskip * action_dim), standardised; embedding: c (B, T, D), or NULL. */
+/* What all modulations are linear maps of: SiLU of the actions' embedding, (B, T, D).
+ * actions (B, T, frameskip * action_dim), standardised; embedding: c (B, T, D), or NULL. */
+cgs_tensor *cgs_lewm_embed_actions(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
+                                   cgs_tensor **embedding);
 cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
                                     cgs_tensor **embedding);
 

@@ -57,12 +57,12 @@ typedef struct cgs_predictor_weights {
 
 /* Frames imagined by a predictor and their squared distance to goals. */
 typedef struct cgs_predictor_job {
-    int rows, K, C, H;                             /* rows: plans, K of them an episode */
-    const float *z, *goal;                         /* (E, C, D), (E, D) */
-    const float *modulation[CGS_PREDICTOR_LAYERS]; /* (rows, C-1+H, 6D) of each block */
-    float *cost;                                   /* (rows) */
-    float *frames;                                 /* (rows, H, D), or NULL */
-    float *gradient[CGS_PREDICTOR_LAYERS]; /* of each row's cost by modulation; or all NULL */
+    int rows, K, C, H;       /* rows: plans, K of them an episode */
+    const float *z, *goal;   /* (E, C, D), (E, D) */
+    const float *modulation; /* (rows, C-1+H, layers, 6D) */
+    float *cost;             /* (rows) */
+    float *frames;           /* (rows, H, D), or NULL */
+    float *gradient;         /* of each row's cost by modulation, or NULL */
 } cgs_predictor_job;
 
 typedef struct cgs_planning {

@@ -42,6 +42,24 @@ struct phase_clock {
     }
 };
 
+/* when a cluster or block began and ended, and on which multiprocessor: one thread of each calls */
+enum { CLOCK_SPANS = 16 };
+__device__ unsigned long long span_from[CLOCK_SPANS], span_to[CLOCK_SPANS];
+__device__ unsigned span_place[CLOCK_SPANS];
+__device__ inline unsigned long long nanoseconds() {
+    unsigned long long t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+}
+__device__ inline void span_begins(unsigned i) {
+    if (i >= CLOCK_SPANS) return;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(span_place[i]));
+    span_from[i] = nanoseconds();
+}
+__device__ inline void span_ends(unsigned i) {
+    if (i < CLOCK_SPANS) span_to[i] = nanoseconds();
+}
+
 /* the same where shared memory is full: sums go out at once */
 struct far_clock {
     bool on;
@@ -70,6 +88,13 @@ __global__ void print_clocks(int kind, int blocks) {
         clock_sums[i] = 0;
     }
     if (print) printf("\n");
+    for (int i = 0; i < CLOCK_SPANS && i < blocks; i++) {
+        if (print && span_to[i])
+            printf("  %d: multiprocessor %u, %.1f to %.1f us\n", i, span_place[i],
+                   1e-3 * (double)(long long)(span_from[i] - span_from[0]),
+                   1e-3 * (double)(long long)(span_to[i] - span_from[0]));
+        span_to[i] = 0;
+    }
 }
 
 inline void show_clocks(cudaStream_t stream, clock_kind kind, unsigned blocks) {
@@ -85,6 +110,8 @@ struct phase_clock {
     __device__ void mark(int) {}
 };
 typedef phase_clock far_clock;
+static __device__ inline void span_begins(unsigned) {}
+static __device__ inline void span_ends(unsigned) {}
 enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_ATTENTION };
 static inline void show_clocks(cudaStream_t, clock_kind, unsigned) {}
 

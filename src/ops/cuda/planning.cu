@@ -12,7 +12,7 @@ extern "C" {
 
 namespace {
 
-enum { THREADS = 256 };
+enum { THREADS = 256, MOST_SHARED = CGS_CUDA_MOST_CANDIDATES * 12 /* bytes a launch asks for */ };
 
 __global__ void __launch_bounds__(THREADS) draw_candidates(cgs_plan_state s) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, n = (size_t)s.n;
@@ -28,80 +28,116 @@ __global__ void __launch_bounds__(THREADS) draw_candidates(cgs_plan_state s) {
 
 /* ---- one value out of a block -------------------------------------------------------------- */
 
-/* the smallest (value, index); every thread gets it */
-__device__ void block_least(float &value, int &index, float *values, int *indices) {
-    int t = threadIdx.x;
-    values[t] = value;
-    indices[t] = index;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t < half && (values[t + half] < values[t] ||
-                         (values[t + half] == values[t] && indices[t + half] < indices[t]))) {
-            values[t] = values[t + half];
-            indices[t] = indices[t + half];
+/* The smallest value and its index, and the first index of one that is not finite; where there is
+ * none, the number of values. */
+struct scan {
+    float value;
+    int index, bad;
+    __device__ scan(int n) : value(INFINITY), index(n), bad(n) {}
+    __device__ void see(float v, int i) {
+        if (!isfinite(v) && i < bad) bad = i;
+        if (v < value) {
+            value = v;
+            index = i;
         }
     }
+    __device__ void join(float v, int i, int b) {
+        if (v < value || (v == value && i < index)) {
+            value = v;
+            index = i;
+        }
+        if (b < bad) bad = b;
+    }
+};
+
+/* what all threads saw; every thread gets it */
+__device__ void join_block(scan &mine) {
+    __shared__ float values[THREADS / 32];
+    __shared__ int indices[THREADS / 32], bad[THREADS / 32];
+    for (int o = 16; o > 0; o /= 2)
+        mine.join(__shfl_xor_sync(0xffffffffu, mine.value, o),
+                  __shfl_xor_sync(0xffffffffu, mine.index, o),
+                  __shfl_xor_sync(0xffffffffu, mine.bad, o));
+    __syncthreads(); /* the last results were read */
+    if (threadIdx.x % 32 == 0) {
+        values[threadIdx.x / 32] = mine.value;
+        indices[threadIdx.x / 32] = mine.index;
+        bad[threadIdx.x / 32] = mine.bad;
+    }
     __syncthreads();
-    value = values[0];
-    index = indices[0];
-    __syncthreads();
+    for (int w = 0; w < THREADS / 32; w++) mine.join(values[w], indices[w], bad[w]);
 }
 
-/* what every planner does with the costs of an episode: cost, plans and room are shared or
- * global memory of this episode.  Returns the candidate of lowest cost. */
-__device__ int note_costs(const cgs_plan_state &s, int e, int K, const float *cost,
-                          const float *plans, float *values, int *indices) {
-    int iteration = (int)s.turn[e], index = K;
-    float value = INFINITY;
-    /* the first candidate without a finite cost: compared by index alone */
-    float none = 0;
-    for (int k = threadIdx.x; k < K; k += THREADS)
-        if (!isfinite(cost[k]) && k < index) index = k;
-    block_least(none, index, values, indices);
-    if (index < K && threadIdx.x == 0 && !s.bad[2 * e]) {
-        s.bad[2 * e] = iteration + 1;
-        s.bad[2 * e + 1] = index;
-        s.bad_value[e] = cost[index];
-    }
-    index = K;
-    for (int k = threadIdx.x; k < K; k += THREADS)
-        if (cost[k] < value) {
-            value = cost[k];
-            index = k;
-        }
-    block_least(value, index, values, indices);
-    if (index >= K) index = 0; /* nothing is finite */
-    bool better = iteration == 0 || value < s.best_cost[e];
-    __syncthreads(); /* best_cost was read by all */
+/* what an episode has before an iteration, asked for at once */
+struct before {
+    int iteration;
+    bool bad;
+    float best;
+    __device__ before(const cgs_plan_state &s, int e)
+        : iteration((int)s.turn[e]), bad(s.bad[2 * e] != 0), best(s.best_cost[e]) {}
+};
+
+/* What every planner does with the costs of an episode: cost and plans are shared or global memory
+ * of this episode.  Returns the candidate of lowest cost. */
+__device__ int note_costs(const cgs_plan_state &s, int e, const before &b, int K, const float *cost,
+                          const float *plans) {
+    scan found(K);
+    for (int k = threadIdx.x; k < K; k += THREADS) found.see(cost[k], k);
+    join_block(found);
+    int index = found.index < K ? found.index : 0; /* 0: nothing is finite */
+    bool better = b.iteration == 0 || found.value < b.best;
     if (better)
         for (int j = threadIdx.x; j < s.n; j += THREADS)
             s.best_plan[(size_t)e * s.n + j] = plans[(size_t)index * s.n + j];
-    if (threadIdx.x == THREADS - 1) { /* of a warp that has no candidates to rank, mostly */
-        double sum = 0;
-#pragma unroll 16 /* loads in flight; the additions keep their order */
-        for (int k = 0; k < K; k++) sum += cost[k];
-        if (better) s.best_cost[e] = value;
-        s.low[(size_t)iteration * s.E + e] = value;
-        s.average[(size_t)iteration * s.E + e] = (float)(sum / K);
+    if (threadIdx.x == 0) {
+        if (found.bad < K && !b.bad) {
+            s.bad[2 * e] = b.iteration + 1;
+            s.bad[2 * e + 1] = found.bad;
+            s.bad_value[e] = cost[found.bad];
+        }
+        if (better) s.best_cost[e] = found.value;
+        s.low[(size_t)b.iteration * s.E + e] = found.value;
     }
     return index;
+}
+
+/* The mean cost: a long sum by one thread, of a warp that has nothing else to do by then, mostly. */
+__device__ void note_average(const cgs_plan_state &s, int e, const before &b, int K,
+                             const float *cost) {
+    if (threadIdx.x != THREADS - 1) return;
+    double sum = 0;
+#pragma unroll 16 /* loads in flight; the additions keep their order */
+    for (int k = 0; k < K; k++) sum += cost[k];
+    s.average[(size_t)b.iteration * s.E + e] = (float)(sum / K);
 }
 
 /* ---- refinements ------------------------------------------------------------------------------
  */
 
-__global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s) {
+/* Costs into shared memory, and plans too where there is room (`staged`); returns where plans are.
+ */
+__device__ const float *stage(float *cost, float *room, const cgs_plan_state &s, int e,
+                              bool staged) {
+    const float *plans = s.plans + (size_t)e * s.K * s.n;
+    for (int k = threadIdx.x; k < s.K; k += THREADS) cost[k] = s.cost[(size_t)e * s.K + k];
+    if (staged) {
+#pragma unroll 8
+        for (int i = threadIdx.x; i < s.K * s.n; i += THREADS) room[i] = plans[i];
+        plans = room;
+    }
+    __syncthreads();
+    return plans;
+}
+
+__global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s, bool staged) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ float values[THREADS];
-    __shared__ int indices[THREADS];
     int e = blockIdx.x, K = s.K, M = s.elites, n = s.n;
     float *cost = (float *)memory;  /* (K) */
     int *order = (int *)(cost + K); /* (M) */
-    const float *plans = s.plans + (size_t)e * K * n;
-    for (int k = threadIdx.x; k < K; k += THREADS) cost[k] = s.cost[(size_t)e * K + k];
+    const before b(s, e);
+    const float *plans = stage(cost, (float *)(order + M), s, e, staged);
     for (int k = threadIdx.x; k < M; k += THREADS) order[k] = 0;
-    __syncthreads();
-    note_costs(s, e, K, cost, plans, values, indices);
+    note_costs(s, e, b, K, cost, plans); /* has barriers */
     for (int k = threadIdx.x; k < K; k += THREADS) { /* a candidate's rank among all */
         float mine = cost[k];
         int rank = 0;
@@ -110,6 +146,7 @@ __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s) {
         if (rank < M) order[rank] = k;
     }
     __syncthreads();
+    note_average(s, e, b, K, cost);
     for (int j = threadIdx.x; j < n; j += THREADS) {
         double sum = 0, square = 0;
 #pragma unroll 16
@@ -126,18 +163,15 @@ __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s) {
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
-__global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s) {
+__global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s, bool staged) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ float values[THREADS];
-    __shared__ int indices[THREADS];
     __shared__ double total;
     int e = blockIdx.x, K = s.K, n = s.n;
     double *weight = (double *)memory;   /* (K) */
     float *cost = (float *)(weight + K); /* (K) */
-    const float *plans = s.plans + (size_t)e * K * n;
-    for (int k = threadIdx.x; k < K; k += THREADS) cost[k] = s.cost[(size_t)e * K + k];
-    __syncthreads();
-    float lowest = cost[note_costs(s, e, K, cost, plans, values, indices)];
+    const before b(s, e);
+    const float *plans = stage(cost, cost + K, s, e, staged);
+    float lowest = cost[note_costs(s, e, b, K, cost, plans)];
     for (int k = threadIdx.x; k < K; k += THREADS)
         weight[k] = exp(-((double)cost[k] - lowest) / s.tau);
     __syncthreads();
@@ -147,6 +181,7 @@ __global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s) {
         for (int k = 0; k < K; k++) sum += weight[k];
         total = sum;
     }
+    note_average(s, e, b, K, cost);
     __syncthreads();
     for (int k = threadIdx.x; k < K; k += THREADS) weight[k] /= total;
     __syncthreads();
@@ -160,22 +195,21 @@ __global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s) {
 }
 
 __global__ void __launch_bounds__(THREADS) adam_step(cgs_plan_state s) {
-    __shared__ float values[THREADS];
-    __shared__ int indices[THREADS];
     const double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-    int e = blockIdx.x, n = s.n, iteration = (int)s.turn[e], index = n;
-    float none = 0;
-    note_costs(s, e, 1, s.cost + e, s.mean + (size_t)e * n, values, indices);
+    int e = blockIdx.x, n = s.n;
+    const before b(s, e);
     const float *grad = s.grad + (size_t)e * n;
-    for (int j = threadIdx.x; j < n; j += THREADS)
-        if (!isfinite(grad[j]) && j < index) index = j;
-    block_least(none, index, values, indices);
-    if (index < n && threadIdx.x == 0 && !s.bad[2 * e]) {
-        s.bad[2 * e] = iteration + 1;
-        s.bad[2 * e + 1] = -1 - index;
-        s.bad_value[e] = grad[index];
+    scan found(n);
+    for (int j = threadIdx.x; j < n; j += THREADS) found.see(grad[j], j);
+    note_costs(s, e, b, 1, s.cost + e, s.mean + (size_t)e * n);
+    note_average(s, e, b, 1, s.cost + e);
+    join_block(found); /* and everybody has copied the plan, should it be the best */
+    if (threadIdx.x == 0 && found.bad < n && !b.bad && isfinite(s.cost[e])) {
+        s.bad[2 * e] = b.iteration + 1;
+        s.bad[2 * e + 1] = -1 - found.bad;
+        s.bad_value[e] = grad[found.bad];
     }
-    const double *rate = s.rates + 3 * (size_t)iteration;
+    const double *rate = s.rates + 3 * (size_t)b.iteration;
     for (int j = threadIdx.x; j < n; j += THREADS) {
         size_t i = (size_t)e * n + j;
         double g = grad[j];
@@ -185,7 +219,6 @@ __global__ void __launch_bounds__(THREADS) adam_step(cgs_plan_state s) {
         s.v[i] = v;
         s.mean[i] = (float)(s.mean[i] - rate[0] * (m / rate[1]) / (sqrt(v / rate[2]) + eps));
     }
-    __syncthreads(); /* every thread has read the turn */
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
@@ -242,8 +275,16 @@ struct blend_parts {
 template <class F> void allow(cgs_device *d, F kernel) {
     cgs_cuda_note(cgs_cuda_of(d),
                   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       CGS_CUDA_MOST_CANDIDATES * 12),
+                                       MOST_SHARED),
                   "shared memory of a planner");
+}
+
+/* adds room for plans where it fits */
+bool stages(const cgs_plan_state *s, size_t *bytes) {
+    size_t plans = (size_t)s->K * s->n * sizeof(float);
+    if (*bytes + plans > MOST_SHARED) return false;
+    *bytes += plans;
+    return true;
 }
 
 } // namespace
@@ -258,15 +299,17 @@ void cgs_cuda_plan_sample(cgs_device *d, const cgs_plan_state *s) {
 
 void cgs_cuda_plan_refit(cgs_device *d, const cgs_plan_state *s) {
     size_t bytes = (size_t)s->K * sizeof(float) + (size_t)s->elites * sizeof(int);
+    bool staged = stages(s, &bytes);
     allow(d, refit_proposal);
-    refit_proposal<<<(unsigned)s->E, THREADS, bytes, stream_of(d)>>>(*s);
+    refit_proposal<<<(unsigned)s->E, THREADS, bytes, stream_of(d)>>>(*s, staged);
     LAUNCHED(d, "refit");
 }
 
 void cgs_cuda_plan_reweight(cgs_device *d, const cgs_plan_state *s) {
     size_t bytes = (size_t)s->K * (sizeof(double) + sizeof(float));
+    bool staged = stages(s, &bytes);
     allow(d, reweight_proposal);
-    reweight_proposal<<<(unsigned)s->E, THREADS, bytes, stream_of(d)>>>(*s);
+    reweight_proposal<<<(unsigned)s->E, THREADS, bytes, stream_of(d)>>>(*s, staged);
     LAUNCHED(d, "reweight");
 }
 

@@ -34,8 +34,8 @@ struct predictor {
     task base;
     int capacity; /* clusters that run at the same time */
     int gradient; /* steps of jobs that want one; 0: none */
-    void *packed, *saved;
-    float *cache;
+    void *slabs, *saved;
+    float *cache, *norm;
     void *tiles; /* of rollout_tiles.cu, or NULL */
 };
 
@@ -96,23 +96,37 @@ int active_clusters(cgs_device *d, const task &t, int gradient) {
 }
 
 /* takes memory for a packed matrix, and fills it */
-const uint4 *packed(cgs_device *d, unsigned char *&at, const cgs_tensor *W) {
-    int K = cgs_cols(W);
-    unsigned tiles = (unsigned)(cgs_rows(W) / 8);
+const uint4 *packed(cgs_device *d, unsigned char *&at, const cgs_tensor *W, bool turned) {
+    int N = (int)cgs_rows(W), K = cgs_cols(W);
     uint4 *to = (uint4 *)at;
-    pack_weights<<<tiles, THREADS, 0, stream_of(d)>>>(to, W->bf16, K);
+    if (turned)
+        pack_turned<<<(unsigned)(K / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, N, K);
+    else
+        pack_weights<<<(unsigned)(N / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, K);
     LAUNCHED(d, "packing weights");
     at += cgs_numel(W) * sizeof(uint16_t);
     return to;
 }
 
-const uint4 *turned(cgs_device *d, unsigned char *&at, const cgs_tensor *W) {
-    int N = (int)cgs_rows(W), K = cgs_cols(W);
-    uint4 *to = (uint4 *)at;
-    pack_turned<<<(unsigned)(K / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, N, K);
-    LAUNCHED(d, "packing weights");
-    at += cgs_numel(W) * sizeof(uint16_t);
-    return to;
+/* Packs all weights into `room`, and copies them to `to` as the slabs of S blocks in the order O:
+ * as many bytes. */
+template <class O, int S>
+void pack_slabs(cgs_device *d, unsigned char *to, unsigned char *room,
+                const cgs_predictor_weights *w, bool turned) {
+    packed_weights all = {};
+    all.layers = w->layers;
+    for (int i = 0; i < w->layers; i++) {
+        const cgs_predictor_block *b = &w->block[i];
+        all.block[i].qkv = packed(d, room, b->qkv, turned);
+        all.block[i].out = packed(d, room, b->attn_out_w, turned);
+        all.block[i].in = packed(d, room, b->mlp_in_w, turned);
+        all.block[i].down = packed(d, room, b->mlp_out_w, turned);
+    }
+    all.proj_in = packed(d, room, w->proj_in_w, turned);
+    all.proj_out = packed(d, room, w->proj_out_w, turned);
+    dim3 grid((unsigned)ring<S>::slabs_of_step(w->layers), S);
+    order_slabs<O><<<grid, THREADS, 0, stream_of(d)>>>((uint4 *)to, all);
+    LAUNCHED(d, "weights in the order of use");
 }
 
 const float *values(const cgs_tensor *x) { return (const float *)x->data; }
@@ -152,17 +166,9 @@ bool tiles_win(const predictor *p, int rows) {
     return blocks_for((size_t)rows, (size_t)16 * p->capacity) * CLUSTERS_TIME > TILES_TIME;
 }
 
-/* what gradients need besides */
-cgs_status fill_back(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows,
-                     unsigned char *at) {
+/* room for what forward leaves for backward */
+cgs_status make_saved(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
     saved_pass *s = &p->base.saved;
-    for (int i = 0; i < w->layers; i++) {
-        const cgs_predictor_block *b = &w->block[i];
-        s->block[i] = {turned(d, at, b->qkv), turned(d, at, b->attn_out_w),
-                       turned(d, at, b->mlp_in_w), turned(d, at, b->mlp_out_w)};
-    }
-    s->proj_in = turned(d, at, w->proj_in_w);
-    s->proj_out = turned(d, at, w->proj_out_w);
     s->rows = ((size_t)rows + 15) / 16 * 16;
     size_t steps = (size_t)p->gradient, each = steps * s->rows,
            tokens = each * w->layers * w->history;
@@ -182,31 +188,47 @@ cgs_status fill_back(cgs_device *d, predictor *p, const cgs_predictor_weights *w
     return CGS_OK;
 }
 
-cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
-    size_t bytes = cgs_numel(w->proj_in_w) + cgs_numel(w->proj_out_w);
-    void *memory;
-    for (int i = 0; i < w->layers; i++) {
-        const cgs_predictor_block *b = &w->block[i];
-        bytes += cgs_numel(b->qkv) + cgs_numel(b->attn_out_w) + cgs_numel(b->mlp_in_w) +
-                 cgs_numel(b->mlp_out_w);
+/* weights, and for gradients turned ones behind them */
+cgs_status make_slabs(cgs_device *d, predictor *p, const cgs_predictor_weights *w) {
+    size_t bytes = (size_t)BACK_BLOCKS * ring<BACK_BLOCKS>::slabs_of_step(w->layers) * RING_SLAB;
+    void *room;
+    CGS_TRY(d->ops->alloc(d, &p->slabs, bytes * (p->gradient ? 2 : 1)));
+    CGS_TRY(d->ops->alloc(d, &room, bytes));
+    unsigned char *to = (unsigned char *)p->slabs, *at = (unsigned char *)room;
+    p->base.slabs = (const uint4 *)to;
+    if (p->gradient) {
+        p->base.saved.slabs = (const uint4 *)(to + bytes);
+        pack_slabs<forward_slabs<BACK_BLOCKS>, BACK_BLOCKS>(d, to, at, w, false);
+        pack_slabs<backward_slabs, BACK_BLOCKS>(d, to + bytes, at, w, true);
+    } else {
+        pack_slabs<forward_slabs<ROLLOUT_BLOCKS>, ROLLOUT_BLOCKS>(d, to, at, w, false);
     }
-    if (p->gradient) bytes *= 2; /* turned as well */
-    CGS_TRY(d->ops->alloc(d, &p->packed, bytes * sizeof(uint16_t)));
+    cgs_status rc = d->ops->sync(d);
+    d->ops->release(d, room);
+    return rc;
+}
+
+cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
+    void *memory;
     task *t = &p->base;
+    CGS_TRY(make_slabs(d, p, w));
     t->cache_rows = (size_t)rows;
     CGS_TRY(d->ops->alloc(d, &memory,
                           (size_t)w->layers * HEADS * t->cache_rows *
                               (size_t)(w->history > 1 ? w->history - 1 : 1) * 2 * WIDTH *
                               sizeof(float)));
     p->cache = t->cache = (float *)memory;
-    unsigned char *at = (unsigned char *)p->packed;
+    CGS_TRY(d->ops->alloc(d, &memory, 2 * HIDDEN * sizeof(float)));
+    p->norm = (float *)memory;
+    t->proj_scale = p->norm;
+    t->proj_shift = p->norm + HIDDEN;
+    settle_norm<<<HIDDEN / THREADS, THREADS, 0, stream_of(d)>>>(
+        p->norm, p->norm + HIDDEN, values(w->proj_norm_w), values(w->proj_norm_b),
+        values(w->proj_mean), values(w->proj_var), w->batch_eps);
+    LAUNCHED(d, "batch norm of the projector");
     for (int i = 0; i < w->layers; i++) {
         const cgs_predictor_block *b = &w->block[i];
-        block_weights *to = &t->block[i];
-        to->qkv = packed(d, at, b->qkv);
-        to->out = packed(d, at, b->attn_out_w);
-        to->in = packed(d, at, b->mlp_in_w);
-        to->down = packed(d, at, b->mlp_out_w);
+        block_vectors *to = &t->block[i];
         to->attn_norm_w = values(b->attn_norm_w);
         to->attn_norm_b = values(b->attn_norm_b);
         to->out_b = values(b->attn_out_b);
@@ -215,18 +237,12 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
         to->in_b = values(b->mlp_in_b);
         to->down_b = values(b->mlp_out_b);
     }
-    t->proj_in = packed(d, at, w->proj_in_w);
-    t->proj_out = packed(d, at, w->proj_out_w);
     t->pos = values(w->pos);
     t->norm_w = values(w->norm_w);
     t->norm_b = values(w->norm_b);
     t->proj_in_b = values(w->proj_in_b);
-    t->proj_norm_w = values(w->proj_norm_w);
-    t->proj_norm_b = values(w->proj_norm_b);
-    t->proj_mean = values(w->proj_mean);
-    t->proj_var = values(w->proj_var);
     t->proj_out_b = values(w->proj_out_b);
-    if (p->gradient) CGS_TRY(fill_back(d, p, w, rows, at));
+    if (p->gradient) CGS_TRY(make_saved(d, p, w, rows));
     return d->ops->sync(d);
 }
 
@@ -245,7 +261,6 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
     p->base.layers = w->layers;
     p->base.ada_eps = w->ada_eps;
     p->base.norm_eps = w->norm_eps;
-    p->base.batch_eps = w->batch_eps;
     if (!choose(d, p)) {
         free(p);
         return CGS_OK;
@@ -276,12 +291,12 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     t.goal = j->goal;
     t.cost = j->cost;
     t.frames = j->frames;
-    for (int i = 0; i < t.layers; i++) t.modulation[i] = j->modulation[i];
+    t.modulation = j->modulation;
+    t.saved.gradient = j->gradient;
     /* few plans: all tokens of a window are one tile of 16 rows */
-    bool keep = j->gradient[0] != NULL;
+    bool keep = j->gradient != NULL;
     if (keep && t.N <= 4 && (int)blocks_for((size_t)j->rows, 4) <= p->capacity) t.R = 4;
     unsigned clusters = blocks_for((size_t)j->rows, (size_t)t.R);
-    for (int i = 0; i < t.layers; i++) t.saved.gradient[i] = j->gradient[i];
     cudaError_t e =
         keep ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);
     STAMP(d, "a rollout");
@@ -300,9 +315,10 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
 void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
     predictor *p = (predictor *)kept;
     if (p->tiles) cgs_cuda_tiles_close(d, p->tiles);
-    d->ops->release(d, p->packed);
+    d->ops->release(d, p->slabs);
     d->ops->release(d, p->saved);
     d->ops->release(d, p->cache);
+    d->ops->release(d, p->norm);
     free(p);
 }
 

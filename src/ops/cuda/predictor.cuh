@@ -100,28 +100,31 @@ enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MO
 enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: no bank twice */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
-struct block_weights {
-    const uint4 *qkv, *out, *in, *down; /* packed */
+struct block_vectors {
     const float *attn_norm_w, *attn_norm_b, *out_b;
     const float *mlp_norm_w, *mlp_norm_b, *in_b, *down_b;
 };
 
-/* Weights turned: rows are inputs, for products with gradients. */
-struct turned_weights {
+/* Packed weights; for products with gradients turned ones, whose rows are inputs. */
+struct packed_block {
     const uint4 *qkv, *out, *in, *down;
+};
+struct packed_weights {
+    int layers;
+    packed_block block[CGS_PREDICTOR_LAYERS];
+    const uint4 *proj_in, *proj_out;
 };
 
 /* What forward leaves for backward; rows are padded plans. */
 struct saved_pass {
-    turned_weights block[CGS_PREDICTOR_LAYERS];
-    const uint4 *proj_in, *proj_out;
+    const uint4 *slabs;       /* of turned weights */
     float *x1, *x2, *y1, *y2; /* (H, layers, rows, N, D) residual rows, what sub-modules gave */
     float *qkv;               /* (H, layers, HEADS, rows, N, 3 WIDTH) */
     float *pre;               /* (H, layers, rows, N, HIDDEN) before GELU */
     float *last;              /* (H, rows, D) before the final norm */
     float *projected;         /* (H, rows, HIDDEN) before batch norm */
     float *frames;            /* (H, rows, D) */
-    float *gradient[CGS_PREDICTOR_LAYERS]; /* as modulation */
+    float *gradient;          /* as modulation */
     size_t rows;
 };
 
@@ -130,12 +133,13 @@ struct task {
     int R;     /* plans of a cluster: 16, or 4 so that all tokens of a window are one tile */
     int slots; /* of weight_ring.cuh */
     bool barriers; /* of the cluster, behind every wait: see mail.cuh */
-    float ada_eps, norm_eps, batch_eps;
-    block_weights block[CGS_PREDICTOR_LAYERS];
+    float ada_eps, norm_eps;
+    const uint4 *slabs; /* of weights, in the order of use: weight_ring.cuh */
+    block_vectors block[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;
-    const uint4 *proj_in, *proj_out;
-    const float *proj_in_b, *proj_norm_w, *proj_norm_b, *proj_mean, *proj_var, *proj_out_b;
-    const float *z, *goal, *modulation[CGS_PREDICTOR_LAYERS];
+    const float *proj_in_b, *proj_out_b;
+    const float *proj_scale, *proj_shift; /* (HIDDEN) each: the batch norm between them */
+    const float *z, *goal, *modulation;
     float *cost, *frames;
     float *cache; /* (layers, HEADS, padded rows, N - 1, 2 WIDTH) keys and values */
     size_t cache_rows;
@@ -174,6 +178,16 @@ struct cluster_plans {
     __device__ int token(int row) const { return row >> bits; }
 };
 
+/* The projector's batch norm as a factor and what is added, (HIDDEN) each. */
+__global__ void __launch_bounds__(THREADS)
+    settle_norm(float *scale, float *shift, const float *weight, const float *bias,
+                const float *mean, const float *var, float eps) {
+    int u = (int)(blockIdx.x * THREADS + threadIdx.x);
+    if (u >= HIDDEN) return;
+    scale[u] = weight[u] / sqrtf(var[u] + eps);
+    shift[u] = bias[u] - mean[u] * scale[u];
+}
+
 /* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------- */
 
 typedef float2 row_values[3];
@@ -189,23 +203,21 @@ __device__ __forceinline__ void write_row(float *p, const row_values &v) {
     for (int j = 0; j < 3; j++) *reinterpret_cast<float2 *>(p + 64 * j + 2 * lane) = v[j];
 }
 
-/* centres and scales v; returns 1 / its deviation */
+/* Centres and scales v; returns 1 / its deviation.  Both sums are made at the same time: a row's
+ * owner has nothing else to do while it waits for them. */
 __device__ __forceinline__ float normalise(row_values &v, float eps) {
     float sum = 0, square = 0;
 #pragma unroll
-    for (int j = 0; j < 3; j++) sum += v[j].x + v[j].y;
-    float mean = warp_sum(sum) / D;
-#pragma unroll
     for (int j = 0; j < 3; j++) {
-        v[j].x -= mean;
-        v[j].y -= mean;
+        sum += v[j].x + v[j].y;
         square += v[j].x * v[j].x + v[j].y * v[j].y;
     }
-    float rstd = 1.0f / sqrtf(warp_sum(square) / D + eps);
+    float mean = warp_sum(sum) * (1.0f / D);
+    float rstd = rsqrtf(fmaxf(warp_sum(square) * (1.0f / D) - mean * mean, 0.0f) + eps);
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-        v[j].x *= rstd;
-        v[j].y *= rstd;
+        v[j].x = (v[j].x - mean) * rstd;
+        v[j].y = (v[j].y - mean) * rstd;
     }
     return rstd;
 }
@@ -224,6 +236,11 @@ __device__ __forceinline__ void scale_shift(row_values &v, const row_values &sca
 __device__ __forceinline__ size_t saved_at(const task &p, int step, int layer, size_t row,
                                            int token) {
     return ((((size_t)step * p.layers + layer) * p.saved.rows + row) * p.N + token);
+}
+
+/* where the modulations of a block begin for token `at` of a plan's actions */
+__device__ __forceinline__ size_t modulation_at(const task &p, int layer, size_t row, int at) {
+    return ((row * p.T + at) * p.layers + layer) * 6 * D;
 }
 
 } // namespace

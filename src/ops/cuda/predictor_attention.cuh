@@ -64,44 +64,61 @@ __device__ void save_qkv(const task &p, int step, int layer, int head, const flo
     }
 }
 
-/* Queries of the newest `asked` of w tokens, of which `fresh` are new; a: (rows, stride).  Eight
- * lanes take one query of one plan. */
-__device__ void attend(bf16 *a, int stride, const float *qkv, cluster_plans c, int w, int fresh,
-                       int asked) {
-    int lane = threadIdx.x % 32, part = lane % 8 * 8, tasks = c.R * asked, old = w - fresh;
+/* Queries of the newest `asked` of W tokens, of which `fresh` are new; a: (rows, stride).  Eight
+ * lanes take one query of one plan, all keys at the same time. */
+template <int W>
+__device__ __forceinline__ void attend_window(bf16 *a, int stride, const float *qkv,
+                                              cluster_plans c, int fresh, int asked) {
+    int lane = threadIdx.x % 32, part = lane % 8 * 8, tasks = c.R * asked, old = W - fresh;
     for (int base = (int)threadIdx.x / 32 * 4; base < tasks; base += 4 * WARPS) {
         int t = base + lane / 8; /* R is a multiple of 4: every lane has a task */
-        int plan = c.plan(t), token = w - asked + c.token(t);
+        int plan = c.plan(t), token = W - asked + c.token(t);
         const float *own = qkv + (size_t)plan * QKV_ROW + part;
         size_t token_row = (size_t)c.R * QKV_ROW;
-        float q[8], k[8], score[MOST_TOKENS], most = -INFINITY, sum = 0, o[8] = {};
+        float q[8], k[W][8], dot[W], most = -INFINITY, sum = 0, o[8] = {};
+        auto row_of = [&](int j) {
+            return own + (size_t)(j < old ? fresh + j : j - old) * token_row;
+        };
         load<8>(q, own + (size_t)(token - old) * token_row);
 #pragma unroll
-        for (int j = 0; j < MOST_TOKENS; j++) {
-            score[j] = -INFINITY;
-            if (j >= w) continue; /* the same for all lanes */
-            load<8>(k, own + (size_t)(j < old ? fresh + j : j - old) * token_row + WIDTH);
-            float dot = 0;
+        for (int j = 0; j < W; j++) {
+            load<8>(k[j], row_of(j) + WIDTH);
+            dot[j] = 0;
 #pragma unroll
-            for (int i = 0; i < 8; i++) dot += q[i] * k[i];
-#pragma unroll
-            for (int o8 = 4; o8 > 0; o8 >>= 1) dot += __shfl_xor_sync(0xffffffffu, dot, o8);
-            if (j <= token) score[j] = dot * 0.125f; /* 1 / sqrt(WIDTH) */
-            most = fmaxf(most, score[j]);
+            for (int i = 0; i < 8; i++) dot[j] += q[i] * k[j][i];
         }
 #pragma unroll
-        for (int j = 0; j < MOST_TOKENS; j++) {
-            if (j >= w) continue;
-            float e = exp2_fast((score[j] - most) * 1.44269504f);
+        for (int o8 = 4; o8 > 0; o8 >>= 1)
+#pragma unroll
+            for (int j = 0; j < W; j++) dot[j] += __shfl_xor_sync(0xffffffffu, dot[j], o8);
+#pragma unroll
+        for (int j = 0; j < W; j++) {
+            dot[j] = j <= token ? dot[j] * 0.125f : -INFINITY; /* 1 / sqrt(WIDTH) */
+            most = fmaxf(most, dot[j]);
+            load<8>(k[j], row_of(j) + 2 * WIDTH);
+        }
+#pragma unroll
+        for (int j = 0; j < W; j++) {
+            float e = exp2_fast((dot[j] - most) * 1.44269504f);
             sum += e;
-            load<8>(k, own + (size_t)(j < old ? fresh + j : j - old) * token_row + 2 * WIDTH);
 #pragma unroll
-            for (int i = 0; i < 8; i++) o[i] += e * k[i];
+            for (int i = 0; i < 8; i++) o[i] += e * k[j][i];
         }
-        float inverse = 1.0f / sum;
+        float inverse = __fdividef(1.0f, sum);
 #pragma unroll
         for (int i = 0; i < 8; i++) o[i] *= inverse;
         store<8>(a + (size_t)((token - old) * c.R + plan) * stride + part, o);
+    }
+}
+/* ... of w */
+__device__ __forceinline__ void attend(bf16 *a, int stride, const float *qkv, cluster_plans c,
+                                       int w, int fresh, int asked) {
+    static_assert(MOST_TOKENS == 4, "a case for every window");
+    switch (w) {
+    case 1: attend_window<1>(a, stride, qkv, c, fresh, asked); break;
+    case 2: attend_window<2>(a, stride, qkv, c, fresh, asked); break;
+    case 3: attend_window<3>(a, stride, qkv, c, fresh, asked); break;
+    default: attend_window<4>(a, stride, qkv, c, fresh, asked); break;
     }
 }
 

@@ -20,24 +20,25 @@ namespace {
 /* slabs in the order of use: MLP, output of attention, q k v */
 enum { UP_SLAB = 0, INTO_SLAB = 2, BACK_OUT_SLAB = 4, BACK_QKV_SLAB = 5 };
 
-/* slab i of a step, backward: the projector, then blocks from the last on */
-__device__ __forceinline__ slab_source backward_slab(const task &p, int i) {
-    int rank = cluster_rank();
-    typedef ring<BACK_BLOCKS> r;
-    if (i < r::PROJECTOR) {
-        if (i < INTO_SLAB) return whole_tiles(p.saved.proj_out, rank * 16 + i * 8);
-        return parts_of_tiles(p.saved.proj_in, (i - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
+/* slab i of a step, of turned weights: the projector, then blocks from the last on */
+struct backward_slabs {
+    static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
+        typedef ring<BACK_BLOCKS> r;
+        if (i < r::PROJECTOR) {
+            if (i < INTO_SLAB) return whole_tiles(w.proj_out, rank * 16 + i * 8);
+            return parts_of_tiles(w.proj_in, (i - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
+        }
+        i -= r::PROJECTOR;
+        const packed_block &b = w.block[w.layers - 1 - i / r::LAYER];
+        int kind = i % r::LAYER;
+        if (kind < INTO_SLAB) return whole_tiles(b.down, rank * 16 + kind * 8);
+        if (kind < BACK_OUT_SLAB)
+            return parts_of_tiles(b.in, (kind - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
+        if (kind == BACK_OUT_SLAB) return whole_tiles(b.out, rank * 8);
+        return parts_of_tiles(b.qkv, 0, 3 * PAIRS_INNER,
+                              (kind - BACK_QKV_SLAB) * PAIRS_INNER + rank * 2, 2);
     }
-    i -= r::PROJECTOR;
-    const turned_weights &t = p.saved.block[p.layers - 1 - i / r::LAYER];
-    int kind = i % r::LAYER;
-    if (kind < INTO_SLAB) return whole_tiles(t.down, rank * 16 + kind * 8);
-    if (kind < BACK_OUT_SLAB)
-        return parts_of_tiles(t.in, (kind - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
-    if (kind == BACK_OUT_SLAB) return whole_tiles(t.out, rank * 8);
-    return parts_of_tiles(t.qkv, 0, 3 * PAIRS_INNER,
-                          (kind - BACK_QKV_SLAB) * PAIRS_INNER + rank * 2, 2);
-}
+};
 
 /* shared memory of a launch, but for the ring */
 inline size_t back_rest(int N, int H, int R) {
@@ -83,12 +84,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring<S> weights_ahead;
     mail<S> box;
-    weights_ahead.make(p, memory);
+    weights_ahead.make(p, p.saved.slabs, memory);
     box.make(letters, N, p.barriers);
     auto used = [&](int n) { /* when all warps of the block have taken n slabs */
-                             weights_ahead.pass(n);
-                             if (filler)
-                                 weights_ahead.fill(p, [&](int i) { return backward_slab(p, i); });
+        weights_ahead.pass(n);
+        if (filler) weights_ahead.fill();
     };
     auto window = [&](int step) { return p.C + step < N ? p.C + step : N; };
 
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         for (int j = 0; j < 3; j++) none[j] = make_float2(0, 0);
         box.add_shares(v, none, token);
     };
-    /* products into own hidden units, of rows `first` to `end`; to(row, unit, c) */
+    /* products into own hidden units, of rows `first` to `end`; to(row, tile, unit, c) */
     auto into_units = [&](int first, int end, auto to) {
         weights<sh::IN_TILES, PAIRS_D> wu;
         const uint4 *from = weights_ahead.await(warp / 4);
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         products(wu, x, X_ROW, row_tiles(first, end), [&](int row, const float(&c)[2][4]) {
 #pragma unroll
             for (int i = 0; i < sh::IN_TILES; i++)
-                to(row, (warp * sh::IN_TILES + i) * 8 + quad, c[i]);
+                to(row, i, (warp * sh::IN_TILES + i) * 8 + quad, c[i]);
         });
     };
     /* shares of what goes back from own hidden units */
@@ -131,9 +131,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     };
 
     /* gradients of the own plan's modulations start at 0, those of frames with the cost's */
-    for (int layer = 0; layer < p.layers; layer++)
-        for (int c = threadIdx.x; c < p.T * 6 * D && exists; c += THREADS)
-            p.saved.gradient[layer][mine * p.T * 6 * D + c] = 0;
+    for (int c = threadIdx.x; c < p.T * p.layers * 6 * D && exists; c += THREADS)
+        p.saved.gradient[modulation_at(p, 0, mine, 0) + c] = 0;
     for (int step = warp; exists && step < p.H; step += WARPS) {
         row_values v, goal;
         read_row(v, p.saved.frames + ((size_t)step * p.saved.rows + mine) * D);
@@ -152,22 +151,24 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         const int seen = p.C + step, w = window(step), token = warp; /* of an owner's warp */
 
         /* where the modulation of the warp's token lies, and its gradient */
-        auto mod_at = [&](int of) { return (mine * p.T + seen - w + of) * 6 * D; };
+        auto mod_at = [&](int layer, int slice) {
+            return modulation_at(p, layer, mine, seen - w + token) + slice * D;
+        };
         auto fetch_gate = [&](back_vectors &n, int layer, int slice, const float *y) {
-            size_t at = mod_at(token) + slice * D;
-            read_row(n.gate, p.modulation[layer] + at);
+            size_t at = mod_at(layer, slice);
+            read_row(n.gate, p.modulation + at);
             read_row(n.out, y + saved_at(p, step, layer, mine, token) * D);
-            read_row(n.old_gate, p.saved.gradient[layer] + at);
+            read_row(n.old_gate, p.saved.gradient + at);
         };
         auto fetch_norms = [&](back_vectors &n, int layer, int slice, const float *from,
                                const float *nw) {
-            size_t at = mod_at(token) + slice * D;
+            size_t at = mod_at(layer, slice);
             read_row(n.first, from + saved_at(p, step, layer, mine, token) * D);
-            read_row(n.shift, p.modulation[layer] + at);
-            read_row(n.scale, p.modulation[layer] + at + D);
+            read_row(n.shift, p.modulation + at);
+            read_row(n.scale, p.modulation + at + D);
             read_row(n.weight, nw);
-            read_row(n.old_shift, p.saved.gradient[layer] + at);
-            read_row(n.old_scale, p.saved.gradient[layer] + at + D);
+            read_row(n.old_shift, p.saved.gradient + at);
+            read_row(n.old_scale, p.saved.gradient + at + D);
         };
         auto add = [&](float *to, row_values &old, const row_values &a, const row_values &b) {
 #pragma unroll
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         };
         /* v: gradient of the sum of residual and gated sub-module; sends that of the sub-module */
         auto open_gate = [&](const row_values &v, back_vectors &n, int layer, int slice) {
-            add(p.saved.gradient[layer] + mod_at(token) + slice * D, n.old_gate, v, n.out);
+            add(p.saved.gradient + mod_at(layer, slice), n.old_gate, v, n.out);
             times_row(n.gate, v);
             box.send(x, token * R + rank, n.gate);
         };
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
          * of the sub-module's input */
         auto through_norms = [&](row_values &v, row_values &u, back_vectors &n, const normalised &s,
                                  int layer, int slice) {
-            float *to = p.saved.gradient[layer] + mod_at(token) + slice * D;
+            float *to = p.saved.gradient + mod_at(layer, slice);
             row_values one;
 #pragma unroll
             for (int j = 0; j < 3; j++) one[j] = make_float2(1, 1);
@@ -227,25 +228,30 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             box.send(x, (w - 1) * R + rank, v);
         }
         const int rows = w * R;
-        box.await_rows(plans.existing);
-        into_units(rows - R, rows, [&](int row, int unit, const float(&c)[4]) {
-            float g[4];
+        float2 slope[sh::IN_TILES][2]; /* of batch norm and GELU: rows of the newest token, one tile */
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int u = rank * sh::UNITS + unit + i % 2, r = row + i / 2 * 8;
-                float scale = p.proj_norm_w[u] / sqrtf(p.proj_var[u] + p.batch_eps), before = 0;
-                if (r < rows && plans.plan(r) < plans.existing)
-                    before =
-                        p.saved
-                            .projected[((size_t)step * p.saved.rows + plans.row0 + plans.plan(r)) *
-                                           HIDDEN +
-                                       u];
-                g[i] = c[i] * scale *
-                       gelu_slope_rounded((before - p.proj_mean[u]) * scale + p.proj_norm_b[u]);
+        for (int i = 0; i < sh::IN_TILES; i++) {
+            int u = rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad;
+            float2 scale = *reinterpret_cast<const float2 *>(p.proj_scale + u);
+            float2 shift = *reinterpret_cast<const float2 *>(p.proj_shift + u);
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                int plan = plans.plan((rows - R) / 16 * 16 + lane / 4 + 8 * half);
+                float2 before = make_float2(0, 0);
+                if (plan < plans.existing)
+                    before = *reinterpret_cast<const float2 *>(
+                        p.saved.projected +
+                        ((size_t)step * p.saved.rows + plans.row0 + plan) * HIDDEN + u);
+                slope[i][half].x = scale.x * gelu_slope_rounded(before.x * scale.x + shift.x);
+                slope[i][half].y = scale.y * gelu_slope_rounded(before.y * scale.y + shift.y);
             }
+        }
+        box.await_rows(plans.existing);
+        into_units(rows - R, rows, [&](int row, int i, int unit, const float(&c)[4]) {
             bf16 *to = h + (size_t)row * DH_ROW + unit;
-            *reinterpret_cast<uint32_t *>(to) = pack(g[0], g[1]);
-            *reinterpret_cast<uint32_t *>(to + 8 * DH_ROW) = pack(g[2], g[3]);
+            *reinterpret_cast<uint32_t *>(to) = pack(c[0] * slope[i][0].x, c[1] * slope[i][0].y);
+            *reinterpret_cast<uint32_t *>(to + 8 * DH_ROW) =
+                pack(c[2] * slope[i][1].x, c[3] * slope[i][1].y);
         });
         __syncthreads();
         used(INTO_SLAB - UP_SLAB);
@@ -274,7 +280,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         }
 
         for (int layer = p.layers - 1; layer >= 0; layer--) {
-            const block_weights &b = p.block[layer];
+            const block_vectors &b = p.block[layer];
             const int asked = layer + 1 == p.layers ? 1 : w, first = rows - asked * R;
             const bool owner = exists && token < w && token >= w - asked;
             normalised s;
@@ -286,7 +292,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             clock.mark(1);
 
             /* MLP */
-            into_units(first, rows, [&](int row, int unit, const float(&c)[4]) {
+            into_units(first, rows, [&](int row, int, int unit, const float(&c)[4]) {
                 float2 u = *reinterpret_cast<const float2 *>(pre + (size_t)row * PRE_ROW + unit);
                 float2 v =
                     *reinterpret_cast<const float2 *>(pre + (size_t)(row + 8) * PRE_ROW + unit);

@@ -26,8 +26,8 @@ __device__ __forceinline__ void normalise_back(row_values &g, const row_values &
         sum += g[j].x + g[j].y;
         along += g[j].x * v[j].x + g[j].y * v[j].y;
     }
-    sum = warp_sum(sum) / D;
-    along = warp_sum(along) / D;
+    sum = warp_sum(sum) * (1.0f / D);
+    along = warp_sum(along) * (1.0f / D);
 #pragma unroll
     for (int j = 0; j < 3; j++) {
         g[j].x = rstd * (g[j].x - sum - v[j].x * along);
@@ -70,71 +70,82 @@ __device__ void recall_qkv(const task &p, int step, int layer, float *to, cluste
     copies_close();
 }
 
-/* Gradients of q, k, v from those of attention's result, da, of the newest `asked` tokens.  Eight
- * lanes take one plan. */
-__device__ void attend_back(bf16 *dqkv, const float *kept, const float *da, int R, int w,
-                            int asked) {
+/* Gradients of q, k, v from those of attention's result, da, of the newest `asked` of W tokens.
+ * Eight lanes take one plan. */
+template <int W>
+__device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept, const float *da,
+                                                   int R, int asked) {
     int lane = threadIdx.x % 32, part = lane % 8 * 8, plan = (int)threadIdx.x / 32 * 4 + lane / 8;
     if ((int)threadIdx.x >= 8 * R) return; /* whole warps: R is a multiple of 4 */
     const float *own = kept + (size_t)plan * KEPT_ROW + part;
     bf16 *to = dqkv + (size_t)plan * DH_ROW + part;
-    float dk[MOST_TOKENS][8] = {}, dv[MOST_TOKENS][8] = {};
+    float k[W][8], dk[W][8] = {}, dv[W][8] = {};
 #pragma unroll
-    for (int i = 0; i < MOST_TOKENS; i++) {
-        if (i >= w) continue; /* the same for all lanes */
+    for (int j = 0; j < W; j++) load<8>(k[j], own + (size_t)j * R * KEPT_ROW + WIDTH);
+#pragma unroll
+    for (int i = 0; i < W; i++) {
         float dq[8] = {};
-        if (i >= w - asked) {
-            float q[8], d[8], k[8], v[8], score[MOST_TOKENS], slope[MOST_TOKENS];
-            float most = -INFINITY, sum = 0, mean = 0;
+        if (i >= W - asked) { /* the same for all lanes */
+            float q[8], d[8], weight[W], slope[W], most = -INFINITY, sum = 0, mean = 0;
             load<8>(q, own + (size_t)i * R * KEPT_ROW);
             load<8>(d, da + (size_t)(i * R + plan) * DA_ROW + part);
 #pragma unroll
             for (int j = 0; j <= i; j++) {
-                float dot = 0, along = 0;
-                load<8>(k, own + (size_t)j * R * KEPT_ROW + WIDTH);
+                float v[8];
                 load<8>(v, own + (size_t)j * R * KEPT_ROW + 2 * WIDTH);
+                weight[j] = slope[j] = 0;
 #pragma unroll
                 for (int c = 0; c < 8; c++) {
-                    dot += q[c] * k[c];
-                    along += d[c] * v[c];
+                    weight[j] += q[c] * k[j][c];
+                    slope[j] += d[c] * v[c];
                 }
-#pragma unroll
-                for (int o = 4; o > 0; o >>= 1) {
-                    dot += __shfl_xor_sync(0xffffffffu, dot, o);
-                    along += __shfl_xor_sync(0xffffffffu, along, o);
-                }
-                score[j] = dot * 0.125f;
-                slope[j] = along;
-                most = fmaxf(most, score[j]);
             }
 #pragma unroll
-            for (int j = 0; j <= i; j++)
-                sum += score[j] = exp2_fast((score[j] - most) * 1.44269504f);
+            for (int o = 4; o > 0; o >>= 1)
+#pragma unroll
+                for (int j = 0; j <= i; j++) {
+                    weight[j] += __shfl_xor_sync(0xffffffffu, weight[j], o);
+                    slope[j] += __shfl_xor_sync(0xffffffffu, slope[j], o);
+                }
+#pragma unroll
+            for (int j = 0; j <= i; j++) most = fmaxf(most, weight[j]);
+#pragma unroll
+            for (int j = 0; j <= i; j++) /* scores are products / sqrt(WIDTH) */
+                sum += weight[j] = exp2_fast((weight[j] - most) * (0.125f * 1.44269504f));
+            float inverse = __fdividef(1.0f, sum);
 #pragma unroll
             for (int j = 0; j <= i; j++) {
-                score[j] /= sum;
-                mean += score[j] * slope[j];
+                weight[j] *= inverse;
+                mean += weight[j] * slope[j];
             }
 #pragma unroll
             for (int j = 0; j <= i; j++) {
-                float ds = 0.125f * score[j] * (slope[j] - mean);
-                load<8>(k, own + (size_t)j * R * KEPT_ROW + WIDTH);
+                float ds = 0.125f * weight[j] * (slope[j] - mean);
 #pragma unroll
                 for (int c = 0; c < 8; c++) {
-                    dq[c] += ds * k[c];
+                    dq[c] += ds * k[j][c];
                     dk[j][c] += ds * q[c];
-                    dv[j][c] += score[j] * d[c];
+                    dv[j][c] += weight[j] * d[c];
                 }
             }
         }
         store<8>(to + (size_t)i * R * DH_ROW, dq);
     }
 #pragma unroll
-    for (int j = 0; j < MOST_TOKENS; j++)
-        if (j < w) {
-            store<8>(to + (size_t)j * R * DH_ROW + WIDTH, dk[j]);
-            store<8>(to + (size_t)j * R * DH_ROW + 2 * WIDTH, dv[j]);
-        }
+    for (int j = 0; j < W; j++) {
+        store<8>(to + (size_t)j * R * DH_ROW + WIDTH, dk[j]);
+        store<8>(to + (size_t)j * R * DH_ROW + 2 * WIDTH, dv[j]);
+    }
+}
+/* ... of w */
+__device__ __forceinline__ void attend_back(bf16 *dqkv, const float *kept, const float *da, int R,
+                                            int w, int asked) {
+    switch (w) {
+    case 1: attend_window_back<1>(dqkv, kept, da, R, asked); break;
+    case 2: attend_window_back<2>(dqkv, kept, da, R, asked); break;
+    case 3: attend_window_back<3>(dqkv, kept, da, R, asked); break;
+    default: attend_window_back<4>(dqkv, kept, da, R, asked); break;
+    }
 }
 
 } // namespace

@@ -19,12 +19,12 @@ template <int S> struct forward_slabs {
     enum { OWN = 16 / S, HEAD = 3, OUT = HEAD * OWN, IN = OUT + OWN, DOWN = IN + 2 * OWN };
 
     /* slab i of a step: blocks in order, then the projector */
-    static __device__ __forceinline__ slab_source source(const task &p, int i) {
-        int layer = i / ring<S>::LAYER, kind = i % ring<S>::LAYER, rank = cluster_rank();
-        if (layer == p.layers) kind += IN;
-        const block_weights &b = p.block[layer < p.layers ? layer : 0];
-        const uint4 *in = layer < p.layers ? b.in : p.proj_in;
-        const uint4 *down = layer < p.layers ? b.down : p.proj_out;
+    static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
+        int layer = i / ring<S>::LAYER, kind = i % ring<S>::LAYER;
+        if (layer == w.layers) kind += IN;
+        const packed_block &b = w.block[layer < w.layers ? layer : 0];
+        const uint4 *in = layer < w.layers ? b.in : w.proj_in;
+        const uint4 *down = layer < w.layers ? b.down : w.proj_out;
         if (kind < OUT)
             return whole_tiles(b.qkv, kind % 3 * (INNER / 8) + (rank * OWN + kind / 3) * 8);
         if (kind < IN)
@@ -56,7 +56,11 @@ template <int S> int forward_slots(size_t most, int N, int R) {
     return slots >= 4 ? slots : 0;
 }
 
-/* KEEP: leaves everything that backward reads, and computes all tokens of every window */
+/* A step is a row of stages: attention and MLP of each block in turn, then the projector.  In a
+ * stage owners make rows of x from the shares of the stage before, and all blocks make products and
+ * send shares.  One piece of code for all stages: what they execute has to stay in the cache of
+ * instructions.
+ * KEEP: leaves everything that backward reads, and computes all tokens of every window */
 template <int S, bool KEEP>
 __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ task p) {
     typedef shape<S> sh;
@@ -65,6 +69,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = p.R, N = p.N, rank = cluster_rank(), padded = padded_rows(N, R);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
+    const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1; /* has no rows of its own */
     unsigned char *letters = memory + ring<S>::bytes(p.slots);
     bf16 *x = (bf16 *)(letters + mail<S>::bytes(N));    /* (padded, X_ROW) what enters products */
@@ -77,13 +82,15 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     const int left = plans.existing - rank * OWN, own = left < 0 ? 0 : left < OWN ? left : OWN;
     auto plan_of = [&](int i) { return plans.row0 + (size_t)(rank * OWN + i); };
 
-    /* phases: rows awaited, q k v, attention, output, shares awaited, rows, rows awaited, in, out,
-     * shares awaited, rows, projector */
+    /* phases: rows made, rows awaited, q k v, attention, its output, units, out of units, shares
+     * awaited, window */
+    enum { MADE, ROWS, QKV, ATTENTION, OUTPUT, INTO, OUT_OF, SHARES, WINDOW };
     phase_clock clock;
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
+    if (rank == 0 && threadIdx.x == 0) span_begins(blockIdx.x / S);
     ring<S> weights_ahead;
     mail<S> box;
-    weights_ahead.make(p, memory);
+    weights_ahead.make(p, p.slabs, memory);
     box.make(letters, N, p.barriers);
     for (int t = warp; t < own * p.C; t += WARPS) { /* the context */
         int i = t / p.C, j = t % p.C;
@@ -93,19 +100,26 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     }
     const float *goals = p.goal; /* of the warp's plan, at the end */
     if (warp < own) goals += plan_of(warp) / p.K * D;
-    cluster_sync();          /* everyone is here */
-    auto used = [&](int n) { /* when all warps of the block have taken n slabs */
-                             weights_ahead.pass(n);
-                             if (filler)
-                                 weights_ahead.fill(p, [&](int i) { return slabs::source(p, i); });
+    cluster_sync(); /* everyone is here */
+    auto used = [&](int n) {
+        weights_ahead.pass(n);
+        if (filler) weights_ahead.fill();
+    };
+    /* Behind it all warps have n slabs in their registers: later ones come while these multiply. */
+    auto taken = [&](int n) {
+        __syncthreads();
+        used(n);
     };
     used(0);
 
+#pragma unroll 1
     for (int step = 0; step < p.H; step++) {
         const int seen = p.C + step, w = seen < N ? seen : N;
         const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
         const int rows = fresh * R;                             /* of x */
         const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
+        /* tokens of a stage's rows: behind the last attention one is wanted */
+        auto count_of = [&](int stage) { return stage + 2 >= stages ? 1 : fresh; };
 
         /* A warp has at most one row: plan `mine` and, of the newest `count` tokens, `token`. */
         struct row_task {
@@ -116,50 +130,70 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             int mine = warp >= count; /* at most two plans */
             return row_task{mine, w - count + warp - mine * count, warp < own * count};
         };
-        auto modulation = [&](int layer, const row_task &t, int slice) {
-            return p.modulation[layer] + (plan_of(t.mine) * p.T + seen - w + t.token) * 6 * D +
-                   slice * D;
+        auto slot_of = [&](const row_task &t) { return (t.token - old) * OWN + t.mine; };
+        auto own_row = [&](float *of, const row_task &t) {
+            return of + (size_t)(t.mine * N + t.token) * D;
         };
         auto keep = [&](float *to, int layer, const row_task &t, const row_values &v) {
             if (KEEP) write_row(to + saved_at(p, step, layer, plan_of(t.mine), t.token) * D, v);
         };
-        auto fetch_norms = [&](row_vectors &n, const row_task &t, int layer, int slice,
-                               const float *nw, const float *nb) {
-            read_row(n.shift, modulation(layer, t, slice));
-            read_row(n.scale, modulation(layer, t, slice + 1));
-            read_row(n.w, nw);
-            read_row(n.b, nb);
+        /* what the rows of a stage need besides the shares of the one before */
+        auto fetch = [&](row_vectors &n, const row_task &t, int stage) {
+            const bool mlp = stage % 2, first = stage == 0, project = stage + 1 == stages;
+            const int layer = stage / 2, before = first ? 0 : (stage - 1) / 2;
+            auto modulation = [&](int of, int slice) {
+                return p.modulation +
+                       modulation_at(p, of, plan_of(t.mine), seen - w + t.token) + slice * D;
+            };
+            if (first) {
+                read_row(n.gate, own_row(window, t)); /* the sum of two rows */
+                read_row(n.bias, p.pos + (size_t)t.token * D);
+            } else {
+                read_row(n.gate, modulation(before, mlp ? 2 : 5));
+                read_row(n.bias, mlp ? p.block[before].out_b : p.block[before].down_b);
+            }
+            if (project) {
+                read_row(n.w, p.norm_w);
+                read_row(n.b, p.norm_b);
+            } else {
+                const block_vectors &b = p.block[layer];
+                read_row(n.shift, modulation(layer, mlp ? 3 : 0));
+                read_row(n.scale, modulation(layer, mlp ? 4 : 1));
+                read_row(n.w, mlp ? b.mlp_norm_w : b.attn_norm_w);
+                read_row(n.b, mlp ? b.mlp_norm_b : b.attn_norm_b);
+            }
         };
-        auto fetch_gate = [&](row_vectors &n, const row_task &t, int layer, int slice,
-                              const float *bias) {
-            read_row(n.gate, modulation(layer, t, slice));
-            read_row(n.bias, bias);
-        };
-        auto send = [&](const row_values &v, const row_task &t) {
-            box.send(x, (t.token - old) * R + rank * OWN + t.mine, v);
-        };
-        auto prepare = [&](row_values &v, const row_vectors &n, const row_task &t) {
-            normalise(v, p.ada_eps);
-            scale_shift(v, n.scale, n.shift, 1);
+        /* the residual row with what the stage before gave, gated; normed and modulated to all */
+        auto make_row = [&](const row_vectors &n, const row_task &t, int stage) {
+            const bool mlp = stage % 2, first = stage == 0, project = stage + 1 == stages;
+            const int layer = stage / 2;
+            row_values v;
+            if (first) {
+#pragma unroll
+                for (int j = 0; j < 3; j++)
+                    v[j] = make_float2(n.gate[j].x + n.bias[j].x, n.gate[j].y + n.bias[j].y);
+            } else {
+                row_values y;
+                read_row(v, own_row(stream, t));
+                box.add_shares(y, n.bias, slot_of(t));
+#pragma unroll
+                for (int j = 0; j < 3; j++) {
+                    v[j].x += n.gate[j].x * y[j].x;
+                    v[j].y += n.gate[j].y * y[j].y;
+                }
+                keep(mlp ? p.saved.y1 : p.saved.y2, (stage - 1) / 2, t, y);
+            }
+            write_row(own_row(stream, t), v);
+            if (!project) {
+                keep(mlp ? p.saved.x2 : p.saved.x1, layer, t, v);
+                normalise(v, p.ada_eps);
+                scale_shift(v, n.scale, n.shift, 1);
+            } else if (KEEP) {
+                write_row(p.saved.last + ((size_t)step * p.saved.rows + plan_of(t.mine)) * D, v);
+            }
             normalise(v, p.norm_eps);
             scale_shift(v, n.w, n.b, 0);
-            send(v, t);
-        };
-        auto slot_of = [&](const row_task &t) { return (t.token - old) * OWN + t.mine; };
-        /* adds what a sub-module gave, gated */
-        auto take = [&](row_values &v, const row_vectors &n, const row_task &t, int layer,
-                        bool first) {
-            row_values y, r;
-            read_row(r, stream + (size_t)(t.mine * N + t.token) * D);
-            box.add_shares(y, n.bias, slot_of(t));
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
-                v[j].x = r[j].x + n.gate[j].x * y[j].x;
-                v[j].y = r[j].y + n.gate[j].y * y[j].y;
-            }
-            write_row(stream + (size_t)(t.mine * N + t.token) * D, v);
-            keep(first ? p.saved.y1 : p.saved.y2, layer, t, y);
-            if (first) keep(p.saved.x2, layer, t, v);
+            box.send(x, (t.token - old) * R + rank * OWN + t.mine, v);
         };
         /* sends what a product gave for the newest `count` tokens to the owners of its rows */
         auto share = [&](int count) {
@@ -171,219 +205,147 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 });
             };
         };
-        /* a product into own hidden units: a chunk at a time; end as that of products() */
-        auto into_units = [&](int count, auto end) {
-#pragma unroll
-            for (int chunk = 0; chunk < OWN; chunk++) {
-                weights<sh::IN_TILES, PAIRS_D> win;
-                const uint4 *in = weights_ahead.await(warp / 4);
-#pragma unroll
-                for (int i = 0; i < sh::IN_TILES; i++)
-                    take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
-                products(win, x, X_ROW, row_tiles(rows - count * R, rows),
-                         [&](int row, const float(&c)[2][4]) {
-#pragma unroll
-                             for (int i = 0; i < sh::IN_TILES; i++)
-                                 end(row, chunk * sh::IN_TILES + i,
-                                     ((chunk * WARPS + warp) * sh::IN_TILES + i) * 8 + quad, c[i]);
-                         });
-                __syncthreads();
-                used(2);
-            }
-        };
-        /* ... and out of them */
-        auto out_of_units = [&](int count) {
-            weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
-            const int tile = warp * sh::OUT_TILES, each = 12 / OWN;
-            const uint4 *from = weights_ahead.await(tile / each);
-#pragma unroll
-            for (int n = 0; n < sh::OUT_TILES; n++) take_tile(wd, n, from, tile % each + n);
-            products(wd, h, sh::H_ROW, row_tiles(rows - count * R, rows), share(count));
-        };
 
-        row_task t = task_of(fresh);
-        if (t.any) {
-            row_values v, at;
-            row_vectors n;
-            fetch_norms(n, t, 0, 0, p.block[0].attn_norm_w, p.block[0].attn_norm_b);
-            read_row(v, window + (size_t)(t.mine * N + t.token) * D);
-            read_row(at, p.pos + (size_t)t.token * D);
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
-                v[j].x += at[j].x;
-                v[j].y += at[j].y;
-            }
-            write_row(stream + (size_t)(t.mine * N + t.token) * D, v);
-            keep(p.saved.x1, 0, t, v);
-            prepare(v, n, t);
-        }
-
-        for (int layer = 0; layer < p.layers; layer++) {
-            const block_weights &b = p.block[layer];
-            const bool last = layer + 1 == p.layers;
-            const int asked = last ? 1 : fresh; /* behind the last attention one token is wanted */
-            row_vectors n;
-
-            for (int head = 0; head < OWN; head++) {
-                const int number = rank * OWN + head;
-                if (head) __syncthreads(); /* keys of the head before were read */
-                if (old) recall_keys(p, layer, number, qkv, plans, old, fresh);
-                if (!head) {
-                    box.await_rows(fresh * plans.existing);
-                    clock.mark(0);
+        row_task t = task_of(count_of(0));
+        row_vectors n;
+        if (t.any) fetch(n, t, 0);
+#pragma unroll 1
+        for (int stage = 0; stage < stages; stage++) {
+            const int layer = stage / 2, given = count_of(stage), asked = count_of(stage + 1);
+            const bool project = stage + 1 == stages;
+            /* what is read ahead for the next rows; of the projector, for the window */
+            auto look_ahead = [&] {
+                t = task_of(asked);
+                if (project && t.any) {
+                    read_row(n.gate, goals);
+                    read_row(n.bias, p.proj_out_b);
+                } else if (t.any) {
+                    fetch(n, t, stage + 1);
                 }
-                weights<sh::QKV_TILES, PAIRS_D> wq;
-#pragma unroll
-                for (int i = 0; i < sh::QKV_TILES; i++) {
-                    int tile = warp * sh::QKV_TILES + i;
-                    take_tile(wq, i, weights_ahead.await(tile / 8), tile % 8);
-                }
-                products(wq, x, X_ROW, row_tiles(0, rows), [&](int row, const float(&c)[3][4]) {
+            };
+            if (t.any) make_row(n, t, stage);
+            clock.mark(MADE);
+
+            if (stage % 2 == 0 && !project) {
+#pragma unroll 1
+                for (int head = 0; head < OWN; head++) {
+                    const int number = rank * OWN + head;
+                    if (head) __syncthreads(); /* keys of the head before were read */
+                    if (old) recall_keys(p, layer, number, qkv, plans, old, fresh);
+                    if (!head) {
+                        box.await_rows(given * plans.existing);
+                        clock.mark(ROWS);
+                    }
+                    weights<sh::QKV_TILES, PAIRS_D> wq;
 #pragma unroll
                     for (int i = 0; i < sh::QKV_TILES; i++) {
-                        float *to =
-                            qkv + (size_t)row * QKV_ROW + (warp * sh::QKV_TILES + i) * 8 + quad;
-                        *reinterpret_cast<float2 *>(to) = make_float2(c[i][0], c[i][1]);
-                        *reinterpret_cast<float2 *>(to + 8 * QKV_ROW) =
-                            make_float2(c[i][2], c[i][3]);
+                        int tile = warp * sh::QKV_TILES + i;
+                        take_tile(wq, i, weights_ahead.await(tile / 8), tile % 8);
                     }
-                });
-                copies_wait<0>();
-                __syncthreads();
-                used(slabs::HEAD);
-                clock.mark(1);
-                attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
-                if (grows) keep_keys(p, layer, number, qkv, plans, old, fresh);
-                if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
-            }
-            t = task_of(asked);
-            if (t.any) {
-                fetch_gate(n, t, layer, 2, b.out_b);
-                fetch_norms(n, t, layer, 3, b.mlp_norm_w, b.mlp_norm_b);
-            }
-            {
+                    taken(slabs::HEAD);
+                    products(wq, x, X_ROW, row_tiles(0, rows), [&](int row, const float(&c)[3][4]) {
+#pragma unroll
+                        for (int i = 0; i < sh::QKV_TILES; i++) {
+                            float *to =
+                                qkv + (size_t)row * QKV_ROW + (warp * sh::QKV_TILES + i) * 8 + quad;
+                            *reinterpret_cast<float2 *>(to) = make_float2(c[i][0], c[i][1]);
+                            *reinterpret_cast<float2 *>(to + 8 * QKV_ROW) =
+                                make_float2(c[i][2], c[i][3]);
+                        }
+                    });
+                    copies_wait<0>();
+                    __syncthreads();
+                    clock.mark(QKV);
+                    if (head + 1 == OWN) look_ahead();
+                    attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
+                    if (grows) keep_keys(p, layer, number, qkv, plans, old, fresh);
+                    if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
+                    clock.mark(ATTENTION);
+                }
                 weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
                 const int tile = warp * sh::OUT_TILES, each = 24 / OWN;
                 const uint4 *from = weights_ahead.await(tile / each);
 #pragma unroll
                 for (int i = 0; i < sh::OUT_TILES; i++) take_tile(wo, i, from, tile % each + i);
-                __syncthreads();
-                used(slabs::IN - slabs::OUT);
-                clock.mark(2);
+                taken(slabs::IN - slabs::OUT); /* and all of attention's result is there */
                 products(wo, a, sh::A_ROW, row_tiles(rows - asked * R, rows), share(asked));
+                clock.mark(OUTPUT);
+            } else {
+                const float *biases = project ? p.proj_in_b : p.block[layer].in_b;
+#pragma unroll 1
+                for (int chunk = 0; chunk < OWN; chunk++) {
+                    float2 add[sh::IN_TILES], scale[sh::IN_TILES], shift[sh::IN_TILES];
+                    const int unit0 = (chunk * WARPS + warp) * sh::IN_TILES * 8 + quad;
+#pragma unroll
+                    for (int i = 0; i < sh::IN_TILES; i++) {
+                        int u = rank * sh::UNITS + unit0 + 8 * i;
+                        add[i] = *reinterpret_cast<const float2 *>(biases + u);
+                        scale[i] = make_float2(1, 1);
+                        shift[i] = make_float2(0, 0);
+                        if (project) { /* its batch norm */
+                            scale[i] = *reinterpret_cast<const float2 *>(p.proj_scale + u);
+                            shift[i] = *reinterpret_cast<const float2 *>(p.proj_shift + u);
+                        }
+                    }
+                    if (!chunk) {
+                        box.await_rows(given * plans.existing);
+                        clock.mark(ROWS);
+                    }
+                    weights<sh::IN_TILES, PAIRS_D> win;
+                    const uint4 *in = weights_ahead.await(warp / 4);
+#pragma unroll
+                    for (int i = 0; i < sh::IN_TILES; i++)
+                        take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
+                    taken(2);
+                    products(win, x, X_ROW, row_tiles(rows - given * R, rows), [&](
+                             int row, const float(&c)[2][4]) {
+#pragma unroll
+                        for (int i = 0; i < sh::IN_TILES; i++)
+#pragma unroll
+                            for (int half = 0; half < 2; half++) {
+                                const int unit = unit0 + 8 * i, r = row + 8 * half;
+                                float2 pre = make_float2(c[i][2 * half] + add[i].x,
+                                                         c[i][2 * half + 1] + add[i].y);
+                                *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW + unit) =
+                                    pack(gelu_rounded(pre.x * scale[i].x + shift[i].x),
+                                         gelu_rounded(pre.y * scale[i].y + shift[i].y));
+                                int plan = plans.plan(r);
+                                if (!KEEP || r < rows - given * R || r >= rows ||
+                                    plan >= plans.existing)
+                                    continue;
+                                float *to =
+                                    project ? p.saved.projected +
+                                                  ((size_t)step * p.saved.rows + plans.row0 + plan) *
+                                                      HIDDEN
+                                            : p.saved.pre + saved_at(p, step, layer,
+                                                                     plans.row0 + plan,
+                                                                     plans.token(r)) *
+                                                                HIDDEN;
+                                *reinterpret_cast<float2 *>(to + rank * sh::UNITS + unit) = pre;
+                            }
+                    });
+                }
+                clock.mark(INTO);
+                look_ahead();
+                weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
+                const int tile = warp * sh::OUT_TILES, each = 12 / OWN;
+                const uint4 *from = weights_ahead.await(tile / each);
+#pragma unroll
+                for (int i = 0; i < sh::OUT_TILES; i++) take_tile(wd, i, from, tile % each + i);
+                taken(ring<S>::LAYER - slabs::DOWN); /* and all hidden units are there */
+                products(wd, h, sh::H_ROW, row_tiles(rows - asked * R, rows), share(asked));
+                clock.mark(OUT_OF);
             }
-            clock.mark(3);
             box.await_shares(own * asked);
-            clock.mark(4);
-
-            if (t.any) {
-                row_values v;
-                take(v, n, t, layer, true);
-                prepare(v, n, t);
-            }
-            float2 bias[OWN * sh::IN_TILES];
-#pragma unroll
-            for (int i = 0; i < OWN * sh::IN_TILES; i++)
-                bias[i] = *reinterpret_cast<const float2 *>(
-                    b.in_b + rank * sh::UNITS +
-                    ((i / 2 * WARPS + warp) * sh::IN_TILES + i % 2) * 8 + quad);
-            clock.mark(5);
-            box.await_rows(asked * plans.existing);
-            clock.mark(6);
-            into_units(asked, [&](int row, int i, int unit, const float(&c)[4]) {
-                float2 u = make_float2(c[0] + bias[i].x, c[1] + bias[i].y);
-                float2 v = make_float2(c[2] + bias[i].x, c[3] + bias[i].y);
-                bf16 *to = h + (size_t)row * sh::H_ROW + unit;
-                *reinterpret_cast<uint32_t *>(to) = pack(gelu_rounded(u.x), gelu_rounded(u.y));
-                *reinterpret_cast<uint32_t *>(to + 8 * sh::H_ROW) =
-                    pack(gelu_rounded(v.x), gelu_rounded(v.y));
-                for (int half = 0; KEEP && half < 2; half++) {
-                    int r = row + 8 * half, plan = plans.plan(r);
-                    if (r < rows && plan < plans.existing)
-                        *reinterpret_cast<float2 *>(
-                            p.saved.pre +
-                            saved_at(p, step, layer, plans.row0 + plan, plans.token(r)) * HIDDEN +
-                            rank * sh::UNITS + unit) = half ? v : u;
-                }
-            });
-            clock.mark(7);
-            if (t.any) {
-                fetch_gate(n, t, layer, 5, b.down_b);
-                if (!last) {
-                    const block_weights &next = p.block[layer + 1];
-                    fetch_norms(n, t, layer + 1, 0, next.attn_norm_w, next.attn_norm_b);
-                } else {
-                    read_row(n.w, p.norm_w);
-                    read_row(n.b, p.norm_b);
-                }
-            }
-            out_of_units(asked);
-            clock.mark(8);
-            box.await_shares(own * asked);
-            used(ring<S>::LAYER - slabs::DOWN);
-            clock.mark(9);
-            if (t.any) {
-                row_values v;
-                take(v, n, t, layer, false);
-                if (!last) {
-                    keep(p.saved.x1, layer + 1, t, v);
-                    prepare(v, n, t);
-                } else {
-                    if (KEEP)
-                        write_row(
-                            p.saved.last + ((size_t)step * p.saved.rows + plan_of(t.mine)) * D, v);
-                    normalise(v, p.norm_eps);
-                    scale_shift(v, n.w, n.b, 0);
-                    send(v, t);
-                }
-            }
-            clock.mark(10);
+            clock.mark(SHARES);
         }
-
-        /* the projector: linear map, batch norm, GELU, linear map, of the newest token */
-        float scale[OWN * sh::IN_TILES][2], shift[OWN * sh::IN_TILES][2],
-            add[OWN * sh::IN_TILES][2];
-#pragma unroll
-        for (int i = 0; i < OWN * sh::IN_TILES; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-                int u = rank * sh::UNITS + ((i / 2 * WARPS + warp) * sh::IN_TILES + i % 2) * 8 +
-                        quad + j;
-                add[i][j] = p.proj_in_b[u];
-                scale[i][j] = p.proj_norm_w[u] / sqrtf(p.proj_var[u] + p.batch_eps);
-                shift[i][j] = p.proj_norm_b[u] - p.proj_mean[u] * scale[i][j];
-            }
-        row_values goal, bias;
-        if (warp < own) {
-            read_row(goal, goals);
-            read_row(bias, p.proj_out_b);
-        }
-        box.await_rows(plans.existing);
-        into_units(1, [&](int row, int i, int unit, const float(&c)[4]) {
-            float v[4];
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                float pre = c[j] + add[i][j % 2];
-                v[j] = gelu_rounded(pre * scale[i][j % 2] + shift[i][j % 2]);
-                int r = row + j / 2 * 8, plan = plans.plan(r);
-                if (KEEP && r >= rows - R && r < rows && plan < plans.existing)
-                    p.saved.projected[((size_t)step * p.saved.rows + plans.row0 + plan) * HIDDEN +
-                                      rank * sh::UNITS + unit + j % 2] = pre;
-            }
-            bf16 *to = h + (size_t)row * sh::H_ROW + unit;
-            *reinterpret_cast<uint32_t *>(to) = pack(v[0], v[1]);
-            *reinterpret_cast<uint32_t *>(to + 8 * sh::H_ROW) = pack(v[2], v[3]);
-        });
-        out_of_units(1);
-        box.await_shares(own);
-        used(ring<S>::LAYER - slabs::DOWN);
 
         /* a warp moves a plan's window on */
         if (warp < own) {
             row_values v;
             size_t row = plan_of(warp);
             float *frames = window + (size_t)warp * N * D;
-            box.add_shares(v, bias, slot_of(row_task{warp, w - 1, true}));
+            box.add_shares(v, n.bias, slot_of(t));
             for (int j = 0; w == N && j + 1 < N; j++) { /* the lane's own columns: in order */
                 row_values later;
                 read_row(later, frames + (size_t)(j + 1) * D);
@@ -396,7 +358,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 float sum = 0;
 #pragma unroll
                 for (int j = 0; j < 3; j++) {
-                    float dx = v[j].x - goal[j].x, dy = v[j].y - goal[j].y;
+                    float dx = v[j].x - n.gate[j].x, dy = v[j].y - n.gate[j].y; /* the goal */
                     sum += dx * dx + dy * dy;
                 }
                 sum = warp_sum(sum);
@@ -404,8 +366,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             }
         }
         __syncthreads(); /* rows of the window are read by other warps */
-        clock.mark(11);
+        clock.mark(WINDOW);
     }
+    if (rank == 0 && threadIdx.x == 0) span_ends(blockIdx.x / S);
     cluster_sync(); /* nobody leaves while others send to it */
 }
 

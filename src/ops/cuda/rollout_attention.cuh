@@ -36,8 +36,8 @@ struct token {
     __device__ bool recalls() const { return active < w; }
     /* slice of a block's modulation for plan h, from this lane's columns on */
     __device__ const float *modulation(const tiles_task &p, int layer, int h, int slice) const {
-        return p.modulation[layer] + ((size_t)plan[h] * p.T + at) * 6 * D + slice * D +
-               4 * (threadIdx.x % 4);
+        return p.modulation + (((size_t)plan[h] * p.T + at) * p.layers + layer) * 6 * D +
+               slice * D + 4 * (threadIdx.x % 4);
     }
     /* threads that exchange keys of token j */
     __device__ int readers(int j) const { return (w - j) * GROUP; }

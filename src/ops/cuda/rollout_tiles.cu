@@ -327,7 +327,7 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     t.goal = j->goal;
     t.cost = j->cost;
     t.frames = j->frames;
-    for (int i = 0; i < t.layers; i++) t.modulation[i] = j->modulation[i];
+    t.modulation = j->modulation;
     imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(room), stream_of(d)>>>(t);
     LAUNCHED(d, "a rollout by tiles");
     show_clocks(stream_of(d), CLOCK_TILES, blocks_for((size_t)j->rows, PLANS));

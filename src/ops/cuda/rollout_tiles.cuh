@@ -41,7 +41,7 @@ struct tiles_task {
     const unsigned char *slabs; /* (layers LAYER_SLABS + MLP_SLABS, PACKED) in the order of use */
     layer_vectors layer[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b, *proj_out_b;
-    const float *z, *goal, *modulation[CGS_PREDICTOR_LAYERS];
+    const float *z, *goal, *modulation;
     float *cost, *frames;
     uint4 *cache; /* (blocks, layers, HEADS, TOKENS - 1, 8, GROUP) keys and values, bf16 */
     float4 *kept; /* (blocks, 2 TOKENS, D / 4, ... ) residual rows, frames: see rows_at */
