@@ -53,15 +53,17 @@ __device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x
     for (int t = tiles.from; t < tiles.to; t++) {
         const bf16 *from = x + (size_t)(16 * t + lane % 16) * stride + lane / 16 * 8;
         float c[NT][4] = {};
+        uint32_t a[3][4]; /* two steps ahead: a warp waits longer for rows than for products */
+        load_a(a[0], from);
+        load_a(a[1], from + 16);
 #pragma unroll
-        for (int k = 0; k < KP; k++) {
-            uint32_t a[4];
-            load_a(a, from + 32 * k);
+        for (int k = 0; k < 2 * KP; k++) {
+            if (k + 2 < 2 * KP) load_a(a[(k + 2) % 3], from + 16 * (k + 2));
 #pragma unroll
-            for (int n = 0; n < NT; n++) mma_tile(c[n], a, w.b[n][k].x, w.b[n][k].y);
-            load_a(a, from + 32 * k + 16);
-#pragma unroll
-            for (int n = 0; n < NT; n++) mma_tile(c[n], a, w.b[n][k].z, w.b[n][k].w);
+            for (int n = 0; n < NT; n++) {
+                const uint4 &b = w.b[n][k / 2];
+                mma_tile(c[n], a[k % 3], k % 2 ? b.z : b.x, k % 2 ? b.w : b.y);
+            }
         }
         end(16 * t + lane / 4, c);
     }

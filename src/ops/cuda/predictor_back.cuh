@@ -58,13 +58,23 @@ struct back_vectors {
     row_values first, shift, scale, weight, old_shift, old_scale; /* through norms */
     row_values gate, out, old_gate;
 };
+/* ... and computes before it waits: what the norms of forward gave */
+struct normalised {
+    row_values second;
+    float rstd1, rstd2;
+};
 
+/* The stages of forward in reverse: the projector, then MLP and attention of each block from the
+ * last on.  In a stage all blocks make products with the rows that owners sent and send shares; the
+ * owners take them through the norms in front of the sub-module and through the gate behind the one
+ * before, and send the next rows. */
 __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant__ task p) {
     enum { S = BACK_BLOCKS };
     typedef shape<S> sh;
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = p.R, N = p.N, rank = cluster_rank(), padded = padded_rows(N, R);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
+    const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1;
     unsigned char *letters = memory + ring<S>::bytes(p.slots);
     bf16 *x = (bf16 *)(letters + mail<S>::bytes(N));   /* (padded, X_ROW) for products */
@@ -78,8 +88,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     const bool exists = rank < plans.existing; /* a plan of its own */
     const size_t mine = plans.row0 + (size_t)rank;
 
-    /* phases: projector, rows awaited, into units, out of them, shares awaited, rows, rows awaited,
-     * output, attention, q k v, shares awaited, rows */
+    enum { ROWS, INTO, OUT_OF, OUTPUT, ATTENTION, QKV, SHARES, PASSED }; /* phases */
     phase_clock clock;
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring<S> weights_ahead;
@@ -101,33 +110,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             });
         };
     };
-    /* the sum of all shares of the own row of a token */
-    auto shares = [&](row_values &v, int token) {
-        row_values none;
+    auto add_product = [](row_values &to, const row_values &a, const row_values &b) {
 #pragma unroll
-        for (int j = 0; j < 3; j++) none[j] = make_float2(0, 0);
-        box.add_shares(v, none, token);
-    };
-    /* products into own hidden units, of rows `first` to `end`; to(row, tile, unit, c) */
-    auto into_units = [&](int first, int end, auto to) {
-        weights<sh::IN_TILES, PAIRS_D> wu;
-        const uint4 *from = weights_ahead.await(warp / 4);
-#pragma unroll
-        for (int i = 0; i < sh::IN_TILES; i++) take_tile(wu, i, from, warp % 4 * sh::IN_TILES + i);
-        products(wu, x, X_ROW, row_tiles(first, end), [&](int row, const float(&c)[2][4]) {
-#pragma unroll
-            for (int i = 0; i < sh::IN_TILES; i++)
-                to(row, i, (warp * sh::IN_TILES + i) * 8 + quad, c[i]);
-        });
-    };
-    /* shares of what goes back from own hidden units */
-    auto out_of_units = [&](int first, int end) {
-        weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
-        const uint4 *from = weights_ahead.await(warp / 4);
-#pragma unroll
-        for (int i = 0; i < sh::OUT_TILES; i++)
-            take_tile(wd, i, from, warp % 4 * sh::OUT_TILES + i);
-        products(wd, h, DH_ROW, row_tiles(first, end), share(first, end));
+        for (int j = 0; j < 3; j++) {
+            to[j].x += a[j].x * b[j].x;
+            to[j].y += a[j].y * b[j].y;
+        }
     };
 
     /* gradients of the own plan's modulations start at 0, those of frames with the cost's */
@@ -143,197 +131,117 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             v[j] = make_float2(factor * (v[j].x - goal[j].x), factor * (v[j].y - goal[j].y));
         write_row(frames + (size_t)step * D, v);
     }
-    recall_hidden(p, p.H - 1, p.layers - 1, pre, plans, window(p.H - 1));
+    recall_projected(p, p.H - 1, pre, plans, window(p.H - 1));
     cluster_sync(); /* everyone is here */
     used(0);
 
+#pragma unroll 1
     for (int step = p.H - 1; step >= 0; step--) {
         const int seen = p.C + step, w = window(step), token = warp; /* of an owner's warp */
+        const int rows = w * R;
 
         /* where the modulation of the warp's token lies, and its gradient */
         auto mod_at = [&](int layer, int slice) {
             return modulation_at(p, layer, mine, seen - w + token) + slice * D;
         };
-        auto fetch_gate = [&](back_vectors &n, int layer, int slice, const float *y) {
-            size_t at = mod_at(layer, slice);
-            read_row(n.gate, p.modulation + at);
-            read_row(n.out, y + saved_at(p, step, layer, mine, token) * D);
-            read_row(n.old_gate, p.saved.gradient + at);
-        };
-        auto fetch_norms = [&](back_vectors &n, int layer, int slice, const float *from,
-                               const float *nw) {
-            size_t at = mod_at(layer, slice);
-            read_row(n.first, from + saved_at(p, step, layer, mine, token) * D);
-            read_row(n.shift, p.modulation + at);
-            read_row(n.scale, p.modulation + at + D);
-            read_row(n.weight, nw);
-            read_row(n.old_shift, p.saved.gradient + at);
-            read_row(n.old_scale, p.saved.gradient + at + D);
-        };
-        auto add = [&](float *to, row_values &old, const row_values &a, const row_values &b) {
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
-                old[j].x += a[j].x * b[j].x;
-                old[j].y += a[j].y * b[j].y;
-            }
-            write_row(to, old);
-        };
-        /* v: gradient of the sum of residual and gated sub-module; sends that of the sub-module */
-        auto open_gate = [&](const row_values &v, back_vectors &n, int layer, int slice) {
-            add(p.saved.gradient + mod_at(layer, slice), n.old_gate, v, n.out);
-            times_row(n.gate, v);
-            box.send(x, token * R + rank, n.gate);
-        };
-        /* the norms of forward: what they gave */
-        struct normalised {
-            row_values second;
-            float rstd1, rstd2;
-        };
-        auto norms_again = [&](normalised &s, back_vectors &n) {
-            s.rstd1 = normalise(n.first, p.ada_eps);
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
-                n.scale[j].x += 1;
-                n.scale[j].y += 1;
-                s.second[j].x = n.first[j].x * n.scale[j].x + n.shift[j].x;
-                s.second[j].y = n.first[j].y * n.scale[j].y + n.shift[j].y;
-            }
-            s.rstd2 = normalise(s.second, p.norm_eps);
-        };
-        /* v: gradient of the residual row; adds what comes back through the two norms from u, that
-         * of the sub-module's input */
-        auto through_norms = [&](row_values &v, row_values &u, back_vectors &n, const normalised &s,
-                                 int layer, int slice) {
-            float *to = p.saved.gradient + mod_at(layer, slice);
-            row_values one;
-#pragma unroll
-            for (int j = 0; j < 3; j++) one[j] = make_float2(1, 1);
-            times_row(u, n.weight);
-            normalise_back(u, s.second, s.rstd2);
-            add(to, n.old_shift, u, one);
-            add(to + D, n.old_scale, u, n.first);
-            times_row(u, n.scale);
-            normalise_back(u, n.first, s.rstd1);
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
-                v[j].x += u[j].x;
-                v[j].y += u[j].y;
-            }
-        };
 
-        /* the projector */
         if (exists && warp == 0) {
             row_values v;
             read_row(v, frames + (size_t)step * D);
             box.send(x, (w - 1) * R + rank, v);
         }
-        const int rows = w * R;
-        float2 slope[sh::IN_TILES][2]; /* of batch norm and GELU: rows of the newest token, one tile */
-#pragma unroll
-        for (int i = 0; i < sh::IN_TILES; i++) {
-            int u = rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad;
-            float2 scale = *reinterpret_cast<const float2 *>(p.proj_scale + u);
-            float2 shift = *reinterpret_cast<const float2 *>(p.proj_shift + u);
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                int plan = plans.plan((rows - R) / 16 * 16 + lane / 4 + 8 * half);
-                float2 before = make_float2(0, 0);
-                if (plan < plans.existing)
-                    before = *reinterpret_cast<const float2 *>(
-                        p.saved.projected +
-                        ((size_t)step * p.saved.rows + plans.row0 + plan) * HIDDEN + u);
-                slope[i][half].x = scale.x * gelu_slope_rounded(before.x * scale.x + shift.x);
-                slope[i][half].y = scale.y * gelu_slope_rounded(before.y * scale.y + shift.y);
-            }
-        }
-        box.await_rows(plans.existing);
-        into_units(rows - R, rows, [&](int row, int i, int unit, const float(&c)[4]) {
-            bf16 *to = h + (size_t)row * DH_ROW + unit;
-            *reinterpret_cast<uint32_t *>(to) = pack(c[0] * slope[i][0].x, c[1] * slope[i][0].y);
-            *reinterpret_cast<uint32_t *>(to + 8 * DH_ROW) =
-                pack(c[2] * slope[i][1].x, c[3] * slope[i][1].y);
-        });
-        __syncthreads();
-        used(INTO_SLAB - UP_SLAB);
-        out_of_units(rows - R, rows);
-        back_vectors n;
-        row_values from, weight;
-        if (exists && token == w - 1) {
-            fetch_gate(n, p.layers - 1, 5, p.saved.y2);
-            read_row(from, p.saved.last + ((size_t)step * p.saved.rows + mine) * D);
-            read_row(weight, p.norm_w);
-        }
-        box.await_shares(exists);
-        used(BACK_OUT_SLAB - INTO_SLAB);
-        if (exists && token < w) {
-            row_values v;
-#pragma unroll
-            for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
-            if (token == w - 1) {
-                shares(v, token);
-                float rstd = normalise(from, p.norm_eps);
-                times_row(v, weight);
-                normalise_back(v, from, rstd);
-                open_gate(v, n, p.layers - 1, 5);
-            }
-            write_row(stream + (size_t)token * D, v);
-        }
-
-        for (int layer = p.layers - 1; layer >= 0; layer--) {
-            const block_vectors &b = p.block[layer];
-            const int asked = layer + 1 == p.layers ? 1 : w, first = rows - asked * R;
+#pragma unroll 1
+        for (int stage = 0; stage < stages; stage++) {
+            const bool project = stage == 0, units = project || stage % 2;
+            const int layer = p.layers - 1 - (project ? 0 : (stage - 1) / 2);
+            /* tokens with rows, and with shares: behind the last attention there is one */
+            const int given = stage <= 2 ? 1 : w, asked = stage <= 1 ? 1 : w;
+            const int first = rows - given * R;
             const bool owner = exists && token < w && token >= w - asked;
+            /* the gate behind the sub-module before: of the MLP's block, or of the one below it */
+            const int gated = project || stage % 2 ? layer : layer - 1;
+            const int gate = project || stage % 2 == 0 ? 5 : 2, norms = stage % 2 ? 3 : 0;
+            back_vectors n;
             normalised s;
-            clock.mark(layer + 1 == p.layers ? 0 : 11);
-            copies_wait<0>(); /* hidden units */
-            recall_qkv(p, step, layer, kept, plans, w);
-            __syncthreads(); /* hidden units of all threads are there */
-            box.await_rows(asked * plans.existing);
-            clock.mark(1);
+            auto look_ahead = [&] {
+                if (!owner) return;
+                const block_vectors &b = p.block[layer];
+                size_t at = saved_at(p, step, layer, mine, token) * D;
+                if (project) {
+                    read_row(n.first, p.saved.last + ((size_t)step * p.saved.rows + mine) * D);
+                    read_row(n.weight, p.norm_w);
+                } else {
+                    read_row(n.first, (stage % 2 ? p.saved.x2 : p.saved.x1) + at);
+                    read_row(n.shift, p.modulation + mod_at(layer, norms));
+                    read_row(n.scale, p.modulation + mod_at(layer, norms + 1));
+                    read_row(n.weight, stage % 2 ? b.mlp_norm_w : b.attn_norm_w);
+                    read_row(n.old_shift, p.saved.gradient + mod_at(layer, norms));
+                    read_row(n.old_scale, p.saved.gradient + mod_at(layer, norms + 1));
+                }
+                if (gated < 0) return;
+                read_row(n.gate, p.modulation + mod_at(gated, gate));
+                read_row(n.out, (gate == 2 ? p.saved.y1 : p.saved.y2) +
+                                    saved_at(p, step, gated, mine, token) * D);
+                read_row(n.old_gate, p.saved.gradient + mod_at(gated, gate));
+            };
 
-            /* MLP */
-            into_units(first, rows, [&](int row, int, int unit, const float(&c)[4]) {
-                float2 u = *reinterpret_cast<const float2 *>(pre + (size_t)row * PRE_ROW + unit);
-                float2 v =
-                    *reinterpret_cast<const float2 *>(pre + (size_t)(row + 8) * PRE_ROW + unit);
-                bf16 *to = h + (size_t)row * DH_ROW + unit;
-                *reinterpret_cast<uint32_t *>(to) =
-                    pack(c[0] * gelu_slope_rounded(u.x), c[1] * gelu_slope_rounded(u.y));
-                *reinterpret_cast<uint32_t *>(to + 8 * DH_ROW) =
-                    pack(c[2] * gelu_slope_rounded(v.x), c[3] * gelu_slope_rounded(v.y));
-            });
-            copies_wait<0>(); /* q, k, v */
-            __syncthreads();
-            used(INTO_SLAB - UP_SLAB);
-            clock.mark(2);
-            if (layer)
-                recall_hidden(p, step, layer - 1, pre, plans, w);
-            else if (step)
-                recall_hidden(p, step - 1, p.layers - 1, pre, plans, window(step - 1));
-            if (owner) {
-                fetch_norms(n, layer, 3, p.saved.x2, b.mlp_norm_w);
-                fetch_gate(n, layer, 2, p.saved.y1);
-            }
-            out_of_units(first, rows);
-            if (owner) norms_again(s, n);
-            clock.mark(3);
-            box.await_shares(exists ? asked : 0);
-            used(BACK_OUT_SLAB - INTO_SLAB);
-            clock.mark(4);
-            if (owner) {
-                row_values v, u;
-                read_row(v, stream + (size_t)token * D);
-                shares(u, token);
-                through_norms(v, u, n, s, layer, 3);
-                write_row(stream + (size_t)token * D, v);
-                open_gate(v, n, layer, 2);
-            }
-            clock.mark(5);
-            box.await_rows(asked * plans.existing);
-            clock.mark(6);
-
-            /* attention */
-            {
+            if (units) {
+                float2 scale[sh::IN_TILES], shift[sh::IN_TILES]; /* the projector's batch norm */
+#pragma unroll
+                for (int i = 0; i < sh::IN_TILES; i++) {
+                    int u = rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad;
+                    scale[i] = make_float2(1, 1);
+                    shift[i] = make_float2(0, 0);
+                    if (!project) continue;
+                    scale[i] = *reinterpret_cast<const float2 *>(p.proj_scale + u);
+                    shift[i] = *reinterpret_cast<const float2 *>(p.proj_shift + u);
+                }
+                copies_wait<0>(); /* hidden units */
+                if (!project) recall_qkv(p, step, layer, kept, plans, w);
+                __syncthreads(); /* hidden units of all threads are there */
+                box.await_rows(given * plans.existing);
+                clock.mark(ROWS);
+                weights<sh::IN_TILES, PAIRS_D> wu;
+                const uint4 *from = weights_ahead.await(warp / 4);
+#pragma unroll
+                for (int i = 0; i < sh::IN_TILES; i++)
+                    take_tile(wu, i, from, warp % 4 * sh::IN_TILES + i);
+                products(wu, x, X_ROW, row_tiles(first, rows), [&](int row, const float(&c)[2][4]) {
+#pragma unroll
+                    for (int i = 0; i < sh::IN_TILES; i++)
+#pragma unroll
+                        for (int half = 0; half < 2; half++) {
+                            size_t r = (size_t)(row + 8 * half);
+                            int unit = (warp * sh::IN_TILES + i) * 8 + quad;
+                            float2 u = *reinterpret_cast<const float2 *>(pre + r * PRE_ROW + unit);
+                            *reinterpret_cast<uint32_t *>(h + r * DH_ROW + unit) =
+                                pack(c[i][2 * half] * scale[i].x *
+                                         gelu_slope_rounded(u.x * scale[i].x + shift[i].x),
+                                     c[i][2 * half + 1] * scale[i].y *
+                                         gelu_slope_rounded(u.y * scale[i].y + shift[i].y));
+                        }
+                });
+                copies_wait<0>(); /* q, k, v */
+                __syncthreads();
+                used(INTO_SLAB - UP_SLAB);
+                clock.mark(INTO);
+                if (project)
+                    recall_hidden(p, step, layer, pre, plans, w);
+                else if (layer)
+                    recall_hidden(p, step, layer - 1, pre, plans, w);
+                else if (step)
+                    recall_projected(p, step - 1, pre, plans, window(step - 1));
+                look_ahead();
+                weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
+                from = weights_ahead.await(warp / 4);
+#pragma unroll
+                for (int i = 0; i < sh::OUT_TILES; i++)
+                    take_tile(wd, i, from, warp % 4 * sh::OUT_TILES + i);
+                products(wd, h, DH_ROW, row_tiles(first, rows), share(first, rows));
+                clock.mark(OUT_OF);
+            } else {
+                box.await_rows(given * plans.existing);
+                clock.mark(ROWS);
                 weights<1, PAIRS_D> up; /* of attention's result */
                 take_tile(up, 0, weights_ahead.await(0), warp);
                 products(up, x, X_ROW, row_tiles(first, rows), [&](int row, const float(&c)[1][4]) {
@@ -341,46 +249,79 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     *reinterpret_cast<float2 *>(to) = make_float2(c[0][0], c[0][1]);
                     *reinterpret_cast<float2 *>(to + 8 * DA_ROW) = make_float2(c[0][2], c[0][3]);
                 });
-            }
-            __syncthreads();
-            used(BACK_QKV_SLAB - BACK_OUT_SLAB);
-            clock.mark(7);
-            attend_back(h, kept, da, R, w, asked);
-            if (exists && token < w) {
-                fetch_norms(n, layer, 0, p.saved.x1, b.attn_norm_w);
-                if (layer) fetch_gate(n, layer - 1, 5, p.saved.y2);
-            }
-            weights<sh::OUT_TILES, 6> down;
+                __syncthreads();
+                used(BACK_QKV_SLAB - BACK_OUT_SLAB);
+                clock.mark(OUTPUT);
+                attend_back(h, kept, da, R, w, given);
+                look_ahead();
+                weights<sh::OUT_TILES, 6> down;
 #pragma unroll
-            for (int part = 0; part < 3; part++) { /* q, k, v: two pairs each */
-                const uint4 *of = weights_ahead.await(part);
+                for (int part = 0; part < 3; part++) { /* q, k, v: two pairs each */
+                    const uint4 *of = weights_ahead.await(part);
 #pragma unroll
-                for (int i = 0; i < sh::OUT_TILES; i++)
+                    for (int i = 0; i < sh::OUT_TILES; i++)
 #pragma unroll
-                    for (int k = 0; k < 2; k++)
-                        down.b[i][2 * part + k] =
-                            of[((warp * sh::OUT_TILES + i) * 2 + k) * 32 + lane];
+                        for (int k = 0; k < 2; k++)
+                            down.b[i][2 * part + k] =
+                                of[((warp * sh::OUT_TILES + i) * 2 + k) * 32 + lane];
+                }
+                __syncthreads();
+                used(ring<S>::LAYER - BACK_QKV_SLAB);
+                clock.mark(ATTENTION);
+                products(down, h, DH_ROW, row_tiles(0, rows), share(0, rows));
+                clock.mark(QKV);
             }
-            __syncthreads();
-            used(ring<S>::LAYER - BACK_QKV_SLAB);
-            clock.mark(8);
-            products(down, h, DH_ROW, row_tiles(0, rows), share(0, rows));
-            if (exists && token < w) norms_again(s, n);
-            clock.mark(9);
-            box.await_shares(exists ? w : 0);
-            clock.mark(10);
-            if (exists && token < w) {
-                int frame = seen - w + token - p.C;
+            if (owner) { /* the norms of forward again */
+                s.rstd1 = normalise(n.first, project ? p.norm_eps : p.ada_eps);
+                if (!project) {
+#pragma unroll
+                    for (int j = 0; j < 3; j++) {
+                        n.scale[j].x += 1;
+                        n.scale[j].y += 1;
+                        s.second[j].x = n.first[j].x * n.scale[j].x + n.shift[j].x;
+                        s.second[j].y = n.first[j].y * n.scale[j].y + n.shift[j].y;
+                    }
+                    s.rstd2 = normalise(s.second, p.norm_eps);
+                }
+            }
+            box.await_shares(exists ? asked : 0);
+            if (units) used(BACK_OUT_SLAB - INTO_SLAB);
+            clock.mark(SHARES);
+            if (owner) {
                 row_values v, u;
-                read_row(v, stream + (size_t)token * D);
-                shares(u, token);
-                through_norms(v, u, n, s, layer, 0);
+#pragma unroll
+                for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
+                box.add_shares(u, v, token);
+                times_row(u, n.weight);
+                if (!project) { /* back through the second norm and the modulation */
+                    float *to = p.saved.gradient + mod_at(layer, norms);
+                    read_row(v, stream + (size_t)token * D);
+                    normalise_back(u, s.second, s.rstd2);
+#pragma unroll
+                    for (int j = 0; j < 3; j++) {
+                        n.old_shift[j].x += u[j].x;
+                        n.old_shift[j].y += u[j].y;
+                    }
+                    add_product(n.old_scale, u, n.first);
+                    write_row(to, n.old_shift);
+                    write_row(to + D, n.old_scale);
+                    times_row(u, n.scale);
+                }
+                normalise_back(u, n.first, s.rstd1);
+#pragma unroll
+                for (int j = 0; j < 3; j++) { /* of the residual row */
+                    v[j].x += u[j].x;
+                    v[j].y += u[j].y;
+                }
                 write_row(stream + (size_t)token * D, v);
-                if (layer) {
-                    open_gate(v, n, layer - 1, 5);
-                } else if (frame >= 0) {
+                if (gated >= 0) {
+                    add_product(n.old_gate, v, n.out);
+                    write_row(p.saved.gradient + mod_at(gated, gate), n.old_gate);
+                    times_row(n.gate, v);
+                    box.send(x, token * R + rank, n.gate);
+                } else if (seen - w + token >= p.C) { /* a frame that was imagined */
                     row_values sum;
-                    float *at = frames + (size_t)frame * D;
+                    float *at = frames + (size_t)(seen - w + token - p.C) * D;
                     read_row(sum, at);
 #pragma unroll
                     for (int j = 0; j < 3; j++) {
@@ -389,9 +330,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     }
                     write_row(at, sum);
                 }
+            } else if (project && exists && token < w) {
+                row_values none;
+#pragma unroll
+                for (int j = 0; j < 3; j++) none[j] = make_float2(0, 0);
+                write_row(stream + (size_t)token * D, none);
             }
+            clock.mark(PASSED);
         }
-        clock.mark(11);
         __syncthreads(); /* frames are read by other warps */
     }
     cluster_sync(); /* nobody leaves while others send to it */

@@ -57,6 +57,18 @@ __device__ void recall_hidden(const task &p, int step, int layer, float *to, clu
     }
     copies_close();
 }
+/* ... of the projector, before its batch norm, in the rows of the newest token */
+__device__ void recall_projected(const task &p, int step, float *to, cluster_plans c, int w) {
+    const int units = HIDDEN / BACK_BLOCKS, chunks = units / 4;
+    for (int i = threadIdx.x; i < c.existing * chunks; i += THREADS) {
+        int part = i % chunks, plan = i / chunks;
+        copy16((bf16 *)(to + (size_t)((w - 1) * c.R + plan) * PRE_ROW + 4 * part),
+               (const bf16 *)(p.saved.projected +
+                              ((size_t)step * p.saved.rows + c.row0 + plan) * HIDDEN +
+                              cluster_rank() * units + 4 * part));
+    }
+    copies_close();
+}
 /* ... q, k, v of the own head */
 __device__ void recall_qkv(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
     const int chunks = 3 * WIDTH / 4;
