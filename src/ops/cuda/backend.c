@@ -292,7 +292,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                               .bias = b != NULL,
                               .rows_alone = r->rows_alone,
                               .aligned = common(y->data, x->data, w)};
-    CGS_TRY(cgs_cuda_product_find(d, &forward, b && b->bf16, &l->forward));
+    if (k > CGS_CUDA_THIN) CGS_TRY(cgs_cuda_product_find(d, &forward, b && b->bf16, &l->forward));
     if (half && y->dtype == CGS_BF16 && forward.aligned >= 16 && cgs_cuda_halves(d, n, k, m)) {
         cgs_cuda_shape rows = forward;
         rows.M = n / 2;

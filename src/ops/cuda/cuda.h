@@ -127,7 +127,9 @@ typedef struct cgs_cuda_sigreg {
     cgs_cuda_product *forward, *dz;
 } cgs_cuda_sigreg;
 
-/* Own product, for what cuBLASLt does not do: element (i,j) of A is at a_row*i + a_col*j. */
+/* Own product, for what cuBLASLt does not do, or slowly: sums of few (CGS_CUDA_THIN) terms.
+ * Element (i,j) of A is at a_row*i + a_col*j. */
+#define CGS_CUDA_THIN 32
 typedef struct cgs_cuda_factor {
     const void *p;
     cgs_dtype type;

@@ -54,8 +54,7 @@ __global__ void __launch_bounds__(256)
         }
 }
 
-/* the same where N and K are small, actions for instance: a thread an element */
-enum { THIN = 32 };
+/* the same where K is small, for actions: a thread an element */
 template <class T>
 __global__ void __launch_bounds__(256)
     thin_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
@@ -140,7 +139,7 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
                           cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
                           bool accumulate) {
     factor a = {A.p, A.type == CGS_BF16, A.row, A.col}, b = {B.p, B.type == CGS_BF16, B.row, B.col};
-    if (N <= THIN && K <= THIN) {
+    if (K <= CGS_CUDA_THIN) {
         WITH_TYPE(T, type,
                   thin_product<T><<<blocks_for(M * N, 256), 256, 0, stream_of(d)>>>(
                       (T *)C, a, b, M, N, K, bias, accumulate));

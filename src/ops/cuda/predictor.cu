@@ -158,6 +158,13 @@ bool choose(cgs_device *d, predictor *p) {
     return p->capacity > 0;
 }
 
+/* Plans that a cluster takes: as few as all clusters together allow, since products go by tiles of
+ * 16 rows and a window has N rows a plan; as many as these tiles hold. */
+int plans_of_cluster(int rows, int capacity, int N) {
+    int least = (int)blocks_for((size_t)rows, (size_t)capacity), tiles = (least * N + 15) / 16;
+    return least >= 16 || 16 * tiles / N > 16 ? 16 : 16 * tiles / N;
+}
+
 /* are so many plans faster by tiles?  CGS_ROLLOUT=tiles or clusters answers for all */
 bool tiles_win(const predictor *p, int rows) {
     const char *text = getenv("CGS_ROLLOUT");
@@ -293,9 +300,8 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     t.frames = j->frames;
     t.modulation = j->modulation;
     t.saved.gradient = j->gradient;
-    /* few plans: all tokens of a window are one tile of 16 rows */
+    t.R = plans_of_cluster(j->rows, p->capacity, t.N);
     bool keep = j->gradient != NULL;
-    if (keep && t.N <= 4 && (int)blocks_for((size_t)j->rows, 4) <= p->capacity) t.R = 4;
     unsigned clusters = blocks_for((size_t)j->rows, (size_t)t.R);
     cudaError_t e =
         keep ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);

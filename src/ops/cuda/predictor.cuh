@@ -132,7 +132,7 @@ struct saved_pass {
 
 struct task {
     int rows, K, C, H, N, T, layers;
-    int R;     /* plans of a cluster: 16, or 4 so that all tokens of a window are one tile */
+    int R;     /* plans of a cluster, at most 16 */
     int slots; /* of weight_ring.cuh */
     bool barriers; /* of the cluster, behind every wait: see mail.cuh */
     float ada_eps, norm_eps;
@@ -167,17 +167,18 @@ template <int S> struct shape {
 /* rows of all tokens of a window, in whole tiles */
 inline __host__ __device__ int padded_rows(int N, int R) { return (N * R + 15) / 16 * 16; }
 
-/* The plans of a cluster: R rows a token, R being 4 or 16, of which the first `existing` are plans.
- */
+/* The plans of a cluster: R rows a token, of which the first `existing` are plans. */
 struct cluster_plans {
-    int R, bits, existing;
+    int R, existing;
+    unsigned part; /* of 65536: no divisions */
     size_t row0; /* the first plan's number */
     __device__ cluster_plans(const task &p, int S)
-        : R(p.R), bits(p.R == 4 ? 2 : 4), row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
+        : R(p.R), part(65536u / (unsigned)p.R + 1),
+          row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
         existing = p.rows - (int)row0 < R ? p.rows - (int)row0 : R;
     }
-    __device__ int plan(int row) const { return row & (R - 1); }
-    __device__ int token(int row) const { return row >> bits; }
+    __device__ int plan(int row) const { return row - token(row) * R; }
+    __device__ int token(int row) const { return (int)((unsigned)row * part >> 16); }
 };
 
 /* The projector's batch norm as a factor and what is added, (HIDDEN) each. */

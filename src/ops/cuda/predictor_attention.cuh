@@ -71,7 +71,8 @@ __device__ __forceinline__ void attend_window(bf16 *a, int stride, const float *
                                               cluster_plans c, int fresh, int asked) {
     int lane = threadIdx.x % 32, part = lane % 8 * 8, tasks = c.R * asked, old = W - fresh;
     for (int base = (int)threadIdx.x / 32 * 4; base < tasks; base += 4 * WARPS) {
-        int t = base + lane / 8; /* R is a multiple of 4: every lane has a task */
+        const bool any = base + lane / 8 < tasks;
+        int t = any ? base + lane / 8 : tasks - 1; /* lanes without a task help with the last */
         int plan = c.plan(t), token = W - asked + c.token(t);
         const float *own = qkv + (size_t)plan * QKV_ROW + part;
         size_t token_row = (size_t)c.R * QKV_ROW;
@@ -107,7 +108,7 @@ __device__ __forceinline__ void attend_window(bf16 *a, int stride, const float *
         float inverse = __fdividef(1.0f, sum);
 #pragma unroll
         for (int i = 0; i < 8; i++) o[i] *= inverse;
-        store<8>(a + (size_t)((token - old) * c.R + plan) * stride + part, o);
+        if (any) store<8>(a + (size_t)((token - old) * c.R + plan) * stride + part, o);
     }
 }
 /* ... of w */

@@ -88,7 +88,9 @@ template <int W>
 __device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept, const float *da,
                                                    int R, int asked) {
     int lane = threadIdx.x % 32, part = lane % 8 * 8, plan = (int)threadIdx.x / 32 * 4 + lane / 8;
-    if ((int)threadIdx.x >= 8 * R) return; /* whole warps: R is a multiple of 4 */
+    const bool any = plan < R;
+    if ((int)threadIdx.x / 32 * 4 >= R) return; /* whole warps */
+    if (!any) plan = R - 1;                     /* lanes without a plan help with the last */
     const float *own = kept + (size_t)plan * KEPT_ROW + part;
     bf16 *to = dqkv + (size_t)plan * DH_ROW + part;
     float k[W][8], dk[W][8] = {}, dv[W][8] = {};
@@ -141,10 +143,10 @@ __device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept
                 }
             }
         }
-        store<8>(to + (size_t)i * R * DH_ROW, dq);
+        if (any) store<8>(to + (size_t)i * R * DH_ROW, dq);
     }
 #pragma unroll
-    for (int j = 0; j < W; j++) {
+    for (int j = 0; j < W && any; j++) {
         store<8>(to + (size_t)j * R * DH_ROW + WIDTH, dk[j]);
         store<8>(to + (size_t)j * R * DH_ROW + 2 * WIDTH, dv[j]);
     }

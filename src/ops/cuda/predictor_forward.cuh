@@ -248,9 +248,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                         for (int i = 0; i < sh::QKV_TILES; i++) {
                             float *to =
                                 qkv + (size_t)row * QKV_ROW + (warp * sh::QKV_TILES + i) * 8 + quad;
-                            *reinterpret_cast<float2 *>(to) = make_float2(c[i][0], c[i][1]);
-                            *reinterpret_cast<float2 *>(to + 8 * QKV_ROW) =
-                                make_float2(c[i][2], c[i][3]);
+                            /* behind them are keys of older tokens */
+                            if (row < rows)
+                                *reinterpret_cast<float2 *>(to) = make_float2(c[i][0], c[i][1]);
+                            if (row + 8 < rows)
+                                *reinterpret_cast<float2 *>(to + 8 * QKV_ROW) =
+                                    make_float2(c[i][2], c[i][3]);
                         }
                     });
                     copies_wait<0>();
