@@ -315,7 +315,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .accumulate = r->accumulate[0],
                              .rows_alone = r->rows_alone,
                              .aligned = common(x->grad, dy, w)};
-        CGS_TRY(cgs_cuda_product_find(d, &dx, false, &l->dx));
+        if (m > CGS_CUDA_THIN) CGS_TRY(cgs_cuda_product_find(d, &dx, false, &l->dx));
     }
     if (cgs_cuda_wants(r, 1)) {
         cgs_cuda_shape dW = {.M = m,

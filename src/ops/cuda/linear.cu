@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(256)
         }
 }
 
-/* the same where K is small, for actions: a thread an element */
+/* the same where N and K are small: a thread an element */
 template <class T>
 __global__ void __launch_bounds__(256)
     thin_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
@@ -65,6 +65,31 @@ __global__ void __launch_bounds__(256)
     for (size_t k = 0; k < K; k++) sum += A.at(i, k) * B.at(k, j);
     if (bias) sum += bias[j];
     give_one(C + e, sum, add);
+}
+
+/* ... where only K is, for actions: a thread has a column of B in its registers and takes ROWS rows */
+enum { ROWS = 8 };
+template <class T>
+__global__ void __launch_bounds__(256)
+    short_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
+                  bool add) {
+    __shared__ float a[ROWS][CGS_CUDA_THIN];
+    size_t i0 = (size_t)blockIdx.y * ROWS, j = (size_t)blockIdx.x * 256 + threadIdx.x;
+    for (size_t e = threadIdx.x; e < ROWS * CGS_CUDA_THIN; e += 256) {
+        size_t i = e / CGS_CUDA_THIN, k = e % CGS_CUDA_THIN;
+        a[i][k] = i0 + i < M && k < K ? A.at(i0 + i, k) : 0.0f;
+    }
+    __syncthreads();
+    if (j >= N) return;
+    float sum[ROWS] = {0};
+    for (size_t k = 0; k < K; k++) {
+        float b = B.at(k, j);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) sum[i] += a[i][k] * b;
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+        if (i0 + i < M) give_one(C + (i0 + i) * N + j, sum[i] + (bias ? bias[j] : 0.0f), add);
 }
 
 /* A map from 588 columns: rows begin at multiples of 8 bytes only, and products are slow.  But two
@@ -139,7 +164,7 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
                           cgs_cuda_factor B, size_t M, size_t N, size_t K, const float *bias,
                           bool accumulate) {
     factor a = {A.p, A.type == CGS_BF16, A.row, A.col}, b = {B.p, B.type == CGS_BF16, B.row, B.col};
-    if (K <= CGS_CUDA_THIN) {
+    if (N <= CGS_CUDA_THIN && K <= CGS_CUDA_THIN) {
         WITH_TYPE(T, type,
                   thin_product<T><<<blocks_for(M * N, 256), 256, 0, stream_of(d)>>>(
                       (T *)C, a, b, M, N, K, bias, accumulate));
@@ -147,11 +172,20 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
         return;
     }
     /* the grid's y is short: rows go in several launches if there are very many */
-    const size_t most = (size_t)TILE * 32768, size = cgs_dtype_size(type);
+    const bool few = K <= CGS_CUDA_THIN;
+    const size_t most = (size_t)(few ? (int)ROWS : (int)TILE) * 32768, size = cgs_dtype_size(type);
     for (size_t i = 0; i < M; i += most) {
         size_t rows = M - i < most ? M - i : most;
         factor part = a;
         part.p = (const char *)a.p + i * a.row * cgs_dtype_size(A.type);
+        if (few) {
+            dim3 grid(blocks_for(N, 256), blocks_for(rows, ROWS));
+            WITH_TYPE(T, type,
+                      short_product<T><<<grid, 256, 0, stream_of(d)>>>(
+                          (T *)((char *)C + i * N * size), part, b, rows, N, K, bias, accumulate));
+            LAUNCHED(d, "short product");
+            continue;
+        }
         dim3 grid(blocks_for(N, TILE), blocks_for(rows, TILE));
         WITH_TYPE(T, type,
                   product<T><<<grid, 256, 0, stream_of(d)>>>((T *)((char *)C + i * N * size), part,

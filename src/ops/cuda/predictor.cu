@@ -28,7 +28,7 @@ enum { ROLLOUT_BLOCKS = 8 };
 
 /* microseconds of a rollout of 5 steps: by tiles, however many plans; by clusters, as many as fit
  * at a time (docs/performance.md) */
-enum { TILES_TIME = 5100, CLUSTERS_TIME = 540 };
+enum { TILES_TIME = 5100, CLUSTERS_TIME = 430 };
 
 struct predictor {
     task base;
@@ -162,7 +162,8 @@ bool choose(cgs_device *d, predictor *p) {
  * 16 rows and a window has N rows a plan; as many as these tiles hold. */
 int plans_of_cluster(int rows, int capacity, int N) {
     int least = (int)blocks_for((size_t)rows, (size_t)capacity), tiles = (least * N + 15) / 16;
-    return least >= 16 || 16 * tiles / N > 16 ? 16 : 16 * tiles / N;
+    int most = 16 * tiles / N < 16 ? 16 * tiles / N : 16;
+    return most < rows ? most : rows;
 }
 
 /* are so many plans faster by tiles?  CGS_ROLLOUT=tiles or clusters answers for all */

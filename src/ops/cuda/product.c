@@ -253,20 +253,30 @@ static bool describe(cgs_cuda_blas *b, cgs_cuda_product *p) {
 }
 
 /* The first proposal for ROWS rows, if it can do this product, too.  Tiles, stages and splits of the
- * sum are then the same for every M, and with them the order in which a row's sums are made. */
+ * sum are then the same for every M, and with them the order in which a row's sums are made.  A split
+ * needs memory for its parts; very many rows, for which there is too little, get no split. */
 static cublasStatus_t ask_for_any_rows(cgs_cuda_blas *b, cgs_cuda_product *p,
                                        cublasLtMatmulPreference_t preference,
                                        cublasLtMatmulHeuristicResult_t *found, int *count) {
+    const uint32_t splits[] = {CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+                               CUBLASLT_REDUCTION_SCHEME_NONE};
     cgs_cuda_product other = {.shape = p->shape};
     cublasStatus_t rc = CUBLAS_STATUS_ALLOC_FAILED;
     other.shape.M = ROWS;
-    if (describe_layouts(b, &other))
-        rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, other.A, other.B, other.C, other.C,
-                                       preference, 1, found, count);
+    bool described = describe_layouts(b, &other);
+    for (int i = 0; described && i < 2; i++) {
+        rc = b->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                             &splits[i], sizeof splits[i]);
+        if (rc == CUBLAS_STATUS_SUCCESS)
+            rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, other.A, other.B, other.C, other.C,
+                                           preference, 1, found, count);
+        if (rc != CUBLAS_STATUS_SUCCESS || *count < 1) continue;
+        cublasLtMatmulAlgo_t algorithm = found->algo;
+        rc = b->MatmulAlgoCheck(b->handle, p->desc, p->A, p->B, p->C, p->C, &algorithm, found);
+        if (rc == CUBLAS_STATUS_SUCCESS && found->workspaceSize <= WORKSPACE) break;
+    }
     drop_layouts(b, &other);
-    if (rc != CUBLAS_STATUS_SUCCESS || *count < 1) return rc;
-    cublasLtMatmulAlgo_t algorithm = found->algo;
-    return b->MatmulAlgoCheck(b->handle, p->desc, p->A, p->B, p->C, p->C, &algorithm, found);
+    return rc;
 }
 
 /* Asks for an algorithm with a bias of this type. */
