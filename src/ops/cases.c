@@ -295,6 +295,7 @@ const cgs_case cgs_cases[] = {
     CASE(linear, "patches",         {70, 588, 192, 1},                 1e-5,  1e-2,  1e-4, H),
     CASE(linear, "many patches",    {1030, 588, 16, 1},                1e-5,  1e-2,  1e-4, H),
     CASE(linear, "latent",          {24, 2048, 192, 1, 1},             1e-5,  1e-2,  1e-4, H),
+    CASE(linear, "actions",         {70, 10, 300, 1, 1},               1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd",             {7, 13, 5, 1},                     1e-5,  1e-2,  1e-4, H),
     CASE(linear, "odd, no bias",    {3, 65, 67, 0, 1},                 1e-5,  1e-2,  1e-4, H),
     CASE(linear, "row",             {1, 33, 9, 1},                     1e-5,  1e-2,  1e-4, H),
