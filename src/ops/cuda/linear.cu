@@ -56,9 +56,8 @@ __global__ void __launch_bounds__(256)
 
 /* the same where N and K are small: a thread an element */
 template <class T>
-__global__ void __launch_bounds__(256)
-    thin_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
-                 bool add) {
+__global__ void __launch_bounds__(256) thin_product(T *C, factor A, factor B, size_t M, size_t N,
+                                                    size_t K, const float *bias, bool add) {
     size_t e = (size_t)blockIdx.x * 256 + threadIdx.x, i = e / N, j = e % N;
     if (i >= M) return;
     float sum = 0;
@@ -67,12 +66,12 @@ __global__ void __launch_bounds__(256)
     give_one(C + e, sum, add);
 }
 
-/* ... where only K is, for actions: a thread has a column of B in its registers and takes ROWS rows */
+/* ... where only K is, for actions: a thread has a column of B in its registers and takes ROWS rows
+ */
 enum { ROWS = 8 };
 template <class T>
-__global__ void __launch_bounds__(256)
-    short_product(T *C, factor A, factor B, size_t M, size_t N, size_t K, const float *bias,
-                  bool add) {
+__global__ void __launch_bounds__(256) short_product(T *C, factor A, factor B, size_t M, size_t N,
+                                                     size_t K, const float *bias, bool add) {
     __shared__ float a[ROWS][CGS_CUDA_THIN];
     size_t i0 = (size_t)blockIdx.y * ROWS, j = (size_t)blockIdx.x * 256 + threadIdx.x;
     for (size_t e = threadIdx.x; e < ROWS * CGS_CUDA_THIN; e += 256) {

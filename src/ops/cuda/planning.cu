@@ -101,7 +101,8 @@ __device__ int note_costs(const cgs_plan_state &s, int e, const before &b, int K
     return index;
 }
 
-/* The mean cost: a long sum by one thread, of a warp that has nothing else to do by then, mostly. */
+/* The mean cost: a long sum by one thread, of a warp that has nothing else to do by then, mostly.
+ */
 __device__ void note_average(const cgs_plan_state &s, int e, const before &b, int K,
                              const float *cost) {
     if (threadIdx.x != THREADS - 1) return;
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s, bool
     const before b(s, e);
     const float *plans = stage(cost, (float *)(order + M), s, e, staged);
     for (int k = threadIdx.x; k < M; k += THREADS) order[k] = 0;
-    note_costs(s, e, b, K, cost, plans); /* has barriers */
+    note_costs(s, e, b, K, cost, plans);             /* has barriers */
     for (int k = threadIdx.x; k < K; k += THREADS) { /* a candidate's rank among all */
         float mine = cost[k];
         int rank = 0;
@@ -273,10 +274,10 @@ struct blend_parts {
 
 /* shared memory beyond the usual limit has to be asked for, once */
 template <class F> void allow(cgs_device *d, F kernel) {
-    cgs_cuda_note(cgs_cuda_of(d),
-                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       MOST_SHARED),
-                  "shared memory of a planner");
+    cgs_cuda_note(
+        cgs_cuda_of(d),
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_SHARED),
+        "shared memory of a planner");
 }
 
 /* adds room for plans where it fits */

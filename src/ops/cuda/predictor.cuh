@@ -132,8 +132,8 @@ struct saved_pass {
 
 struct task {
     int rows, K, C, H, N, T, layers;
-    int R;     /* plans of a cluster, at most 16 */
-    int slots; /* of weight_ring.cuh */
+    int R;         /* plans of a cluster, at most 16 */
+    int slots;     /* of weight_ring.cuh */
     bool barriers; /* of the cluster, behind every wait: see mail.cuh */
     float ada_eps, norm_eps;
     const uint4 *slabs; /* of weights, in the order of use: weight_ring.cuh */
@@ -171,10 +171,9 @@ inline __host__ __device__ int padded_rows(int N, int R) { return (N * R + 15) /
 struct cluster_plans {
     int R, existing;
     unsigned part; /* of 65536: no divisions */
-    size_t row0; /* the first plan's number */
+    size_t row0;   /* the first plan's number */
     __device__ cluster_plans(const task &p, int S)
-        : R(p.R), part(65536u / (unsigned)p.R + 1),
-          row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
+        : R(p.R), part(65536u / (unsigned)p.R + 1), row0((size_t)(blockIdx.x / (unsigned)S) * p.R) {
         existing = p.rows - (int)row0 < R ? p.rows - (int)row0 : R;
     }
     __device__ int plan(int row) const { return row - token(row) * R; }

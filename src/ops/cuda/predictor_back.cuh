@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     weights_ahead.make(p, p.saved.slabs, memory);
     box.make(letters, N, p.barriers);
     auto used = [&](int n) { /* when all warps of the block have taken n slabs */
-        weights_ahead.pass(n);
-        if (filler) weights_ahead.fill();
+                             weights_ahead.pass(n);
+                             if (filler) weights_ahead.fill();
     };
     auto window = [&](int step) { return p.C + step < N ? p.C + step : N; };
 

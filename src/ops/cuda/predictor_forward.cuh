@@ -142,8 +142,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             const bool mlp = stage % 2, first = stage == 0, project = stage + 1 == stages;
             const int layer = stage / 2, before = first ? 0 : (stage - 1) / 2;
             auto modulation = [&](int of, int slice) {
-                return p.modulation +
-                       modulation_at(p, of, plan_of(t.mine), seen - w + t.token) + slice * D;
+                return p.modulation + modulation_at(p, of, plan_of(t.mine), seen - w + t.token) +
+                       slice * D;
             };
             if (first) {
                 read_row(n.gate, own_row(window, t)); /* the sum of two rows */
@@ -300,33 +300,36 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     for (int i = 0; i < sh::IN_TILES; i++)
                         take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
                     taken(2);
-                    products(win, x, X_ROW, row_tiles(rows - given * R, rows), [&](
-                             int row, const float(&c)[2][4]) {
+                    products(win, x, X_ROW, row_tiles(rows - given * R, rows),
+                             [&](int row, const float(&c)[2][4]) {
 #pragma unroll
-                        for (int i = 0; i < sh::IN_TILES; i++)
+                                 for (int i = 0; i < sh::IN_TILES; i++)
 #pragma unroll
-                            for (int half = 0; half < 2; half++) {
-                                const int unit = unit0 + 8 * i, r = row + 8 * half;
-                                float2 pre = make_float2(c[i][2 * half] + add[i].x,
-                                                         c[i][2 * half + 1] + add[i].y);
-                                *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW + unit) =
-                                    pack(gelu_rounded(pre.x * scale[i].x + shift[i].x),
-                                         gelu_rounded(pre.y * scale[i].y + shift[i].y));
-                                int plan = plans.plan(r);
-                                if (!KEEP || r < rows - given * R || r >= rows ||
-                                    plan >= plans.existing)
-                                    continue;
-                                float *to =
-                                    project ? p.saved.projected +
-                                                  ((size_t)step * p.saved.rows + plans.row0 + plan) *
-                                                      HIDDEN
-                                            : p.saved.pre + saved_at(p, step, layer,
-                                                                     plans.row0 + plan,
-                                                                     plans.token(r)) *
-                                                                HIDDEN;
-                                *reinterpret_cast<float2 *>(to + rank * sh::UNITS + unit) = pre;
-                            }
-                    });
+                                     for (int half = 0; half < 2; half++) {
+                                         const int unit = unit0 + 8 * i, r = row + 8 * half;
+                                         float2 pre = make_float2(c[i][2 * half] + add[i].x,
+                                                                  c[i][2 * half + 1] + add[i].y);
+                                         *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW +
+                                                                       unit) =
+                                             pack(gelu_rounded(pre.x * scale[i].x + shift[i].x),
+                                                  gelu_rounded(pre.y * scale[i].y + shift[i].y));
+                                         int plan = plans.plan(r);
+                                         if (!KEEP || r < rows - given * R || r >= rows ||
+                                             plan >= plans.existing)
+                                             continue;
+                                         float *to = project
+                                                         ? p.saved.projected +
+                                                               ((size_t)step * p.saved.rows +
+                                                                plans.row0 + plan) *
+                                                                   HIDDEN
+                                                         : p.saved.pre + saved_at(p, step, layer,
+                                                                                  plans.row0 + plan,
+                                                                                  plans.token(r)) *
+                                                                             HIDDEN;
+                                         *reinterpret_cast<float2 *>(to + rank * sh::UNITS + unit) =
+                                             pre;
+                                     }
+                             });
                 }
                 clock.mark(INTO);
                 look_ahead();

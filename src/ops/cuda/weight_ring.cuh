@@ -2,7 +2,8 @@
  * by bulk copies.
  *
  * In memory the slabs of each block of a cluster lie one behind the other in the order of a step,
- * so that asking for the next one is a single copy: the warp that asks has products to make, too. */
+ * so that asking for the next one is a single copy: the warp that asks has products to make, too.
+ */
 #ifndef CGS_OPS_CUDA_WEIGHT_RING_CUH
 #define CGS_OPS_CUDA_WEIGHT_RING_CUH
 
@@ -31,7 +32,8 @@ __device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, 
 
 /* Slabs of all S blocks in the order of a step: O::source(w, i, rank) says what is number i of a
  * block.  One block of threads a slab: (slabs of a step, S) of them. */
-template <class O> __global__ void __launch_bounds__(THREADS)
+template <class O>
+__global__ void __launch_bounds__(THREADS)
     order_slabs(uint4 *to, const __grid_constant__ packed_weights w) {
     const size_t all = RING_SLAB / sizeof(uint4);
     slab_source s = O::source(w, (int)blockIdx.x, (int)blockIdx.y);
@@ -45,11 +47,11 @@ template <class O> __global__ void __launch_bounds__(THREADS)
 /* of the part that one of S blocks has */
 template <int S> struct ring {
     enum { LAYER = 8 * 16 / S, PROJECTOR = 4 * 16 / S }; /* slabs of a block of the predictor */
-    const unsigned char *from; /* the slabs of a step, in memory */
+    const unsigned char *from;                           /* the slabs of a step, in memory */
     unsigned char *slabs;
     phase_counter *full;
-    int slots, done, slot; /* slabs that are used up; where the next one lies */
-    uint32_t phase;        /* of its counter */
+    int slots, done, slot;  /* slabs that are used up; where the next one lies */
+    uint32_t phase;         /* of its counter */
     int asked, total, step; /* asked for so far; all that this launch needs, and a step */
     int ask_slot, ask_at;   /* of the next one to ask for, and its number in its step */
 
