@@ -190,6 +190,21 @@ __global__ void __launch_bounds__(THREADS)
     shift[u] = bias[u] - mean[u] * scale[u];
 }
 
+/* what stands between a product and GELU: of units u and u + 1 of the projector its batch norm */
+struct unit_norm {
+    float2 scale, shift;
+    __device__ __forceinline__ unit_norm() {}
+    __device__ __forceinline__ unit_norm(const task &p, bool project, int u)
+        : scale(make_float2(1, 1)), shift(make_float2(0, 0)) {
+        if (!project) return;
+        scale = *reinterpret_cast<const float2 *>(p.proj_scale + u);
+        shift = *reinterpret_cast<const float2 *>(p.proj_shift + u);
+    }
+    __device__ __forceinline__ float2 of(float2 v) const {
+        return make_float2(v.x * scale.x + shift.x, v.y * scale.y + shift.y);
+    }
+};
+
 /* ---- rows: lane l has columns 64 j + 2 l and the next of j = 0, 1, 2 ------------------------- */
 
 typedef float2 row_values[3];

@@ -186,16 +186,11 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             };
 
             if (units) {
-                float2 scale[sh::IN_TILES], shift[sh::IN_TILES]; /* the projector's batch norm */
+                unit_norm norm[sh::IN_TILES];
 #pragma unroll
-                for (int i = 0; i < sh::IN_TILES; i++) {
-                    int u = rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad;
-                    scale[i] = make_float2(1, 1);
-                    shift[i] = make_float2(0, 0);
-                    if (!project) continue;
-                    scale[i] = *reinterpret_cast<const float2 *>(p.proj_scale + u);
-                    shift[i] = *reinterpret_cast<const float2 *>(p.proj_shift + u);
-                }
+                for (int i = 0; i < sh::IN_TILES; i++)
+                    norm[i] = unit_norm(p, project,
+                                        rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad);
                 copies_wait<0>(); /* hidden units */
                 if (!project) recall_qkv(p, step, layer, kept, plans, w);
                 __syncthreads(); /* hidden units of all threads are there */
@@ -214,11 +209,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                             size_t r = (size_t)(row + 8 * half);
                             int unit = (warp * sh::IN_TILES + i) * 8 + quad;
                             float2 u = *reinterpret_cast<const float2 *>(pre + r * PRE_ROW + unit);
-                            *reinterpret_cast<uint32_t *>(h + r * DH_ROW + unit) =
-                                pack(c[i][2 * half] * scale[i].x *
-                                         gelu_slope_rounded(u.x * scale[i].x + shift[i].x),
-                                     c[i][2 * half + 1] * scale[i].y *
-                                         gelu_slope_rounded(u.y * scale[i].y + shift[i].y));
+                            float2 v = norm[i].of(u);
+                            *reinterpret_cast<uint32_t *>(h + r * DH_ROW + unit) = pack(
+                                c[i][2 * half] * norm[i].scale.x * gelu_slope_rounded(v.x),
+                                c[i][2 * half + 1] * norm[i].scale.y * gelu_slope_rounded(v.y));
                         }
                 });
                 copies_wait<0>(); /* q, k, v */

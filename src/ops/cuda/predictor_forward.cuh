@@ -277,18 +277,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 const float *biases = project ? p.proj_in_b : p.block[layer].in_b;
 #pragma unroll 1
                 for (int chunk = 0; chunk < OWN; chunk++) {
-                    float2 add[sh::IN_TILES], scale[sh::IN_TILES], shift[sh::IN_TILES];
+                    float2 add[sh::IN_TILES];
+                    unit_norm norm[sh::IN_TILES];
                     const int unit0 = (chunk * WARPS + warp) * sh::IN_TILES * 8 + quad;
 #pragma unroll
                     for (int i = 0; i < sh::IN_TILES; i++) {
                         int u = rank * sh::UNITS + unit0 + 8 * i;
                         add[i] = *reinterpret_cast<const float2 *>(biases + u);
-                        scale[i] = make_float2(1, 1);
-                        shift[i] = make_float2(0, 0);
-                        if (project) { /* its batch norm */
-                            scale[i] = *reinterpret_cast<const float2 *>(p.proj_scale + u);
-                            shift[i] = *reinterpret_cast<const float2 *>(p.proj_shift + u);
-                        }
+                        norm[i] = unit_norm(p, project, u);
                     }
                     if (!chunk) {
                         box.await_rows(given * plans.existing);
@@ -300,35 +296,31 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     for (int i = 0; i < sh::IN_TILES; i++)
                         take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
                     taken(2);
+                    auto leave = [&](int r, int unit, float2 before, const unit_norm &then) {
+                        float2 v = then.of(before);
+                        *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW + unit) =
+                            pack(gelu_rounded(v.x), gelu_rounded(v.y));
+                        int plan = plans.plan(r);
+                        if (!KEEP || r < rows - given * R || r >= rows || plan >= plans.existing)
+                            return;
+                        float *to =
+                            project ? p.saved.projected +
+                                          ((size_t)step * p.saved.rows + plans.row0 + plan) * HIDDEN
+                                    : p.saved.pre + saved_at(p, step, layer, plans.row0 + plan,
+                                                             plans.token(r)) *
+                                                        HIDDEN;
+                        *reinterpret_cast<float2 *>(to + rank * sh::UNITS + unit) = before;
+                    };
                     products(win, x, X_ROW, row_tiles(rows - given * R, rows),
                              [&](int row, const float(&c)[2][4]) {
 #pragma unroll
-                                 for (int i = 0; i < sh::IN_TILES; i++)
-#pragma unroll
-                                     for (int half = 0; half < 2; half++) {
-                                         const int unit = unit0 + 8 * i, r = row + 8 * half;
-                                         float2 pre = make_float2(c[i][2 * half] + add[i].x,
-                                                                  c[i][2 * half + 1] + add[i].y);
-                                         *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW +
-                                                                       unit) =
-                                             pack(gelu_rounded(pre.x * scale[i].x + shift[i].x),
-                                                  gelu_rounded(pre.y * scale[i].y + shift[i].y));
-                                         int plan = plans.plan(r);
-                                         if (!KEEP || r < rows - given * R || r >= rows ||
-                                             plan >= plans.existing)
-                                             continue;
-                                         float *to = project
-                                                         ? p.saved.projected +
-                                                               ((size_t)step * p.saved.rows +
-                                                                plans.row0 + plan) *
-                                                                   HIDDEN
-                                                         : p.saved.pre + saved_at(p, step, layer,
-                                                                                  plans.row0 + plan,
-                                                                                  plans.token(r)) *
-                                                                             HIDDEN;
-                                         *reinterpret_cast<float2 *>(to + rank * sh::UNITS + unit) =
-                                             pre;
-                                     }
+                                 for (int e = 0; e < 2 * sh::IN_TILES; e++) {
+                                     const int i = e / 2, half = e % 2;
+                                     leave(row + 8 * half, unit0 + 8 * i,
+                                           make_float2(c[i][2 * half] + add[i].x,
+                                                       c[i][2 * half + 1] + add[i].y),
+                                           norm[i]);
+                                 }
                              });
                 }
                 clock.mark(INTO);
