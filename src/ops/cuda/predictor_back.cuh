@@ -197,10 +197,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 box.await_rows(given * plans.existing);
                 clock.mark(ROWS);
                 weights<sh::IN_TILES, PAIRS_D> wu;
-                const uint4 *from = weights_ahead.await(warp / 4);
-#pragma unroll
-                for (int i = 0; i < sh::IN_TILES; i++)
-                    take_tile(wu, i, from, warp % 4 * sh::IN_TILES + i);
+                take_tiles(wu, weights_ahead.await(warp / 4), warp % 4 * sh::IN_TILES);
                 products(wu, x, X_ROW, row_tiles(first, rows), [&](int row, const float(&c)[2][4]) {
 #pragma unroll
                     for (int i = 0; i < sh::IN_TILES; i++)
@@ -227,17 +224,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     recall_projected(p, step - 1, pre, plans, window(step - 1));
                 look_ahead();
                 weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
-                from = weights_ahead.await(warp / 4);
-#pragma unroll
-                for (int i = 0; i < sh::OUT_TILES; i++)
-                    take_tile(wd, i, from, warp % 4 * sh::OUT_TILES + i);
+                take_tiles(wd, weights_ahead.await(warp / 4), warp % 4 * sh::OUT_TILES);
                 products(wd, h, DH_ROW, row_tiles(first, rows), share(first, rows));
                 clock.mark(OUT_OF);
             } else {
                 box.await_rows(given * plans.existing);
                 clock.mark(ROWS);
                 weights<1, PAIRS_D> up; /* of attention's result */
-                take_tile(up, 0, weights_ahead.await(0), warp);
+                take_tiles(up, weights_ahead.await(0), warp);
                 products(up, x, X_ROW, row_tiles(first, rows), [&](int row, const float(&c)[1][4]) {
                     float *to = da + (size_t)row * DA_ROW + warp * 8 + quad;
                     *reinterpret_cast<float2 *>(to) = make_float2(c[0][0], c[0][1]);

@@ -268,8 +268,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
                 const int tile = warp * sh::OUT_TILES, each = 24 / OWN;
                 const uint4 *from = weights_ahead.await(tile / each);
-#pragma unroll
-                for (int i = 0; i < sh::OUT_TILES; i++) take_tile(wo, i, from, tile % each + i);
+                take_tiles(wo, from, tile % each);
                 taken(slabs::IN - slabs::OUT); /* and all of attention's result is there */
                 products(wo, a, sh::A_ROW, row_tiles(rows - asked * R, rows), share(asked));
                 clock.mark(OUTPUT);
@@ -291,10 +290,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                         clock.mark(ROWS);
                     }
                     weights<sh::IN_TILES, PAIRS_D> win;
-                    const uint4 *in = weights_ahead.await(warp / 4);
-#pragma unroll
-                    for (int i = 0; i < sh::IN_TILES; i++)
-                        take_tile(win, i, in, warp % 4 * sh::IN_TILES + i);
+                    take_tiles(win, weights_ahead.await(warp / 4), warp % 4 * sh::IN_TILES);
                     taken(2);
                     auto leave = [&](int r, int unit, float2 before, const unit_norm &then) {
                         float2 v = then.of(before);
@@ -328,8 +324,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
                 const int tile = warp * sh::OUT_TILES, each = 12 / OWN;
                 const uint4 *from = weights_ahead.await(tile / each);
-#pragma unroll
-                for (int i = 0; i < sh::OUT_TILES; i++) take_tile(wd, i, from, tile % each + i);
+                take_tiles(wd, from, tile % each);
                 taken(ring<S>::LAYER - slabs::DOWN); /* and all hidden units are there */
                 products(wd, h, sh::H_ROW, row_tiles(rows - asked * R, rows), share(asked));
                 clock.mark(OUT_OF);

@@ -114,6 +114,13 @@ __device__ __forceinline__ void take_tile(weights<NT, KP> &w, int n, const uint4
     for (int k = 0; k < KP; k++) w.b[n][k] = slab[(tile * KP + k) * 32 + threadIdx.x % 32];
 }
 
+/* all tiles of w: those of a slab from `first` on */
+template <int NT, int KP>
+__device__ __forceinline__ void take_tiles(weights<NT, KP> &w, const uint4 *slab, int first) {
+#pragma unroll
+    for (int n = 0; n < NT; n++) take_tile(w, n, slab, first + n);
+}
+
 } // namespace
 
 #endif /* CGS_OPS_CUDA_WEIGHT_RING_CUH */
