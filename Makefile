@@ -49,7 +49,7 @@ CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell pkg-config --cflag
 CFLAGS   ?= -O3 -g
 # no -ffast-math anywhere: it turns isfinite(x) into 1
 CFLAGS   += -std=c11 -fPIC -fvisibility=default -fno-math-errno -fno-trapping-math \
-            -Wall -Wextra -Wpedantic -Wshadow -Wno-unknown-pragmas -fopenmp
+            -Wall -Wextra -Wpedantic -Wshadow -Wno-unknown-pragmas -fopenmp-simd -pthread
 LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lchipmunk -lm -lpthread
 ifeq ($(ONEDNN),1)
 CPPFLAGS += -DCGS_WITH_ONEDNN
@@ -87,7 +87,7 @@ ifneq ($(SAN),)
 CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
 LDFLAGS  += -fsanitize=$(SAN)
 endif
-LDFLAGS  += -fopenmp
+LDFLAGS  += -pthread
 
 # ---- sources -----------------------------------------------------------------------
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
@@ -271,7 +271,7 @@ Name: cgs
 Description: latent world models that are easy to plan with
 Version: $(VERSION)
 Libs: -L$${libdir} -lcgs
-Libs.private: -fopenmp $(LDLIBS)
+Libs.private: -pthread $(LDLIBS)
 Cflags: -I$${includedir}
 endef
 export PC

@@ -5,6 +5,7 @@
 
 #include "analysis/jacobian.h"
 #include "core/rng.h"
+#include "core/team.h"
 
 enum { MAX_DIRECTIONS = 8 };
 
@@ -57,15 +58,26 @@ static void contract(const double *lambda, int q, cgs_rng rng, double *error) {
     }
 }
 
+typedef struct contraction {
+    const double *lambda;
+    int q;
+    uint64_t seed, anchor;
+    _Atomic int count[CGS_BUDGETS];
+} contraction;
+
+static void count_progress(void *context) {
+    contraction *c = context;
+    CGS_SHARE (b, CGS_BATCHES) {
+        double error[CGS_BUDGETS];
+        contract(c->lambda, c->q,
+                 cgs_rng_stream(c->seed, CGS_STREAM_PLAN, c->anchor * CGS_BATCHES + b), error);
+        for (int k = 0; k < CGS_BUDGETS; k++) c->count[k] += error[k] < 1;
+    }
+}
+
 void cgs_progress_probability(const double *lambda, int q, uint64_t seed, uint64_t anchor,
                               double *p) {
-    int count[CGS_BUDGETS] = {0};
-#pragma omp parallel for reduction(+ : count[:CGS_BUDGETS])
-    for (int b = 0; b < CGS_BATCHES; b++) {
-        double error[CGS_BUDGETS];
-        contract(lambda, q,
-                 cgs_rng_stream(seed, CGS_STREAM_PLAN, anchor * CGS_BATCHES + (uint64_t)b), error);
-        for (int k = 0; k < CGS_BUDGETS; k++) count[k] += error[k] < 1;
-    }
-    for (int k = 0; k < CGS_BUDGETS; k++) p[k] = (double)count[k] / CGS_BATCHES;
+    contraction c = {.lambda = lambda, .q = q, .seed = seed, .anchor = anchor};
+    cgs_together(0, count_progress, &c);
+    for (int k = 0; k < CGS_BUDGETS; k++) p[k] = (double)c.count[k] / CGS_BATCHES;
 }

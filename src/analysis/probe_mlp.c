@@ -2,11 +2,13 @@
 #include "analysis/probe_mlp.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
+#include "core/team.h"
 #include "data/windows.h"
 #include "model/params.h"
 #include "ops/tape.h"
@@ -236,6 +238,35 @@ static cgs_status fit_one(const cgs_parts *p, const cgs_probe_config *c, cgs_mlp
     return rc;
 }
 
+/* what the threads share */
+typedef struct fitting {
+    const cgs_parts *p;
+    const cgs_probe_config *c;
+    cgs_mlp_task *tasks;
+    ensemble *e;
+    int total, done;
+    cgs_mlp_watch watch;
+    void *user;
+    pthread_mutex_t lock; /* of done and watch */
+    cgs_failure failure;
+} fitting;
+
+static void fit_all(void *context) {
+    fitting *f = context;
+    CGS_QUEUE (i, (size_t)f->total) {
+        size_t task = i / CGS_PROBE_SEEDS;
+        if (cgs_failure_any(&f->failure)) continue;
+        cgs_status rc =
+            fit_one(f->p, f->c, &f->tasks[task], &f->e[task], (int)(i % CGS_PROBE_SEEDS));
+        pthread_mutex_lock(&f->lock);
+        f->done++;
+        if (rc == CGS_OK && f->watch && !f->watch(f->user, f->done, f->total))
+            rc = cgs_fail(CGS_ESTOPPED, "stopped");
+        pthread_mutex_unlock(&f->lock);
+        cgs_failure_note(&f->failure, rc);
+    }
+}
+
 cgs_status cgs_probe_mlps(const cgs_parts *p, const cgs_probe_config *c, cgs_mlp_task *tasks,
                           int count, cgs_mlp_watch watch, void *user) {
     if (p->fit < 1 || p->validation < 1)
@@ -244,24 +275,18 @@ cgs_status cgs_probe_mlps(const cgs_parts *p, const cgs_probe_config *c, cgs_mlp
     ensemble *e = calloc((size_t)count + 1, sizeof *e);
     if (!e) return cgs_fail(CGS_ENOMEM, "probe: no memory for %d probes", count);
     cgs_status rc = CGS_OK;
-    int done = 0, total = count * CGS_PROBE_SEEDS;
     for (int i = 0; i < count && rc == CGS_OK; i++) rc = ensemble_make(&e[i], p, &tasks[i]);
     if (rc == CGS_OK) {
-        cgs_failure failure = {0};
-#pragma omp parallel for schedule(dynamic, 1)
-        for (int i = 0; i < total; i++) {
-            if (cgs_failure_any(&failure)) continue;
-            cgs_status mine = fit_one(p, c, &tasks[i / CGS_PROBE_SEEDS], &e[i / CGS_PROBE_SEEDS],
-                                      i % CGS_PROBE_SEEDS);
-#pragma omp critical(cgs_probe_mlps)
-            {
-                done++;
-                if (mine == CGS_OK && watch && !watch(user, done, total))
-                    mine = cgs_fail(CGS_ESTOPPED, "stopped");
-            }
-            cgs_failure_note(&failure, mine);
-        }
-        rc = cgs_failure_report(&failure);
+        fitting f = {.p = p,
+                     .c = c,
+                     .tasks = tasks,
+                     .e = e,
+                     .total = count * CGS_PROBE_SEEDS,
+                     .watch = watch,
+                     .user = user,
+                     .lock = PTHREAD_MUTEX_INITIALIZER};
+        cgs_together(0, fit_all, &f);
+        rc = cgs_failure_report(&f.failure);
     }
     for (int i = 0; i < count; i++) {
         if (rc == CGS_OK) average(&e[i], cgs_parts_rows(p), &tasks[i]);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/team.h"
+
 void cgs_column_moments(const double *x, int fit, int k, double *mean, double *sd) {
     for (int c = 0; c < k; c++) mean[c] = sd[c] = 0;
     for (int i = 0; i < fit; i++)
@@ -35,19 +37,31 @@ static bool standardise(const double *x, int n, int k, const double *mean, const
     return varies;
 }
 
+typedef struct normal_equations {
+    const double *z, *y;
+    int fit;
+    size_t k, m;
+    double *L, *w;
+} normal_equations;
+
+static void sum_rows(void *context) {
+    const normal_equations *e = context;
+    CGS_QUEUE (a, e->k)
+        for (size_t i = 0; i < (size_t)e->fit; i++) {
+            const double *z = e->z + i * e->k, *y = e->y + i * e->m;
+            for (size_t b = 0; b <= a; b++) e->L[a * e->k + b] += z[a] * z[b];
+            for (size_t j = 0; j < e->m; j++) e->w[a * e->m + j] += z[a] * y[j];
+        }
+}
+
 /* lower triangle of z'z + c I into L (k, k), z'y into w (k, m) */
 static void products(const double *z, const double *y, int fit, int k, int m, double c, double *L,
                      double *w) {
     size_t K = (size_t)k, M = (size_t)m;
     memset(L, 0, K * K * sizeof *L);
     memset(w, 0, K * M * sizeof *w);
-#pragma omp parallel for schedule(dynamic, 4)
-    for (int a = 0; a < k; a++)
-        for (size_t i = 0; i < (size_t)fit; i++) {
-            double v = z[i * K + (size_t)a];
-            for (size_t b = 0; b <= (size_t)a; b++) L[(size_t)a * K + b] += v * z[i * K + b];
-            for (size_t j = 0; j < M; j++) w[(size_t)a * M + j] += v * y[i * M + j];
-        }
+    normal_equations e = {z, y, fit, K, M, L, w};
+    cgs_together(0, sum_rows, &e);
     for (size_t a = 0; a < K; a++) L[a * K + a] += c;
 }
 

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include <cblas.h>
-#include <omp.h>
+#include <stdatomic.h>
 
 #include "analysis/theory.h"
+#include "core/team.h"
 #include "core/threads.h"
 #include "eval/statistics.h"
 
@@ -114,9 +115,30 @@ static void sum_up(cgs_finding *out, const cgs_trial *trials, int systems, doubl
     if (!out->trials) out->worst_margin = NAN;
 }
 
+/* what the threads share */
+typedef struct trying {
+    cgs_theory_run *run;
+    cgs_trial *trials;
+    cgs_work *work; /* (threads) */
+    cgs_theory_watch watch;
+    void *user;
+    _Atomic int done;
+    atomic_bool stop;
+} trying;
+
+static void try_systems(void *context) {
+    trying *t = context;
+    CGS_QUEUE (i, (size_t)t->run->systems) {
+        if (t->stop) continue;
+        try_system(t->run, (int)i, &t->work[cgs_member()], t->trials + i * CGS_STATEMENT_COUNT);
+        int now = ++t->done;
+        if (cgs_member() == 0 && t->watch && !t->watch(t->user, now, t->run->systems))
+            t->stop = true;
+    }
+}
+
 cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void *user) {
-    int threads = cgs_threads(), done = 0, blas = openblas_get_num_threads();
-    bool stop = false;
+    int threads = cgs_threads(), blas = openblas_get_num_threads();
     cgs_trial *trials = calloc((size_t)run->systems * CGS_STATEMENT_COUNT, sizeof *trials);
     double *room = malloc((size_t)run->systems * sizeof *room);
     cgs_work *work = calloc((size_t)threads, sizeof *work);
@@ -127,24 +149,10 @@ cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void 
         rc = cgs_work_create(&work[i], MATRICES, CGS_SYSTEM_SIDE);
     if (rc == CGS_OK) {
         openblas_set_num_threads(1); /* the threads are ours */
-#pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
-        for (int i = 0; i < run->systems; i++) {
-            bool over;
-#pragma omp atomic read
-            over = stop;
-            if (over) continue;
-            try_system(run, i, &work[omp_get_thread_num()],
-                       trials + (size_t)i * CGS_STATEMENT_COUNT);
-            int now;
-#pragma omp atomic capture
-            now = ++done;
-            if (omp_get_thread_num() == 0 && watch && !watch(user, now, run->systems)) {
-#pragma omp atomic write
-                stop = true;
-            }
-        }
+        trying t = {.run = run, .trials = trials, .work = work, .watch = watch, .user = user};
+        cgs_together(threads, try_systems, &t);
         openblas_set_num_threads(blas);
-        if (stop) rc = cgs_fail(CGS_ESTOPPED, "stopped after %d systems", done);
+        if (t.stop) rc = cgs_fail(CGS_ESTOPPED, "stopped after %d systems", t.done);
     }
     for (int k = 0; rc == CGS_OK && k < CGS_STATEMENT_COUNT; k++)
         sum_up(&run->finding[k], trials + k, run->systems, room);

@@ -1,6 +1,7 @@
 /* status.c - the thread's last error sentence. */
 #include "core/status.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,19 +41,22 @@ const char *cgs_status_name(cgs_status s) {
 
 const char *cgs_version(void) { return CGS_VERSION; }
 
+static pthread_mutex_t failures = PTHREAD_MUTEX_INITIALIZER;
+
 void cgs_failure_note(cgs_failure *f, cgs_status code) {
     if (code == CGS_OK) return;
-#pragma omp critical(cgs_failure)
+    pthread_mutex_lock(&failures);
     if (f->code == CGS_OK) {
         f->code = code;
         snprintf(f->sentence, sizeof f->sentence, "%s", cgs_last_error());
     }
+    pthread_mutex_unlock(&failures);
 }
 
 bool cgs_failure_any(cgs_failure *f) {
-    bool any;
-#pragma omp critical(cgs_failure)
-    any = f->code != CGS_OK;
+    pthread_mutex_lock(&failures);
+    bool any = f->code != CGS_OK;
+    pthread_mutex_unlock(&failures);
     return any;
 }
 

@@ -1,13 +1,11 @@
-/* threads.c - the size of the OpenMP pool, the clock, and peak memory. */
+/* threads.c - the size of teams, the clock, and peak memory. */
 #define _GNU_SOURCE
 #include "core/threads.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 static int cores(void) {
     cpu_set_t set;
@@ -15,19 +13,13 @@ static int cores(void) {
     return n > 0 ? n : 1;
 }
 
-void cgs_set_threads(int n) {
-    if (n <= 0) n = cores();
-#ifdef _OPENMP
-    omp_set_num_threads(n);
-#endif
-}
+static atomic_int threads; /* 0: not set yet */
+
+void cgs_set_threads(int n) { threads = n > 0 ? n : cores(); }
 
 int cgs_threads(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
+    if (threads == 0) cgs_set_threads(0);
+    return threads;
 }
 
 double cgs_now(void) {

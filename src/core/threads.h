@@ -1,4 +1,4 @@
-/* threads.h - how many threads loops and matrix products use (one OpenMP pool); time and
+/* threads.h - how many threads share a loop (core/team.h) unless a call says so; time and
  * memory of the process. */
 #ifndef CGS_CORE_THREADS_H
 #define CGS_CORE_THREADS_H

@@ -31,6 +31,7 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "core/team.h"
 #include "data/checksum.h"
 
 #define MAGIC "cgspack\n"
@@ -103,8 +104,8 @@ typedef struct build {
     uint64_t at; /* bytes written */
     frame *frames;
     uint8_t *undrawn; /* (rows) 1 where a row has no picture (pixels_every) */
-    uint8_t *pixels; /* (TOGETHER, height, width, 3) */
-    char *squeezed;  /* (TOGETHER, squeezed_stride)  */
+    uint8_t *pixels;  /* (TOGETHER, height, width, 3) */
+    char *squeezed;   /* (TOGETHER, squeezed_stride)  */
     size_t squeezed_stride;
     float *rows; /* (PIECE, MAX_VALUES) */
 } build;
@@ -146,6 +147,20 @@ static cgs_status pack_frame(build *b, int64_t first, int i, bool read) {
     return CGS_OK;
 }
 
+typedef struct packing {
+    build *b;
+    int64_t first;
+    int n;
+    bool alone;
+    cgs_failure failure;
+} packing;
+
+static void pack_some(void *context) {
+    packing *p = context;
+    CGS_QUEUE (i, (size_t)p->n)
+        cgs_failure_note(&p->failure, pack_frame(p->b, p->first, (int)i, p->alone));
+}
+
 static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) {
     const cgs_source *s = b->src;
     /* frames that can be decoded alone are decoded by all threads */
@@ -155,10 +170,9 @@ static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) 
         if (progress && !progress(user, first, s->rows))
             return cgs_fail(CGS_ESTOPPED, "%s: packing was stopped", b->file.path);
         if (!alone) CGS_TRY(s->read_pixels(s->self, first, n, 1, b->pixels));
-        cgs_failure failure = {0};
-#pragma omp parallel for schedule(dynamic)
-        for (int i = 0; i < n; i++) cgs_failure_note(&failure, pack_frame(b, first, i, alone));
-        CGS_TRY(cgs_failure_report(&failure));
+        packing p = {.b = b, .first = first, .n = n, .alone = alone};
+        cgs_together(0, pack_some, &p);
+        CGS_TRY(cgs_failure_report(&p.failure));
         for (int i = 0; i < n; i++) {
             b->frames[first + i].at = b->at;
             emit(b, b->squeezed + (size_t)i * b->squeezed_stride, b->frames[first + i].bytes);

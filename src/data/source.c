@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/team.h"
+
 int cgs_source_find(const cgs_source *s, const char *name) {
     for (int i = 0; i < s->column_count; i++)
         if (!strcmp(s->columns[i].name, name) && s->columns[i].dtype != CGS_COL_OTHER &&
@@ -35,11 +37,24 @@ int64_t cgs_source_drawn(const cgs_source *s, int64_t row) {
     return e < 0 ? -1 : row - (row - s->ep_offset[e]) % s->pixels_every;
 }
 
+typedef struct reading {
+    const cgs_source *s;
+    const int64_t *row;
+    int count;
+    uint8_t *out;
+    cgs_failure failure;
+} reading;
+
+static void read_pictures(void *context) {
+    reading *r = context;
+    size_t frame = (size_t)r->s->height * (size_t)r->s->width * 3;
+    CGS_QUEUE (i, (size_t)r->count)
+        cgs_failure_note(&r->failure,
+                         r->s->read_pixels(r->s->self, r->row[i], 1, 1, r->out + i * frame));
+}
+
 cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out) {
-    size_t frame = (size_t)s->height * (size_t)s->width * 3;
-    cgs_failure failure = {0};
-#pragma omp parallel for schedule(dynamic, 4)
-    for (int i = 0; i < count; i++)
-        cgs_failure_note(&failure, s->read_pixels(s->self, row[i], 1, 1, out + (size_t)i * frame));
-    return cgs_failure_report(&failure);
+    reading r = {.s = s, .row = row, .count = count, .out = out};
+    cgs_together(0, read_pictures, &r);
+    return cgs_failure_report(&r.failure);
 }

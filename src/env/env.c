@@ -2,9 +2,12 @@
 #include "env/env.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/team.h"
 
 static const cgs_env_class *const classes[] = {
     &cgs_pusht_class, &cgs_tworooms_class, &cgs_wall_class,
@@ -218,63 +221,87 @@ void cgs_env_batch_destroy(cgs_env_batch *b) {
     memset(b, 0, sizeof *b);
 }
 
-/* Error sentences are per thread: the first failing row is carried to the caller. */
-typedef struct first_failure {
+/* what the threads that share a batch do to each row */
+typedef struct batch_job {
+    cgs_env_batch *b;
+    cgs_status (*run)(const struct batch_job *j, int i);
+    int n;
+    /* for reset, start, render */
+    uint64_t seed, first;
+    const double *states, *goals;
+    const int *which;
+    int side;
+    uint8_t *rgb;
+    /* Error sentences are per thread: that of the first failing row is carried to the caller. */
     int row;
     cgs_status code;
     char text[512];
-} first_failure;
+} batch_job;
 
-static void note_failure(first_failure *f, int row, cgs_status rc) {
-    if (rc == CGS_OK) return;
-#pragma omp critical(cgs_env_failure)
-    if (f->code == CGS_OK || row < f->row) {
-        f->row = row;
-        f->code = rc;
-        snprintf(f->text, sizeof f->text, "%s", cgs_last_error());
+static pthread_mutex_t failures = PTHREAD_MUTEX_INITIALIZER;
+
+static int row_of(const batch_job *j, int i) { return j->which ? j->which[i] : i; }
+
+static void run_rows(void *context) {
+    batch_job *j = context;
+    CGS_QUEUE (k, (size_t)j->n) {
+        int row = row_of(j, (int)k);
+        cgs_status rc = j->run(j, (int)k);
+        if (rc == CGS_OK) continue;
+        pthread_mutex_lock(&failures);
+        if (j->code == CGS_OK || row < j->row) {
+            j->row = row;
+            j->code = rc;
+            snprintf(j->text, sizeof j->text, "%s", cgs_last_error());
+        }
+        pthread_mutex_unlock(&failures);
     }
 }
 
-static cgs_status report(const first_failure *f) {
-    return f->code == CGS_OK ? CGS_OK : cgs_fail(f->code, "row %d: %s", f->row, f->text);
+static cgs_status run_batch(batch_job *j) {
+    cgs_together(0, run_rows, j);
+    return j->code == CGS_OK ? CGS_OK : cgs_fail(j->code, "row %d: %s", j->row, j->text);
+}
+
+static cgs_status reset_row(const batch_job *j, int i) {
+    cgs_rng rng = cgs_rng_stream(j->seed, CGS_STREAM_ENV, j->first + (uint64_t)i);
+    return cgs_env_reset(j->b->env[i], &rng);
+}
+
+static cgs_status start_row(const batch_job *j, int i) {
+    int dim = j->b->cls->state_dim;
+    size_t at = (size_t)i * (size_t)dim;
+    CGS_TRY(cgs_env_start(j->b->env[i], j->states + at, dim));
+    return j->goals ? cgs_env_set_goal(j->b->env[i], j->goals + at, dim) : CGS_OK;
+}
+
+static cgs_status step_row(const batch_job *j, int i) {
+    cgs_env_step(j->b->env[i]);
+    return CGS_OK;
+}
+
+static cgs_status render_row(const batch_job *j, int i) {
+    size_t bytes = (size_t)j->side * (size_t)j->side * 3;
+    return j->b->cls->render(j->b->env[row_of(j, i)], j->side, j->rgb + (size_t)i * bytes);
 }
 
 cgs_status cgs_env_batch_reset(cgs_env_batch *b, uint64_t seed, uint64_t first) {
-    first_failure f = {0};
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < b->count; i++) {
-        cgs_rng rng = cgs_rng_stream(seed, CGS_STREAM_ENV, first + (uint64_t)i);
-        note_failure(&f, i, cgs_env_reset(b->env[i], &rng));
-    }
-    return report(&f);
+    batch_job j = {.b = b, .run = reset_row, .n = b->count, .seed = seed, .first = first};
+    return run_batch(&j);
 }
 
 cgs_status cgs_env_batch_start(cgs_env_batch *b, const double *states, const double *goals) {
-    first_failure f = {0};
-    int dim = b->cls->state_dim;
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < b->count; i++) {
-        size_t at = (size_t)i * (size_t)dim;
-        cgs_status rc = cgs_env_start(b->env[i], states + at, dim);
-        if (rc == CGS_OK && goals) rc = cgs_env_set_goal(b->env[i], goals + at, dim);
-        note_failure(&f, i, rc);
-    }
-    return report(&f);
+    batch_job j = {.b = b, .run = start_row, .n = b->count, .states = states, .goals = goals};
+    return run_batch(&j);
 }
 
 void cgs_env_batch_step(cgs_env_batch *b) {
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < b->count; i++) cgs_env_step(b->env[i]);
+    batch_job j = {.b = b, .run = step_row, .n = b->count};
+    (void)run_batch(&j);
 }
 
 cgs_status cgs_env_batch_render(cgs_env_batch *b, const int *which, int n, int side, uint8_t *rgb) {
-    first_failure f = {0};
-    size_t bytes = (size_t)side * (size_t)side * 3;
+    batch_job j = {.b = b, .run = render_row, .n = n, .which = which, .side = side, .rgb = rgb};
     CGS_TRY(check_side(b->cls, side));
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < n; i++) {
-        int row = which ? which[i] : i;
-        note_failure(&f, row, b->cls->render(b->env[row], side, rgb + (size_t)i * bytes));
-    }
-    return report(&f);
+    return run_batch(&j);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/team.h"
 #include "eval/picture.h"
 
 cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const char **name) {
@@ -123,28 +124,39 @@ typedef struct room {
     float *z;        /* (TOGETHER, C + 1, D) */
 } room;
 
+typedef struct batch {
+    const reader *like;
+    const cgs_env_class *env;
+    const cgs_start *start;
+    int at, n;
+    size_t frame;
+    const room *o;
+    cgs_failure failure;
+} batch;
+
+static void read_batch(void *context) {
+    batch *b = context;
+    reader r = *b->like;
+    size_t F = (size_t)r.c->context + 1;
+    size_t senses = r.proprio ? (size_t)r.proprio->dim : 0;
+    cgs_status rc = cgs_pictures_open(&r.pictures, b->like->pictures.data, b->env);
+    CGS_QUEUE (i, (size_t)b->n) {
+        if (rc == CGS_OK)
+            rc =
+                read_case(&r, b->at + (int)i, &b->start[b->at + (int)i],
+                          b->o->frames + i * F * b->frame, b->frame, b->o->sensed + i * F * senses);
+    }
+    cgs_failure_note(&b->failure, rc);
+    cgs_pictures_close(&r.pictures);
+}
+
 /* cases at ... at + n - 1, every thread with a reader of its own: drawing missing pictures takes
  * long */
 static cgs_status read_some(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
                             int at, int n, size_t frame, const room *o) {
-    cgs_failure failure = {0};
-    size_t F = (size_t)like->c->context + 1;
-    size_t senses = like->proprio ? (size_t)like->proprio->dim : 0;
-#pragma omp parallel
-    {
-        reader r = *like;
-        cgs_status rc = cgs_pictures_open(&r.pictures, like->pictures.data, env);
-#pragma omp for schedule(dynamic)
-        for (int i = 0; i < n; i++) {
-            size_t k = (size_t)i * F;
-            if (rc == CGS_OK)
-                rc = read_case(&r, at + i, &starts->start[at + i], o->frames + k * frame, frame,
-                               o->sensed + k * senses);
-        }
-        cgs_failure_note(&failure, rc);
-        cgs_pictures_close(&r.pictures);
-    }
-    return cgs_failure_report(&failure);
+    batch b = {like, env, starts->start, at, n, frame, o, {0}};
+    cgs_together(0, read_batch, &b);
+    return cgs_failure_report(&b.failure);
 }
 
 static cgs_status read_all(const reader *like, const cgs_env_class *env, const cgs_starts *starts,

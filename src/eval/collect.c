@@ -3,11 +3,13 @@
 #include "eval/collect.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
+#include "core/team.h"
 #include "core/threads.h"
 #include "data/writer.h"
 #include "env/policy.h"
@@ -32,7 +34,10 @@ typedef struct job {
     cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without pictures */
     int column_count;
     cgs_writer *writer;
-    int64_t next; /* episode to be written next */
+    int64_t next;         /* episode to be written next */
+    int64_t first, turn;  /* the first one here, and whose turn it is to be written */
+    pthread_mutex_t lock; /* of turn and of the result */
+    pthread_cond_t turned;
     cgs_failure failure;
     cgs_collect_result *result;
 } job;
@@ -148,8 +153,9 @@ static cgs_status run_episode(job *j, worker *w, int64_t episode) {
                                    (const void *const *)w->data + (j->o->side == 0), &w->packed);
         cgs_log(CGS_WARN, "%s: episode %lld: the simulation failed at step %d; drawn again",
                 j->env->id, (long long)episode, w->env->steps + 1);
-#pragma omp atomic
+        pthread_mutex_lock(&j->lock);
         j->result->dropped++;
+        pthread_mutex_unlock(&j->lock);
     }
     return cgs_fail(CGS_ENUMERIC, "%s: the simulation of episode %lld failed %d times", j->env->id,
                     (long long)episode, ATTEMPTS);
@@ -157,8 +163,7 @@ static cgs_status run_episode(job *j, worker *w, int64_t episode) {
 
 /* ---- all of them ---------------------------------------------------------------- */
 
-static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
-    if (episode != j->next) return CGS_OK; /* an earlier one is missing: a stop is under way */
+static cgs_status write_episode(job *j, const worker *w) {
     CGS_TRY(cgs_writer_put(j->writer, &w->packed));
     j->next++;
     j->result->episodes++;
@@ -167,27 +172,52 @@ static cgs_status write_episode(job *j, const worker *w, int64_t episode) {
     return CGS_OK;
 }
 
-static void run_all(job *j) {
-    int64_t first = j->next;
-#pragma omp parallel
-    {
-        worker w;
-        cgs_failure_note(&j->failure, worker_make(j, &w));
-#pragma omp for ordered schedule(dynamic, 1)
-        for (int64_t e = first; e < j->o->episodes; e++) {
-            bool made = false;
-            if (j->o->stop && j->o->stop(j->o->user))
-                cgs_failure_note(&j->failure, cgs_fail(CGS_ESTOPPED, "stopped"));
-            if (!cgs_failure_any(&j->failure)) {
-                cgs_status rc = run_episode(j, &w, e);
-                made = rc == CGS_OK;
-                cgs_failure_note(&j->failure, rc);
-            }
-#pragma omp ordered
-            if (made) cgs_failure_note(&j->failure, write_episode(j, &w, e));
+/* Episodes are written in their order: who has one waits for those before it.  An episode that
+ * could not be made lets nobody wait for ever, as all turns pass, but nothing is written after
+ * it. */
+static void take_turn(job *j, const worker *w, int64_t episode, bool made) {
+    pthread_mutex_lock(&j->lock);
+    while (j->turn != episode) pthread_cond_wait(&j->turned, &j->lock);
+    pthread_mutex_unlock(&j->lock);
+    /* an earlier one is missing: a stop is under way */
+    if (made && episode == j->next) cgs_failure_note(&j->failure, write_episode(j, w));
+    pthread_mutex_lock(&j->lock);
+    j->turn++;
+    pthread_cond_broadcast(&j->turned);
+    pthread_mutex_unlock(&j->lock);
+}
+
+static void run_episodes(void *context) {
+    job *j = context;
+    worker w;
+    cgs_failure_note(&j->failure, worker_make(j, &w));
+    CGS_QUEUE (i, (size_t)(j->o->episodes - j->first)) {
+        int64_t e = j->first + (int64_t)i;
+        bool made = false;
+        if (j->o->stop && j->o->stop(j->o->user))
+            cgs_failure_note(&j->failure, cgs_fail(CGS_ESTOPPED, "stopped"));
+        if (!cgs_failure_any(&j->failure)) {
+            cgs_status rc = run_episode(j, &w, e);
+            made = rc == CGS_OK;
+            cgs_failure_note(&j->failure, rc);
         }
-        worker_free(j, &w);
+        take_turn(j, &w, e, made);
     }
+    worker_free(j, &w);
+}
+
+static cgs_status run_all(job *j) {
+    if (j->next >= j->o->episodes) return CGS_OK;
+    j->first = j->turn = j->next;
+    if (pthread_mutex_init(&j->lock, NULL)) return cgs_fail(CGS_ENOMEM, "no lock for episodes");
+    if (pthread_cond_init(&j->turned, NULL)) {
+        pthread_mutex_destroy(&j->lock);
+        return cgs_fail(CGS_ENOMEM, "no lock for episodes");
+    }
+    cgs_together(0, run_episodes, j);
+    pthread_cond_destroy(&j->turned);
+    pthread_mutex_destroy(&j->lock);
+    return CGS_OK;
 }
 
 static cgs_status begin_file(job *j) {
@@ -228,8 +258,8 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     }
     if (rc == CGS_OK) {
         if (o->progress) o->progress(o->user, j.next, 0);
-        run_all(&j);
-        rc = cgs_failure_report(&j.failure);
+        rc = run_all(&j);
+        if (rc == CGS_OK) rc = cgs_failure_report(&j.failure);
     }
     if (rc == CGS_OK) rc = cgs_writer_finish(j.writer);
     cgs_writer_destroy(j.writer);

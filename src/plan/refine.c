@@ -1,16 +1,18 @@
 /* refine.c - candidates, proposal updates and the Adam step.
  *
- * Sums over candidates run in double and in a fixed order: parallel loops divide
- * episodes and coordinates, never the terms of one sum. */
+ * Sums over candidates run in double and in a fixed order: threads divide episodes and
+ * coordinates, never the terms of one sum. */
 #include "plan/refine.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/rng.h"
+#include "core/team.h"
+#include "core/threads.h"
 
-/* below this many values a parallel region costs more than it saves */
-#define PARALLEL_FROM ((int64_t)4096)
+/* below this many values helpers cost more than they save */
+#define SHARED_FROM ((int64_t)4096)
 /* coordinates one task sums at a time: their accumulators stay in registers */
 #define TILE 16
 
@@ -25,18 +27,39 @@ static void draw(uint64_t key, uint64_t candidate, const float *mean, const floa
         plan[j] = mean[j] + spread[j] * cgs_rng_normal_at(key, (candidate << 32) + (uint64_t)j);
 }
 
+/* what the threads share; arrays as in refine.h */
+typedef struct proposal {
+    int E, K, n, M;
+    const uint64_t *key;
+    float *plans;
+    const float *cost;
+    float tau;
+    int *order;
+    double *weight;
+    float *mean, *spread;
+} proposal;
+
+static void together(int64_t values, cgs_job *work, proposal *p) {
+    cgs_together(values >= SHARED_FROM ? cgs_threads() : 1, work, p);
+}
+
+static void sample_rows(void *context) {
+    const proposal *p = context;
+    CGS_SHARE (r, (size_t)p->E * (size_t)p->K) {
+        size_t e = r / (size_t)p->K, k = r % (size_t)p->K, n = (size_t)p->n;
+        if (k == 0)
+            memcpy(p->plans + r * n, p->mean + e * n, sizeof(float) * n);
+        else
+            draw(p->key[e], k, p->mean + e * n, p->spread + e * n, p->n, p->plans + r * n);
+    }
+}
+
 void cgs_plan_sample(const uint64_t *key, const float *mean, const float *spread, int E, int K,
                      int n, float *plans) {
-    int64_t rows = (int64_t)E * K;
-#pragma omp parallel for schedule(static) if (rows * n >= PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t e = r / K, k = r % K;
-        float *plan = plans + r * n;
-        if (k == 0)
-            memcpy(plan, mean + e * n, sizeof(float) * (size_t)n);
-        else
-            draw(key[e], (uint64_t)k, mean + e * n, spread + e * n, n, plan);
-    }
+    proposal p = {.E = E, .K = K, .n = n, .key = key, .plans = plans};
+    p.mean = (float *)(uintptr_t)mean;
+    p.spread = (float *)(uintptr_t)spread;
+    together((int64_t)E * K * n, sample_rows, &p);
 }
 
 void cgs_plan_perturb(const uint64_t *key, const float *mean, const float *spread, int E, int n,
@@ -97,18 +120,34 @@ static void refit_tile(const float *plans, const int *order, int n, int M, int w
     }
 }
 
+/* Sums over candidates stay whole: threads divide episodes, then tiles of coordinates. */
+static void refit_tiles(void *context) {
+    const proposal *p = context;
+    int tiles = (p->n + TILE - 1) / TILE;
+    int64_t K = p->K, n = p->n;
+    CGS_QUEUE (e, (size_t)p->E)
+        select_elites(p->cost + (int64_t)e * K, p->K, p->M, p->order + (int64_t)e * K);
+    cgs_meet();
+    CGS_SHARE (t, (size_t)p->E * (size_t)tiles) {
+        int64_t e = (int64_t)t / tiles;
+        int at = (int)((int64_t)t % tiles) * TILE, width = p->n - at < TILE ? p->n - at : TILE;
+        refit_tile(p->plans + e * K * n + at, p->order + e * K, p->n, p->M, width,
+                   p->mean + e * n + at, p->spread + e * n + at);
+    }
+}
+
 void cgs_plan_refit(const float *plans, const float *cost, int E, int K, int n, int M, int *order,
                     float *mean, float *spread) {
-    int tiles = (n + TILE - 1) / TILE;
-#pragma omp parallel for schedule(static) if (E > 1 && (int64_t)E * K >= PARALLEL_FROM)
-    for (int64_t e = 0; e < E; e++) select_elites(cost + e * K, K, M, order + e * K);
-#pragma omp parallel for schedule(static) if ((int64_t)E * M * n >= PARALLEL_FROM)
-    for (int64_t t = 0; t < (int64_t)E * tiles; t++) {
-        int64_t e = t / tiles;
-        int at = (int)(t % tiles) * TILE, width = n - at < TILE ? n - at : TILE;
-        refit_tile(plans + e * K * n + at, order + e * K, n, M, width, mean + e * n + at,
-                   spread + e * n + at);
-    }
+    proposal p = {.E = E,
+                  .K = K,
+                  .n = n,
+                  .M = M,
+                  .cost = cost,
+                  .order = order,
+                  .mean = mean,
+                  .spread = spread,
+                  .plans = (float *)(uintptr_t)plans};
+    together((int64_t)E * (M * n > K ? M * n : K), refit_tiles, &p);
 }
 
 /* weights of one episode, with sum 1 */
@@ -128,17 +167,32 @@ static void average_tile(const float *plans, const double *weight, int K, int n,
     for (int j = 0; j < width; j++) mean[j] = (float)sum[j];
 }
 
+static void reweight_tiles(void *context) {
+    const proposal *p = context;
+    int tiles = (p->n + TILE - 1) / TILE;
+    int64_t K = p->K, n = p->n;
+    CGS_QUEUE (e, (size_t)p->E)
+        weigh(p->cost + (int64_t)e * K, p->K, p->tau, p->weight + (int64_t)e * K);
+    cgs_meet();
+    CGS_SHARE (t, (size_t)p->E * (size_t)tiles) {
+        int64_t e = (int64_t)t / tiles;
+        int at = (int)((int64_t)t % tiles) * TILE, width = p->n - at < TILE ? p->n - at : TILE;
+        average_tile(p->plans + e * K * n + at, p->weight + e * K, p->K, p->n, width,
+                     p->mean + e * n + at);
+    }
+}
+
 void cgs_plan_reweight(const float *plans, const float *cost, int E, int K, int n, float tau,
                        double *weight, float *mean) {
-    int tiles = (n + TILE - 1) / TILE;
-#pragma omp parallel for schedule(static) if (E > 1 && (int64_t)E * K >= PARALLEL_FROM)
-    for (int64_t e = 0; e < E; e++) weigh(cost + e * K, K, tau, weight + e * K);
-#pragma omp parallel for schedule(static) if ((int64_t)E * K * n >= PARALLEL_FROM)
-    for (int64_t t = 0; t < (int64_t)E * tiles; t++) {
-        int64_t e = t / tiles;
-        int at = (int)(t % tiles) * TILE, width = n - at < TILE ? n - at : TILE;
-        average_tile(plans + e * K * n + at, weight + e * K, K, n, width, mean + e * n + at);
-    }
+    proposal p = {.E = E,
+                  .K = K,
+                  .n = n,
+                  .cost = cost,
+                  .tau = tau,
+                  .weight = weight,
+                  .mean = mean,
+                  .plans = (float *)(uintptr_t)plans};
+    together((int64_t)E * K * n, reweight_tiles, &p);
 }
 
 void cgs_plan_adam(const float *grad, int64_t count, int step, double lr, float *m, float *v,

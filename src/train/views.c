@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/rng.h"
+#include "core/team.h"
 
 static void note_identity(cgs_views *v, const char *path, const cgs_source *s) {
     struct stat st;
@@ -78,6 +79,25 @@ static void augment(uint8_t *frame, int S, cgs_rng *r) {
         memset(frame + ((size_t)y * (size_t)S + (size_t)x0) * 3, grey, (size_t)w * 3);
 }
 
+typedef struct making {
+    const cgs_views *v;
+    uint64_t seed, first;
+    size_t frame, batch;
+    uint8_t *out;
+} making;
+
+static void make_pairs(void *context) {
+    const making *m = context;
+    CGS_SHARE (i, m->batch) {
+        cgs_rng r = cgs_rng_stream(m->seed, CGS_STREAM_DATA, m->first + i);
+        uint8_t *one = m->out + i * m->frame, *other = m->out + (m->batch + i) * m->frame;
+        (void)cgs_rng_f64(&r); /* chose the frame */
+        memcpy(other, one, m->frame);
+        augment(one, m->v->side, &r);
+        augment(other, m->v->side, &r);
+    }
+}
+
 cgs_status cgs_views_make(const cgs_views *v, uint64_t seed, uint64_t update, int batch,
                           uint8_t *out) {
     size_t frame = (size_t)v->side * (size_t)v->side * 3, B = (size_t)batch;
@@ -86,14 +106,7 @@ cgs_status cgs_views_make(const cgs_views *v, uint64_t seed, uint64_t update, in
         cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_DATA, first + i);
         CGS_TRY(read_frame(v, (int64_t)(cgs_rng_f64(&r) * (double)v->rows), out + i * frame));
     }
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < B; i++) {
-        cgs_rng r = cgs_rng_stream(seed, CGS_STREAM_DATA, first + i);
-        uint8_t *one = out + i * frame, *other = out + (B + i) * frame;
-        (void)cgs_rng_f64(&r); /* chose the frame */
-        memcpy(other, one, frame);
-        augment(one, v->side, &r);
-        augment(other, v->side, &r);
-    }
+    making m = {v, seed, first, frame, B, out};
+    cgs_together(0, make_pairs, &m);
     return CGS_OK;
 }

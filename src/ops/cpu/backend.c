@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "core/team.h"
 #include "ops/cpu/gemm.h"
 
 /* ---- instruction sets ---------------------------------------------------------------- */
@@ -215,8 +216,8 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
     switch (r->op) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
-    case CGS_OP_layernorm:
-        return need_shared(d, (2 * CGS_CPU_ROW_BLOCKS + 1) * widest * sizeof(float));
+    case CGS_OP_layernorm: return need_shared(d, 2 * CGS_CPU_ROW_BLOCKS * widest * sizeof(float));
+    case CGS_OP_mse: return need_shared(d, CGS_CPU_ROW_BLOCKS * sizeof(double));
     case CGS_OP_attention: return need_thread(d, cgs_cpu_of(d)->table->attention_scratch(r));
     case CGS_OP_attend_first: { /* scores, and rows of one token */
         size_t scores = (size_t)r->arg.attend_first.heads * (size_t)r->in[1]->dim[1];
@@ -244,23 +245,99 @@ static void unprepare(cgs_device *d, cgs_record *r) {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+/* elements below which calling the helpers costs more than they gain */
+#define SMALL 16384
+
+/* work on n elements by as many threads as it is worth */
+static void together(const cgs_device *d, size_t n, cgs_job *work, void *context) {
+    cgs_together(n > SMALL ? d->threads : 1, work, context);
+}
+
+typedef struct operation {
+    cgs_device *d;
+    const cgs_record *r;
+    cgs_op_fn run;
+} operation;
+
+static void run_operation(void *context) {
+    const operation *o = context;
+    o->run(o->d, o->r);
+}
+
+/* about how many elements an operation handles, counted as often as it reads them */
+static size_t elements(const cgs_record *r) {
+    size_t most = cgs_numel(r->out);
+    for (int i = 0; i < CGS_MAX_IN; i++)
+        if (r->in[i] && cgs_numel(r->in[i]) > most) most = cgs_numel(r->in[i]);
+    switch (r->op) {
+    case CGS_OP_linear: return cgs_numel(r->out) * (size_t)cgs_cols(r->in[0]);
+    case CGS_OP_attention: return most * (size_t)r->in[0]->dim[1];
+    case CGS_OP_sigreg: return cgs_rows(r->in[0]) * cgs_rows(r->in[1]);
+    case CGS_OP_directions: return most * 16;
+    default: return most;
+    }
+}
+
+static void run_record(cgs_device *d, const cgs_record *r, cgs_op_fn run) {
+    operation o = {d, r, run};
+    together(d, elements(r), run_operation, &o);
+}
+
 static void forward(cgs_device *d, const cgs_record *r) {
-    cgs_cpu_of(d)->table->forward[r->op](d, r);
+    run_record(d, r, cgs_cpu_of(d)->table->forward[r->op]);
 }
 static void backward(cgs_device *d, const cgs_record *r) {
-    cgs_cpu_of(d)->table->backward[r->op](d, r);
+    run_record(d, r, cgs_cpu_of(d)->table->backward[r->op]);
 }
+
+/* what is done to all parameters at once */
+typedef struct sweep {
+    const cgs_cpu_table *table;
+    const cgs_adamw *how;
+    float *p, *m, *v;
+    const float *g;
+    uint16_t *bf16;
+    size_t n;
+    double part[CGS_CPU_ROW_BLOCKS];
+} sweep;
+
+static void square_all(void *context) {
+    sweep *s = context;
+    s->table->sum_squares(s->g, s->n, s->part);
+}
+static void step_all(void *context) {
+    const sweep *s = context;
+    s->table->adamw(s->how, s->p, s->g, s->m, s->v, s->bf16, s->n);
+}
+static void round_all(void *context) {
+    const sweep *s = context;
+    s->table->round_bf16(s->bf16, s->g, s->n);
+}
+
 static double sum_squares(cgs_device *d, const float *x, size_t n) {
-    return cgs_cpu_of(d)->table->sum_squares(d, x, n);
+    sweep s = {.table = cgs_cpu_of(d)->table, .g = x, .n = n};
+    double sum = 0;
+    together(d, n, square_all, &s);
+    for (int i = 0; i < CGS_CPU_ROW_BLOCKS; i++) sum += s.part[i];
+    return sum;
 }
 static void adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n) {
-    cgs_cpu_of(d)->table->adamw(d, a, p, g, m, v, bf16, n);
+    sweep s = {.table = cgs_cpu_of(d)->table,
+               .how = a,
+               .p = p,
+               .m = m,
+               .v = v,
+               .g = g,
+               .bf16 = bf16,
+               .n = n};
+    together(d, n, step_all, &s);
     cgs_gemm_changed(d, p, n * sizeof *p);
     if (bf16) cgs_gemm_changed(d, bf16, n * sizeof *bf16);
 }
 static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n) {
-    cgs_cpu_of(d)->table->round_bf16(d, to, from, n);
+    sweep s = {.table = cgs_cpu_of(d)->table, .g = from, .bf16 = to, .n = n};
+    together(d, n, round_all, &s);
     cgs_gemm_changed(d, to, n * sizeof *to);
 }
 

@@ -6,13 +6,16 @@
  * multiplies bf16 with its tiles.  gemm.c gives matrix products to
  * oneDNN where it has a fast one and otherwise to the table's own.
  *
- * Threads: loops are cut into pieces that depend on the shapes alone, and partial sums
- * are added in a fixed order, so results do not depend on which thread did what.
- * Matrix products by oneDNN may depend on the number of threads. */
+ * Threads: an operation is run by all members of a team at once (core/team.h).  Loops are cut into
+ * pieces that depend on the shapes alone, and partial sums are added in a fixed order, so
+ * results depend neither on which thread did what nor on how many there are. */
 #ifndef CGS_OPS_CPU_CPU_H
 #define CGS_OPS_CPU_CPU_H
 
 #include "ops/ops.h"
+
+/* Sums over rows are made of at most this many partial sums over equal runs of rows. */
+#define CGS_CPU_ROW_BLOCKS 64
 
 /* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way
  * round.  in: element type of A and B. */
@@ -27,10 +30,10 @@ typedef struct cgs_product {
 /* What one instruction set offers. */
 typedef struct cgs_cpu_table {
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
-    double (*sum_squares)(cgs_device *d, const float *x, size_t n);
-    void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
-                  uint16_t *bf16, size_t n);
-    void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+    void (*sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
+    void (*adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
+                  size_t n);
+    void (*round_bf16)(uint16_t *to, const float *from, size_t n);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
     size_t (*product_scratch)(void); /* bytes a thread */
@@ -80,9 +83,6 @@ static inline void *cgs_cpu_thread(const cgs_device *d, int thread) {
  * CGS_EDEVICE when the processor lacks it.  products: whether oneDNN may be used. */
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products);
 const char *cgs_cpu_isa(const cgs_device *d);
-
-/* Sums over rows are made of at most this many partial sums over equal runs of rows. */
-#define CGS_CPU_ROW_BLOCKS 64
 
 /* prepare() leaves this in the record of a linear map.  Backward works through runs of
  * rows, so that the three readers of dy find it in the cache: back[0] is for whole runs,

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "core/team.h"
 #include "core/threads.h"
 #include "ops/tape.h"
 #ifdef CGS_WITH_ONEDNN
@@ -79,7 +80,7 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->data : g->tiles;
     if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps) kept->fresh = true;
+    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a meeting */
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
@@ -373,15 +374,18 @@ void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void
     if (g->p.M * g->p.N == 0) return;
     if (g->tiles) {
         run_tiles(d, g, C, A, B, bias, kept);
+        cgs_meet();
         return;
     }
 #ifdef CGS_WITH_ONEDNN
     if (g->multiply) {
-        run_onednn(cpu->gemms, g, C, A, B, bias, kept);
+        if (cgs_member() == 0) run_onednn(cpu->gemms, g, C, A, B, bias, kept);
+        cgs_meet();
         return;
     }
 #endif
     cpu->table->product(d, &g->p, C, A, B, bias);
+    cgs_meet();
 }
 
 int cgs_bench_gemm_side(const cgs_device *d) {
@@ -427,23 +431,33 @@ static cgs_status linear_peak(cgs_device *d, cgs_dtype type, double *flops) {
     return rc;
 }
 
+typedef struct bench {
+    cgs_device *d;
+    cgs_gemm *g;
+    void *m[3];
+} bench;
+
+static void multiply(void *context) {
+    const bench *b = context;
+    cgs_gemm_run(b->d, b->g, b->m[0], b->m[1], b->m[2], NULL, NULL);
+}
+
 cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops) {
     if (strcmp(d->ops->name, "cpu") != 0) return linear_peak(d, type, flops);
     const cgs_product p = {.M = 2048, .N = 2048, .K = 2048, .in = type, .out = type};
     size_t bytes = p.M * p.N * cgs_dtype_size(type);
-    void *m[3] = {NULL, NULL, NULL};
-    cgs_gemm *g;
-    cgs_status rc = cgs_gemm_prepare(d, &p, &g);
-    for (int i = 0; i < 3 && rc == CGS_OK; i++) rc = d->ops->alloc(d, &m[i], bytes);
+    bench b = {.d = d};
+    cgs_status rc = cgs_gemm_prepare(d, &p, &b.g);
+    for (int i = 0; i < 3 && rc == CGS_OK; i++) rc = d->ops->alloc(d, &b.m[i], bytes);
     *flops = 0;
     double start = cgs_now();
     for (int run = 0; rc == CGS_OK && (run < 4 || cgs_now() - start < 0.5); run++) {
         double t = cgs_now();
-        cgs_gemm_run(d, g, m[0], m[1], m[2], NULL, NULL);
+        cgs_together(d->threads, multiply, &b);
         double rate = 2.0 * 2048 * 2048 * 2048 / (cgs_now() - t);
         if (rate > *flops) *flops = rate;
     }
     for (int i = 0; i < 3; i++)
-        if (m[i]) d->ops->release(d, m[i]);
+        if (b.m[i]) d->ops->release(d, b.m[i]);
     return rc;
 }

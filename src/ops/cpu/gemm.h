@@ -21,7 +21,8 @@ void cgs_gemm_drop(cgs_device *d, cgs_kept *k);
 /* Says that memory was written: what was kept of it is made again at the next run. */
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
 
-/* bias is NULL exactly when the product was prepared without one; kept: of B, or NULL. */
+/* Run by all members of a team (core/team.h), with inputs that are whole; ends with a meeting.
+ * bias is NULL exactly when the product was prepared without one; kept: of B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_kept *kept);
 

@@ -115,13 +115,11 @@ static void backward(const cgs_device *d, const cgs_record *r, size_t b) {
 
 void CGS_FN(attend_first_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->out->dim[0];
-    PARALLEL(d, cgs_numel(r->in[1]))
-    for (size_t b = 0; b < B; b++) forward(d, r, b);
+    CGS_SHARE (b, B) forward(d, r, b);
 }
 
 void CGS_FN(attend_first_backward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->out->dim[0];
     give_zero(r, 1); /* the q of qkv and its row 0 */
-    PARALLEL(d, cgs_numel(r->in[1]))
-    for (size_t b = 0; b < B; b++) backward(d, r, b);
+    CGS_SHARE (b, B) backward(d, r, b);
 }

@@ -315,12 +315,10 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_way *way = by_pairs(d, r);
     if (T <= SHORT) {
-        PARALLEL(d, cgs_numel(r->out) * T)
-        for (size_t b = 0; b < B; b++) short_forward(d, r, b);
+        CGS_SHARE (b, B) short_forward(d, r, b);
         return;
     }
-    PARALLEL(d, cgs_numel(r->out) * T)
-    for (size_t task = 0; task < B * heads; task++) {
+    CGS_SHARE (task, B * heads) {
         if (way)
             CGS_FN(attention_pairs_forward)(d, r, way, task / heads, task % heads);
         else
@@ -334,12 +332,10 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_way *way = by_pairs(d, r);
     if (T <= SHORT) {
-        PARALLEL(d, cgs_numel(r->out) * T)
-        for (size_t b = 0; b < B; b++) short_backward(d, r, b);
+        CGS_SHARE (b, B) short_backward(d, r, b);
         return;
     }
-    PARALLEL(d, cgs_numel(r->out) * T)
-    for (size_t task = 0; task < B * heads; task++) {
+    CGS_SHARE (task, B * heads) {
         if (way)
             CGS_FN(attention_pairs_backward)(d, r, way, task / heads, task % heads);
         else

@@ -35,9 +35,8 @@ void CGS_FN(batchnorm_forward)(cgs_device *d, const cgs_record *r) {
     float *means = r->saved[0]->data, *rstds = r->saved[1]->data; /* (C) */
     size_t rows = cgs_rows(x), C = (size_t)cgs_cols(x);
     float eps = r->arg.batchnorm.eps, momentum = r->arg.batchnorm.momentum;
-    PARALLEL(d, rows * C)
-    for (size_t at = 0; at < C; at += COLUMNS) {
-        size_t n = min_size(COLUMNS, C - at);
+    CGS_SHARE (run, (C + COLUMNS - 1) / COLUMNS) {
+        size_t at = run * COLUMNS, n = min_size(COLUMNS, C - at);
         float mean[COLUMNS], variance[COLUMNS], xb[COLUMNS], ob[COLUMNS];
         if (r->arg.batchnorm.training) {
             statistics(x, at, n, mean, variance);
@@ -71,9 +70,8 @@ void CGS_FN(batchnorm_backward)(cgs_device *d, const cgs_record *r) {
     const float *w = r->in[1]->data, *means = r->saved[0]->data, *rstds = r->saved[1]->data;
     size_t rows = cgs_rows(x), C = (size_t)cgs_cols(x);
     bool want_x = wants(r, 0), training = r->arg.batchnorm.training;
-    PARALLEL(d, rows * C)
-    for (size_t at = 0; at < C; at += COLUMNS) {
-        size_t n = min_size(COLUMNS, C - at);
+    CGS_SHARE (run, (C + COLUMNS - 1) / COLUMNS) {
+        size_t at = run * COLUMNS, n = min_size(COLUMNS, C - at);
         double sum[COLUMNS] = {0}, dot[COLUMNS] = {0};
         float xb[COLUMNS], gb[COLUMNS], ob[COLUMNS];
         for (size_t row = 0; row < rows; row++) {

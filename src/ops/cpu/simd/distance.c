@@ -27,16 +27,18 @@ static void set_out(const cgs_record *r, size_t i, double v) {
 void CGS_FN(mse_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *a = r->in[0], *b = r->in[1];
     size_t n = cgs_numel(a), run = round_up((n + CGS_CPU_ROW_BLOCKS - 1) / CGS_CPU_ROW_BLOCKS, 64);
-    double part[CGS_CPU_ROW_BLOCKS] = {0}, sum = 0;
-    PARALLEL(d, n)
-    for (size_t p = 0; p < CGS_CPU_ROW_BLOCKS; p++) {
+    double *part = (double *)cgs_cpu_of(d)->shared, sum = 0; /* (CGS_CPU_ROW_BLOCKS) */
+    CGS_SHARE (p, CGS_CPU_ROW_BLOCKS) {
         float ab[CHUNK], bb[CHUNK];
         size_t end = min_size(n, (p + 1) * run);
+        part[p] = 0;
         for (size_t at = p * run; at < end; at += CHUNK) {
             size_t len = min_size(CHUNK, end - at);
             part[p] += square_difference(data_in(a, at, len, ab), data_in(b, at, len, bb), len);
         }
     }
+    cgs_meet();
+    if (cgs_member() != 0) return;
     for (int p = 0; p < CGS_CPU_ROW_BLOCKS; p++) sum += part[p];
     set_out(r, 0, sum / (double)n);
 }
@@ -46,8 +48,7 @@ void CGS_FN(mse_backward)(cgs_device *d, const cgs_record *r) {
     float factor = (float)(2.0 * out_grad(r, 0) / (double)n);
     for (int k = 0; k < 2; k++) {
         if (!wants(r, k)) continue;
-        PARALLEL(d, n)
-        for (size_t at = 0; at < n; at += CHUNK) {
+        SHARE_CHUNKS (at, n) {
             float ab[CHUNK], bb[CHUNK], ob[CHUNK];
             size_t len = min_size(CHUNK, n - at);
             const float *pa = data_in(r->in[0], at, len, ab), *pb = data_in(r->in[1], at, len, bb);
@@ -55,6 +56,7 @@ void CGS_FN(mse_backward)(cgs_device *d, const cgs_record *r) {
             scaled_difference(po, k == 0 ? factor : -factor, pa, pb, len);
             give_done(r, k, at, len, po);
         }
+        cgs_meet(); /* both may be the same tensor */
     }
 }
 
@@ -64,8 +66,7 @@ void CGS_FN(mse_backward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(sqdist_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *a = r->in[0], *b = r->in[1];
     size_t n = cgs_rows(a), D = (size_t)cgs_cols(a), K = (size_t)r->arg.sqdist.K;
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 2 of (D) */
         const float *pa = data_in(a, row * D, D, buf), *pb = data_in(b, row / K * D, D, buf + D);
         set_out(r, row, square_difference(pa, pb, D));
@@ -76,8 +77,7 @@ void CGS_FN(sqdist_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *a = r->in[0], *b = r->in[1];
     size_t n = cgs_rows(a), D = (size_t)cgs_cols(a), K = (size_t)r->arg.sqdist.K;
     bool want_a = wants(r, 0), want_b = wants(r, 1);
-    PARALLEL(d, n * D)
-    for (size_t e = 0; e < n / K; e++) {
+    CGS_SHARE (e, n / K) {
         float *buf = thread_scratch(d), *sum = buf + 3 * D; /* 4 of (D) */
         const float *pb = data_in(b, e * D, D, buf + D);
         memset(sum, 0, D * sizeof *sum);
@@ -98,7 +98,7 @@ void CGS_FN(sqdist_backward)(cgs_device *d, const cgs_record *r) {
 
 void CGS_FN(weighted_sum_forward)(cgs_device *d, const cgs_record *r) {
     double sum = 0;
-    (void)d;
+    if (cgs_member() != 0) return;
     for (int i = 0; i < r->arg.weighted_sum.terms; i++) {
         float w, s;
         sum += (double)*data_in(r->in[0], (size_t)i, 1, &w) * *data_in(r->in[i + 1], 0, 1, &s);
@@ -108,8 +108,8 @@ void CGS_FN(weighted_sum_forward)(cgs_device *d, const cgs_record *r) {
 
 /* the weights are settings and get no gradient */
 void CGS_FN(weighted_sum_backward)(cgs_device *d, const cgs_record *r) {
-    (void)d;
     give_zero(r, 0);
+    if (cgs_member() != 0) return;
     for (int i = 0; i < r->arg.weighted_sum.terms; i++) {
         float w;
         if (!wants(r, i + 1)) continue;

@@ -6,8 +6,7 @@
 void CGS_FN(add_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->in[1], *out = r->out;
     size_t n = cgs_numel(out);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+    SHARE_CHUNKS (at, n) {
         float xb[CHUNK], yb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         const float *px = data_in(x, at, len, xb), *py = data_in(y, at, len, yb);
@@ -23,12 +22,12 @@ void CGS_FN(add_backward)(cgs_device *d, const cgs_record *r) {
     for (int k = 0; k < 2; k++) {
         /* the tape may let the gradient of a sum be that of its first term */
         if (!wants(r, k) || r->in[k]->grad == r->out->grad) continue;
-        PARALLEL(d, n)
-        for (size_t at = 0; at < n; at += CHUNK) {
+        SHARE_CHUNKS (at, n) {
             float gb[CHUNK];
             size_t len = min_size(CHUNK, n - at);
             give_done(r, k, at, len, grad_in(r, at, len, gb));
         }
+        cgs_meet(); /* both may be the same tensor */
     }
 }
 
@@ -81,8 +80,7 @@ static void activate_back(cgs_activation kind, float *dx, const float *dy, const
 void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *out = r->out;
     size_t n = cgs_numel(out);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+    SHARE_CHUNKS (at, n) {
         float xb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         float *po = row_to(out->data, out->dtype, at, ob);
@@ -94,8 +92,7 @@ void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(activation_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     size_t n = cgs_numel(r->out);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+    SHARE_CHUNKS (at, n) {
         float xb[CHUNK], gb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         float *po = give_to(r, 0, at, ob);
@@ -121,8 +118,7 @@ void CGS_FN(dropout_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *out = r->out;
     uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
     size_t n = cgs_numel(out);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+    SHARE_CHUNKS (at, n) {
         float xb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         float *po = row_to(out->data, out->dtype, at, ob);
@@ -135,8 +131,7 @@ void CGS_FN(dropout_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
     size_t n = cgs_numel(r->out);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+    SHARE_CHUNKS (at, n) {
         float gb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         float *po = give_to(r, 0, at, ob);

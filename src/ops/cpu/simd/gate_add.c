@@ -4,8 +4,7 @@
 void CGS_FN(gate_add_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->in[1], *m = r->in[2], *out = r->out;
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.gate_add.rows, row) * C + (size_t)r->arg.gate_add.gate;
         const float *px = data_in(x, row * D, D, buf), *py = data_in(y, row * D, D, buf + D);
@@ -23,8 +22,7 @@ void CGS_FN(gate_add_backward)(cgs_device *d, const cgs_record *r) {
     bool want_x = wants(r, 0) && x->grad != r->out->grad;
     bool want_y = wants(r, 1), want_m = wants(r, 2);
     give_zero(r, 2);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.gate_add.rows, row) * C + (size_t)r->arg.gate_add.gate;
         const float *pg = grad_in(r, row * D, D, buf);

@@ -21,8 +21,7 @@ void CGS_FN(layernorm_forward)(cgs_device *d, const cgs_record *r) {
     float *means = r->saved[0]->data, *rstds = r->saved[1]->data; /* (n) */
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x);
     float eps = r->arg.layernorm.eps;
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 2 of (D) */
         const float *px = data_in(x, row * D, D, buf);
         float *po = row_to(out->data, out->dtype, row * D, buf + D);
@@ -73,12 +72,10 @@ void CGS_FN(layernorm_backward)(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), run = row_block(n);
     size_t parts = (n + run - 1) / run;
     float *part = (float *)cgs_cpu_of(d)->shared; /* dw, then db: (parts, D) each */
-    float *ones = part + 2 * CGS_CPU_ROW_BLOCKS * D;
-    const float *w = r->in[1] ? r->in[1]->data : ones;
-    for (size_t i = 0; i < D; i++) ones[i] = 1.0f;
-    PARALLEL(d, n * D)
-    for (size_t p = 0; p < parts; p++) {
-        float *buf = thread_scratch(d); /* 3 of (D) */
+    CGS_SHARE (p, parts) {
+        float *buf = thread_scratch(d), *ones = buf + 3 * D; /* 4 of (D) */
+        const float *w = r->in[1] ? r->in[1]->data : ones;
+        for (size_t i = 0; w == ones && i < D; i++) ones[i] = 1.0f;
         float *dw = part + p * D, *db = part + (parts + p) * D;
         memset(dw, 0, D * sizeof *dw);
         memset(db, 0, D * sizeof *db);
@@ -90,7 +87,7 @@ void CGS_FN(layernorm_backward)(cgs_device *d, const cgs_record *r) {
             if (wants(r, 0)) give_done(r, 0, row * D, D, po);
         }
     }
-    float buf[CHUNK];
-    if (wants(r, 1)) give_sum(r, 1, part, parts, D, buf);
-    if (wants(r, 2)) give_sum(r, 2, part + parts * D, parts, D, buf);
+    cgs_meet();
+    if (wants(r, 1)) give_sum(r, 1, part, parts, D);
+    if (wants(r, 2)) give_sum(r, 2, part + parts * D, parts, D);
 }

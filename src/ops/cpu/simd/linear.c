@@ -5,33 +5,33 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/simd/simd.h"
 
-static void convert(cgs_device *d, void *to, cgs_dtype to_type, const void *from,
-                    cgs_dtype from_type, size_t n) {
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK) {
+static void convert(void *to, cgs_dtype to_type, const void *from, cgs_dtype from_type, size_t n) {
+    SHARE_CHUNKS (at, n) {
         float buf[CHUNK];
         size_t len = min_size(CHUNK, n - at);
         row_done(to, to_type, at, len, row_in(from, from_type, at, len, buf));
     }
 }
 
-/* the same elements in another type; a copy in *scratch, which moves on, if need be */
-static const void *as_type(cgs_device *d, cgs_dtype to, const void *from, cgs_dtype from_type,
-                           size_t n, float **scratch) {
+/* the same elements in another type, whole after a meeting; a copy in *scratch, which moves on, if
+ * need be */
+static const void *as_type(cgs_dtype to, const void *from, cgs_dtype from_type, size_t n,
+                           float **scratch) {
     if (to == from_type) return from;
     void *copy = *scratch;
     *scratch += n;
-    convert(d, copy, to, from, from_type, n);
+    convert(copy, to, from, from_type, n);
+    cgs_meet();
     return copy;
 }
 
 /* W as forward uses it: rounded when x is bf16 */
-static const void *weights(cgs_device *d, const cgs_record *r, cgs_dtype type, float **scratch) {
+static const void *weights(const cgs_record *r, cgs_dtype type, float **scratch) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
     if (x->dtype == CGS_F32) return W->data;
     const void *rounded =
-        W->bf16 ? W->bf16 : as_type(d, CGS_BF16, W->data, CGS_F32, cgs_numel(W), scratch);
-    return as_type(d, type, rounded, CGS_BF16, cgs_numel(W), scratch);
+        W->bf16 ? W->bf16 : as_type(CGS_BF16, W->data, CGS_F32, cgs_numel(W), scratch);
+    return as_type(type, rounded, CGS_BF16, cgs_numel(W), scratch);
 }
 
 void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
@@ -41,9 +41,9 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     float *scratch = (float *)cgs_cpu_of(d)->shared, *wide = scratch; /* (n,m) */
     bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
     if (!direct) scratch += cgs_numel(y);
-    const void *W = weights(d, r, x->dtype, &scratch);
+    const void *W = weights(r, x->dtype, &scratch);
     cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b, l->W_forward);
-    if (!direct) convert(d, y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
+    if (!direct) convert(y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 
 /* sum += four rows of bf16, one load and store of the sum for all */
@@ -61,11 +61,10 @@ static void add_rows(float *sum, const uint16_t *g, size_t rows, size_t m) {
 }
 
 /* db = or += the sum of rows first .. first + n of dy */
-static void bias_back(cgs_device *d, const cgs_record *r, size_t first, size_t n, float *part) {
+static void bias_back(const cgs_record *r, size_t first, size_t n, float *part) {
     const cgs_tensor *y = r->out;
     size_t m = (size_t)cgs_cols(y), run = row_block(n), parts = (n + run - 1) / run;
-    PARALLEL(d, n * m)
-    for (size_t p = 0; p < parts; p++) {
+    CGS_SHARE (p, parts) {
         float *sum = part + p * m;
         size_t rows = min_size(run, n - p * run), at = (first + p * run) * m;
         memset(sum, 0, m * sizeof *sum);
@@ -79,10 +78,11 @@ static void bias_back(cgs_device *d, const cgs_record *r, size_t first, size_t n
             for (size_t i = 0; i < m; i++) sum[i] += g[row * m + i];
         }
     }
+    cgs_meet();
     cgs_record add = *r;
     add.accumulate[2] |= first > 0;
-    float buf[CHUNK];
-    give_sum(&add, 2, part, parts, m, buf);
+    give_sum(&add, 2, part, parts, m);
+    cgs_meet(); /* the parts are used again */
 }
 
 static void *row_at(const void *p, cgs_dtype type, size_t at) {
@@ -96,12 +96,12 @@ static void backward_same(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     float *scratch = (float *)cgs_cpu_of(d)->shared, *part = scratch;
     scratch += CGS_CPU_ROW_BLOCKS * m;
-    const void *Wt = wants(r, 0) ? weights(d, r, x->dtype, &scratch) : NULL;
+    const void *Wt = wants(r, 0) ? weights(r, x->dtype, &scratch) : NULL;
     for (size_t first = 0; first < n; first += l->run) {
         size_t rows = min_size(l->run, n - first);
         int tail = rows<l->run, added = first> 0 || r->accumulate[1];
         const void *dy = row_at(y->grad, y->dtype, first * m);
-        if (wants(r, 2)) bias_back(d, r, first, rows, part);
+        if (wants(r, 2)) bias_back(r, first, rows, part);
         if (wants(r, 0))
             cgs_gemm_run(d, l->back[tail].dx[r->accumulate[0]],
                          row_at(x->grad, x->dtype, first * k), dy, Wt, NULL, l->W_dx);
@@ -116,23 +116,21 @@ static void backward_mixed(cgs_device *d, const cgs_record *r) {
     const cgs_cpu_linear *l = r->impl;
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     float *scratch = (float *)cgs_cpu_of(d)->shared;
-    if (wants(r, 2)) bias_back(d, r, 0, cgs_rows(x), scratch);
-    const float *dy = as_type(d, CGS_F32, y->grad, y->dtype, cgs_numel(y), &scratch);
+    if (wants(r, 2)) bias_back(r, 0, cgs_rows(x), scratch);
+    const float *dy = as_type(CGS_F32, y->grad, y->dtype, cgs_numel(y), &scratch);
     if (wants(r, 1)) {
-        const float *xt = as_type(d, CGS_F32, x->data, x->dtype, cgs_numel(x), &scratch);
+        const float *xt = as_type(CGS_F32, x->data, x->dtype, cgs_numel(x), &scratch);
         cgs_gemm_run(d, l->back[0].dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
     }
     if (!wants(r, 0)) return;
-    const float *Wt = weights(d, r, CGS_F32, &scratch);
+    const float *Wt = weights(r, CGS_F32, &scratch);
     if (x->dtype == CGS_F32) {
         cgs_gemm_run(d, l->back[0].dx[r->accumulate[0]], x->grad, dy, Wt, NULL, l->W_dx);
         return;
     }
     size_t n = cgs_numel(x);
     cgs_gemm_run(d, l->back[0].dx[0], scratch, dy, Wt, NULL, NULL);
-    PARALLEL(d, n)
-    for (size_t at = 0; at < n; at += CHUNK)
-        give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
+    SHARE_CHUNKS (at, n) give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
 }
 
 void CGS_FN(linear_backward)(cgs_device *d, const cgs_record *r) {

@@ -4,8 +4,7 @@
 void CGS_FN(modulate_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *m = r->in[1], *out = r->out;
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.modulate.rows, row) * C;
         const float *px = data_in(x, row * D, D, buf);
@@ -24,8 +23,7 @@ void CGS_FN(modulate_backward)(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
     bool want_x = wants(r, 0), want_m = wants(r, 1);
     give_zero(r, 1);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.modulate.rows, row) * C;
         const float *pg = grad_in(r, row * D, D, buf);

@@ -67,8 +67,7 @@ void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A
     matrix a = {A, p->in, p->a_transposed ? 1 : p->K, p->a_transposed ? p->M : 1};
     matrix bt = {B, p->in, p->b_transposed ? p->K : 1, p->b_transposed ? 1 : p->N};
     size_t row_tasks = (p->M + MC - 1) / MC, col_tasks = (p->N + NC - 1) / NC;
-    PARALLEL(d, p->M * p->N * p->K)
-    for (size_t task = 0; task < row_tasks * col_tasks; task++) {
+    CGS_SHARE (task, row_tasks * col_tasks) {
         float *pa = thread_scratch(d), *pb = pa + MC * KC, *c = pb + KC * NC;
         size_t i0 = task / col_tasks * MC, j0 = task % col_tasks * NC;
         size_t rows = min_size(MC, p->M - i0), cols = min_size(NC, p->N - j0);

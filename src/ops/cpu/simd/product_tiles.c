@@ -20,8 +20,8 @@ enum { ROWS = 64, COLS = 32 }; /* of a block of sums */
 /* to: panels (N/COLS) of (K/2, COLS) words */
 void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B) {
     size_t K = p->K, N = p->N;
-    PARALLEL(d, K * N)
-    for (size_t j = 0; j < N; j += COLS) {
+    CGS_SHARE (run, N / COLS) {
+        size_t j = run * COLS;
         uint32_t *panel = to + j * K / 2;
         if (p->b_transposed) {
             CGS_FN(turn)(panel, COLS, (const uint32_t *)B + j * K / 2, K / 2, COLS, K / 2);
@@ -33,6 +33,7 @@ void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const
             for (size_t i = 0; i < COLS; i++) panel[i] = low[i] | (uint32_t)high[i] << 16;
         }
     }
+    cgs_meet();
 }
 
 static inline __m512 widen_half(__m256i x) {
@@ -77,27 +78,26 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
     size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
            tasks = row_tasks * col_tasks;
     if (M > last) { /* tiles read whole rows of tiles */
-        memcpy(spare, a + last * words, (M - last) * words * 4);
-        memset(spare + (M - last) * words, 0, (ROWS - (M - last)) * words * 4);
+        if (cgs_member() == 0) {
+            memcpy(spare, a + last * words, (M - last) * words * 4);
+            memset(spare + (M - last) * words, 0, (ROWS - (M - last)) * words * 4);
+        }
+        cgs_meet();
     }
     /* a thread keeps to its rows of x or to its columns of W, whichever is longer */
     bool by_rows = M > p->N;
-#pragma omp parallel num_threads(d->threads) if (M * p->N * p->K > SMALL)
-    {
-        _Alignas(64) float sums[ROWS * COLS];
-        way->begin();
-#pragma omp for schedule(static)
-        for (size_t task = 0; task < tasks; task++) {
-            size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
-            size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
-            size_t rows = min_size(ROWS, M - i);
-            const uint32_t *from = i < last ? a + i * words : spare;
-            way->multiply(sums, COLS, from, words, packed + j * words, COLS,
-                          round_up(rows, way->rows), COLS, words, false);
-            finish(p, C, bias, sums, i, rows, j);
-        }
-        way->end();
+    _Alignas(64) float sums[ROWS * COLS];
+    way->begin();
+    CGS_SHARE (task, tasks) {
+        size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
+        size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
+        size_t rows = min_size(ROWS, M - i);
+        const uint32_t *from = i < last ? a + i * words : spare;
+        way->multiply(sums, COLS, from, words, packed + j * words, COLS, round_up(rows, way->rows),
+                      COLS, words, false);
+        finish(p, C, bias, sums, i, rows, j);
     }
+    way->end();
 }
 
 /* ---- dW = dy^T x: sums over rows --------------------------------------------------------- */
@@ -131,16 +131,17 @@ void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void
                        uint32_t *woven) {
     const pairs_way *way = CGS_FN(pairs_way)(d);
     size_t M = p->M, N = p->N, run = run_of(p);
-#pragma omp parallel num_threads(d->threads) if (M * N * p->K > SMALL)
     for (size_t k = 0; k < p->K; k += run) {
         size_t rows = min_size(run, p->K - k), pairs = round_up((rows + 1) / 2, 16);
         const uint16_t *a = (const uint16_t *)A + k * M, *b = (const uint16_t *)B + k * N;
         uint32_t *left = (uint32_t *)thread_scratch(d), *turned = left + pairs * 32;
-#pragma omp for schedule(static)
-        for (size_t t = 0; t < pairs; t += 16)
+        CGS_SHARE (run16, pairs / 16) {
+            size_t t = run16 * 16;
             weave(woven + t * N, b + 2 * t * N, N, 2 * t < rows ? rows - 2 * t : 0, 16, N);
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < M; i += 32) {
+        }
+        cgs_meet();
+        CGS_SHARE (run32, M / 32) {
+            size_t i = run32 * 32;
             weave(left, a + i, M, rows, pairs, 32);
             CGS_FN(turn)(turned, pairs, left, 32, pairs, 32);
             way->begin();
@@ -148,6 +149,7 @@ void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void
                           k > 0 || p->accumulate);
             way->end();
         }
+        cgs_meet();
     }
 }
 

@@ -33,8 +33,7 @@ void CGS_FN(take_forward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = (size_t)r->out->dim[1],
            B = cgs_rows(x) / T;
     size_t t0 = (size_t)r->arg.take.t0;
-    PARALLEL(d, B * n * D)
-    for (size_t b = 0; b < B; b++) move(r->out, b * n * D, x, (b * T + t0) * D, n * D);
+    CGS_SHARE (b, B) move(r->out, b * n * D, x, (b * T + t0) * D, n * D);
 }
 
 void CGS_FN(take_backward)(cgs_device *d, const cgs_record *r) {
@@ -43,8 +42,7 @@ void CGS_FN(take_backward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = (size_t)r->out->dim[1],
            B = cgs_rows(x) / T;
     size_t t0 = (size_t)r->arg.take.t0, size = cgs_dtype_size(x->dtype);
-    PARALLEL(d, B * T * D)
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         if (!r->accumulate[0]) {
             char *row = (char *)x->grad + b * T * D * size;
             memset(row, 0, t0 * D * size);
@@ -61,8 +59,7 @@ void CGS_FN(join_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->in[1];
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], U = (size_t)y->dim[1], V = T + U,
            B = cgs_rows(r->out) / V;
-    PARALLEL(d, B * V * D)
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         move(r->out, b * V * D, x, b * T * D, T * D);
         move(r->out, (b * V + T) * D, y, b * U * D, U * D);
     }
@@ -72,8 +69,7 @@ void CGS_FN(join_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->in[1];
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], U = (size_t)y->dim[1], V = T + U,
            B = cgs_rows(r->out) / V;
-    PARALLEL(d, B * V * D)
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         if (wants(r, 0)) move_back(r, 0, b * T * D, b * V * D, T * D);
         if (wants(r, 1)) move_back(r, 1, b * U * D, (b * V + T) * D, U * D);
     }
@@ -86,8 +82,7 @@ void CGS_FN(repeat_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     size_t K = (size_t)r->arg.repeat.times, B = (size_t)x->dim[0];
     size_t n = B ? cgs_numel(x) / B : 0;
-    PARALLEL(d, B * K * n)
-    for (size_t b = 0; b < B * K; b++) move(r->out, b * n, x, b / K * n, n);
+    CGS_SHARE (b, B * K) move(r->out, b * n, x, b / K * n, n);
 }
 
 void CGS_FN(repeat_backward)(cgs_device *d, const cgs_record *r) {
@@ -95,8 +90,7 @@ void CGS_FN(repeat_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     size_t K = (size_t)r->arg.repeat.times, B = (size_t)x->dim[0];
     size_t n = B ? cgs_numel(x) / B : 0;
-    PARALLEL(d, B * K * n)
-    for (size_t b = 0; b < B; b++)
+    CGS_SHARE (b, B)
         for (size_t at = 0; at < n; at += CHUNK) {
             size_t len = min_size(CHUNK, n - at);
             float sum[CHUNK] = {0}, buf[CHUNK];

@@ -28,8 +28,7 @@ void CGS_FN(directions_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *out = r->out;
     size_t P = cgs_rows(out), D = (size_t)cgs_cols(out);
     uint64_t key = CGS_DROPOUT_KEY(r->arg.directions.key, *r->step);
-    PARALLEL(d, P * D * 16)
-    for (size_t p = 0; p < P; p++) {
+    CGS_SHARE (p, P) {
         float *v = thread_scratch(d); /* (D) */
         double square = 0;
         for (size_t i = 0; i < D; i++) {
@@ -56,8 +55,12 @@ typedef struct projections {
     float *dz; /* (B*T,D), for backward */
 } projections;
 
+/* whole after a meeting */
 static const float *all_f32(const cgs_tensor *x, float *copy) {
-    return data_in(x, 0, cgs_numel(x), copy);
+    if (x->dtype == CGS_F32) return x->data;
+    SHARE_CHUNKS (at, cgs_numel(x))
+        widen(copy + at, (const uint16_t *)x->data + at, min_size(CHUNK, cgs_numel(x) - at));
+    return copy;
 }
 
 static projections project(cgs_device *d, const cgs_record *r) {
@@ -66,7 +69,9 @@ static projections project(cgs_device *d, const cgs_record *r) {
     size_t rows = cgs_rows(z), P = cgs_rows(A);
     float *y = (float *)cgs_cpu_of(d)->shared, *zc = y + rows * P, *Ac = zc + cgs_numel(z);
     projections p = {y, all_f32(A, Ac), zc};
-    cgs_gemm_run(d, s->forward, y, all_f32(z, zc), p.A, NULL, NULL);
+    const float *left = all_f32(z, zc);
+    cgs_meet();
+    cgs_gemm_run(d, s->forward, y, left, p.A, NULL, NULL);
     return p;
 }
 
@@ -77,8 +82,7 @@ void CGS_FN(sigreg_forward)(cgs_device *d, const cgs_record *r) {
     float phi[KNOTS], weight[KNOTS];
     knots(phi, weight);
     const float *y = project(d, r).y;
-    PARALLEL(d, B * T * P)
-    for (size_t task = 0; task < T * runs; task++) {
+    CGS_SHARE (task, T * runs) {
         size_t t = task / runs, p0 = task % runs * LANES, n = min_size(LANES, P - p0);
         float C[KNOTS][LANES] = {{0}}, S[KNOTS][LANES] = {{0}};
         for (size_t b = 0; b < B; b++) {
@@ -111,6 +115,8 @@ void CGS_FN(sigreg_forward)(cgs_device *d, const cgs_record *r) {
             }
         }
     }
+    cgs_meet();
+    if (cgs_member() != 0) return;
     double sum = 0;
     for (size_t i = 0; i < T * P; i++)
         for (int k = 1; k < KNOTS; k++) {
@@ -133,8 +139,7 @@ void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
     knots(phi, weight);
     float factor = (float)(2.0 * *grad_in(r, 0, 1, &g) / (double)(T * P));
     projections pr = project(d, r);
-    PARALLEL(d, B * T * P)
-    for (size_t task = 0; task < T * runs; task++) {
+    CGS_SHARE (task, T * runs) {
         size_t t = task / runs, p0 = task % runs * LANES, n = min_size(LANES, P - p0);
         /* factors of cos(k y) and sin(k y), one lane a direction */
         float fc[KNOTS][LANES], fs[KNOTS][LANES];
@@ -168,7 +173,7 @@ void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
             memcpy(row, dy, n * sizeof *row);
         }
     }
+    cgs_meet();
     cgs_gemm_run(d, impl->dz, pr.dz, pr.y, pr.A, NULL, NULL);
-    for (size_t at = 0; at < n_z; at += CHUNK)
-        give_done(r, 0, at, min_size(CHUNK, n_z - at), pr.dz + at);
+    SHARE_CHUNKS (at, n_z) give_done(r, 0, at, min_size(CHUNK, n_z - at), pr.dz + at);
 }

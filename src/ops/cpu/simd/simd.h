@@ -8,13 +8,16 @@
 #define CGS_OPS_CPU_SIMD_SIMD_H
 
 #include <math.h>
-#include <omp.h>
 #if defined __AVX512F__
 #include <immintrin.h>
 #endif
 
 #include "core/rng.h"
+#include "core/team.h"
 #include "ops/cpu/cpu.h"
+
+/* functions of the table have one signature, and not every one needs the device */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define CGS_JOIN_(a, b) a##_##b
 #define CGS_JOIN(a, b) CGS_JOIN_(a, b)
@@ -27,10 +30,10 @@
 CGS_OPS(X)
 #undef X
 
-double CGS_FN(sum_squares)(cgs_device *d, const float *x, size_t n);
-void CGS_FN(adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
-                   uint16_t *bf16, size_t n);
-void CGS_FN(round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
+void CGS_FN(adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
+                   size_t n);
+void CGS_FN(round_bf16)(uint16_t *to, const float *from, size_t n);
 void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                      const float *bias);
 size_t CGS_FN(product_scratch)(void);
@@ -45,17 +48,17 @@ void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 
 /* ---- threads ------------------------------------------------------------------------ */
 
-/* elements below which waking the other threads costs more than it gains */
-#define SMALL 16384
+/* Every operation is run by all members of a team (core/team.h), as a kernel by the threads of a
+ * block: loops are shared out, cgs_meet() stands where one reads what others wrote. */
 
-#define PRAGMA(text) _Pragma(#text)
-/* over the next for loop; `size`: elements it handles */
-#define PARALLEL(d, size)                                                                          \
-    PRAGMA(omp parallel for schedule(static) num_threads((d)->threads) if ((size) > SMALL))
+/* n elements in chunks from `at` on, shared out */
+#define SHARE_CHUNKS(at, n)                                                                        \
+    for (cgs_piece at##_piece = cgs_pieces(((n) + CHUNK - 1) / CHUNK);                             \
+         cgs_next_piece(&at##_piece);)                                                             \
+        for (size_t at = at##_piece.first * CHUNK; at < min_size(n, at##_piece.end * CHUNK);       \
+             at += CHUNK)
 
-static inline float *thread_scratch(const cgs_device *d) {
-    return cgs_cpu_thread(d, omp_get_thread_num());
-}
+static inline float *thread_scratch(const cgs_device *d) { return cgs_cpu_thread(d, cgs_member()); }
 
 static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -148,16 +151,20 @@ static inline void give_done(const cgs_record *r, int k, size_t at, size_t n, co
 }
 /* clears a gradient that is about to be added to in places only */
 static inline void give_zero(const cgs_record *r, int k) {
-    if (wants(r, k) && !r->accumulate[k]) memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
+    enum { BLOCK = 1 << 16 };
+    if (!wants(r, k) || r->accumulate[k]) return;
+    size_t bytes = cgs_bytes(r->in[k]);
+    CGS_SHARE (i, (bytes + BLOCK - 1) / BLOCK)
+        memset((char *)r->in[k]->grad + i * BLOCK, 0, min_size(BLOCK, bytes - i * BLOCK));
+    cgs_meet();
 }
 
 /* Adds up `parts` rows of n sums in order and gives the total to input k, whose
  * gradient has n elements. */
-static inline void give_sum(const cgs_record *r, int k, const float *part, size_t parts, size_t n,
-                            float *buf) {
-    for (size_t at = 0; at < n; at += CHUNK) {
+static inline void give_sum(const cgs_record *r, int k, const float *part, size_t parts, size_t n) {
+    SHARE_CHUNKS (at, n) {
+        float buf[CHUNK] = {0};
         size_t len = min_size(CHUNK, n - at);
-        memset(buf, 0, len * sizeof *buf);
         for (size_t p = 0; p < parts; p++) {
             const float *row = part + p * n + at;
 #pragma omp simd

@@ -60,8 +60,7 @@ void CGS_FN(straighten_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *z = r->in[0];
     size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
     double *part = (double *)cgs_cpu_of(d)->shared, sum = 0, count = 0; /* (B,2) */
-    PARALLEL(d, B * T * D)
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         float *step = thread_scratch(d); /* 2 of (T,D) */
         part[2 * b] = part[2 * b + 1] = 0;
         if (T < 3) continue;
@@ -73,6 +72,8 @@ void CGS_FN(straighten_forward)(cgs_device *d, const cgs_record *r) {
             part[2 * b + 1] += 1;
         }
     }
+    cgs_meet();
+    if (cgs_member() != 0) return;
     for (size_t b = 0; b < B; b++) {
         sum += part[2 * b];
         count += part[2 * b + 1];
@@ -85,8 +86,7 @@ void CGS_FN(straighten_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *z = r->in[0];
     size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
     float M = *(const float *)r->saved[0]->data, g = scalar_grad(r);
-    PARALLEL(d, B * T * D)
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         float *step = thread_scratch(d), *dstep = step + T * D, *buf = dstep + T * D;
         if (T > 1) steps_of(z, b, step, buf);
         memset(dstep, 0, T * D * sizeof *dstep);
@@ -124,7 +124,7 @@ typedef struct window {
 static window window_of(const cgs_device *d, const cgs_record *r, size_t b) {
     const cgs_tensor *z = r->in[0], *ref = r->in[1], *mask = r->in[2];
     size_t N = (size_t)ref->dim[1], D = (size_t)z->dim[2], R = (size_t)ref->dim[2];
-    double *at = cgs_cpu_thread(d, omp_get_thread_num()), min = r->arg.cgs.min_norm;
+    double *at = cgs_cpu_thread(d, cgs_member()), min = r->arg.cgs.min_norm;
     window w = {N, D, 0, NULL, at, at + N, at + N + N * N};
     double *Ka = at + N + 2 * N * N; /* (N,N) */
     w.unit = (float *)(Ka + N * N);
@@ -159,14 +159,15 @@ void CGS_FN(cgs_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0];
     bool per_window = r->arg.cgs.per_window;
     double *part = (double *)cgs_cpu_of(d)->shared, sum = 0, count = 0; /* (B,2) */
-    PARALLEL(d, cgs_numel(r->in[0]))
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         window w = window_of(d, r, b);
         double squares = 0;
         for (size_t i = 0; i < w.N * w.N; i++) squares += w.E[i] * w.E[i];
         part[2 * b] = per_window && w.pairs > 0 ? squares / w.pairs : squares;
         part[2 * b + 1] = per_window ? w.pairs > 0 : w.pairs;
     }
+    cgs_meet();
+    if (cgs_member() != 0) return;
     for (size_t b = 0; b < B; b++) {
         sum += part[2 * b];
         count += part[2 * b + 1];
@@ -180,8 +181,7 @@ void CGS_FN(cgs_backward)(cgs_device *d, const cgs_record *r) {
     give_zero(r, 1);
     give_zero(r, 2);
     if (!wants(r, 0)) return;
-    PARALLEL(d, cgs_numel(r->in[0]))
-    for (size_t b = 0; b < B; b++) {
+    CGS_SHARE (b, B) {
         window w = window_of(d, r, b);
         size_t N = w.N, D = w.D;
         float *dstep = w.unit + N * D, *buf = dstep + N * D;

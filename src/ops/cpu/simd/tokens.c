@@ -19,8 +19,7 @@ static void resized_row(const cgs_record *r, const uint8_t *frame, int y, int x0
             }
         for (int c = 0; c < 3; c++) {
             double v = (double)sum[c] / (255.0 * (double)weight);
-            to[(c * p) * p + x] =
-                (float)((v - r->arg.patchify.mean[c]) / r->arg.patchify.std[c]);
+            to[(c * p) * p + x] = (float)((v - r->arg.patchify.mean[c]) / r->arg.patchify.std[c]);
         }
     }
 }
@@ -29,8 +28,7 @@ static void patchify_resized(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *out = r->out;
     size_t S = (size_t)r->in[0]->dim[1], p = (size_t)r->arg.patchify.patch;
     size_t side = (size_t)r->arg.patchify.size / p, rows = cgs_rows(out);
-    PARALLEL(d, cgs_numel(out))
-    for (size_t row = 0; row < rows; row++) {
+    CGS_SHARE (row, rows) {
         float *buf = thread_scratch(d); /* (3*p*p) */
         float *po = row_to(out->data, out->dtype, row * 3 * p * p, buf);
         const uint8_t *frame = (const uint8_t *)r->in[0]->data + row / (side * side) * S * S * 3;
@@ -55,8 +53,7 @@ void CGS_FN(patchify_forward)(cgs_device *d, const cgs_record *r) {
     for (int c = 0; c < 3; c++)
         for (int v = 0; v < 256; v++)
             value[c][v] = ((float)v / 255.0f - r->arg.patchify.mean[c]) / r->arg.patchify.std[c];
-    PARALLEL(d, cgs_numel(out))
-    for (size_t row = 0; row < rows; row++) {
+    CGS_SHARE (row, rows) {
         float *buf = thread_scratch(d); /* (3*p*p) */
         size_t f = row / (side * side), py = row / side % side, px = row % side;
         float *po = row_to(out->data, out->dtype, row * 3 * p * p, buf);
@@ -106,8 +103,7 @@ static void sum_over_batch(const cgs_record *r, float *sum, size_t B, size_t T, 
 void CGS_FN(tokens_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *cls = r->in[1], *pos = r->in[2];
     size_t D = (size_t)cgs_cols(r->out), T = cgs_rows(pos), n = cgs_rows(r->out);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++) {
+    CGS_SHARE (row, n) {
         size_t f = row / T, t = row % T;
         float *buf = thread_scratch(d); /* 3 of (D) */
         if (t == 0)
@@ -120,8 +116,7 @@ void CGS_FN(tokens_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(tokens_backward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(r->out), T = cgs_rows(r->in[2]), F = cgs_rows(r->out) / T;
     bool want_x = wants(r, 0), want_cls = wants(r, 1), want_pos = wants(r, 2);
-    PARALLEL(d, F * T * D)
-    for (size_t t = 0; t < T; t++) {
+    CGS_SHARE (t, T) {
         float *buf = thread_scratch(d); /* 2 of (D) */
         if (want_pos || (want_cls && t == 0)) {
             sum_over_batch(r, buf, F, T, t, D, buf + D);
@@ -138,9 +133,7 @@ void CGS_FN(tokens_backward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(add_pos_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *pos = r->in[1];
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = cgs_rows(x);
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++)
-        add_position(r, x, row, pos, row % T, row, D, thread_scratch(d));
+    CGS_SHARE (row, n) add_position(r, x, row, pos, row % T, row, D, thread_scratch(d));
 }
 
 void CGS_FN(add_pos_backward)(cgs_device *d, const cgs_record *r) {
@@ -148,15 +141,13 @@ void CGS_FN(add_pos_backward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = cgs_rows(x);
     if (wants(r, 1)) {
         give_zero(r, 1);
-        PARALLEL(d, n * D)
-        for (size_t t = 0; t < T; t++) {
+        CGS_SHARE (t, T) {
             float *buf = thread_scratch(d); /* 2 of (D) */
             sum_over_batch(r, buf, n / T, T, t, D, buf + D);
             add_to(r->in[1]->grad, r->in[1]->dtype, t * D, D, buf);
         }
+        cgs_meet();
     }
     if (!wants(r, 0) || x->grad == r->out->grad) return;
-    PARALLEL(d, n * D)
-    for (size_t row = 0; row < n; row++)
-        give_done(r, 0, row * D, D, grad_in(r, row * D, D, thread_scratch(d)));
+    CGS_SHARE (row, n) give_done(r, 0, row * D, D, grad_in(r, row * D, D, thread_scratch(d)));
 }

@@ -12,8 +12,7 @@ void CGS_FN(unfold_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *out = r->out;
     size_t C = (size_t)cgs_cols(x), rows = cgs_rows(x);
     long n = r->arg.unfold.side;
-    PARALLEL(d, rows * 9 * C)
-    for (size_t row = 0; row < rows; row++) {
+    CGS_SHARE (row, rows) {
         float *buf = thread_scratch(d); /* (9*C), and (C) behind it */
         float *po = row_to(out->data, out->dtype, row * 9 * C, buf);
         for (int k = 0; k < 9; k++) {
@@ -29,8 +28,7 @@ void CGS_FN(unfold_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     size_t C = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
     long n = r->arg.unfold.side;
-    PARALLEL(d, rows * 9 * C)
-    for (size_t row = 0; row < rows; row++) {
+    CGS_SHARE (row, rows) {
         float *sum = thread_scratch(d), *buf = sum + C; /* (C), (9*C) */
         memset(sum, 0, C * sizeof *sum);
         for (int k = 0; k < 9; k++) { /* the cell that sees this one at distance k */

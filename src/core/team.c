@@ -1,0 +1,358 @@
+/* team.c - a leader, helpers, and how they wait for each other.
+ *
+ * A region of shared work opens when the leader writes the job and then the gate, which counts
+ * the helpers that came in.  It closes at the first meeting or when the leader has nothing left to
+ * do; who comes later finds it closed and waits for the next.  So the leader waits only for helpers
+ * that hold work.
+ *
+ * Waiting: on an idle machine a thread that sleeps costs tens of microseconds to wake, a hundred
+ * times in an update, so threads that wait look for the next region for a while.  Where
+ * another program wants the core this would starve both: so who notices that the system took the
+ * core from it (an involuntary switch) makes its team wait by sleeping, and a helper
+ * rests for a while: half a core more is worth less than pieces of work that lie about on
+ * it. */
+#define _GNU_SOURCE /* syscall */
+#include "core/team.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/threads.h"
+
+/* loops between two meetings; one more brings a meeting of its own */
+enum { LOOPS = 8 };
+/* the share of a thread is handed out in about this many pieces */
+enum { PIECES = 8 };
+
+/* seconds */
+static double PATIENT = 2e-3;  /* look for the next region this long, then sleep */
+static double HURRIED = 20e-6; /* ... while others want the cores */
+static double REST = 30e-3;    /* a helper that lost its core stays away this long */
+static double CROWDED = 60e-3; /* for how long a loss of the core is remembered */
+static double LOOK = 5e-3;     /* how often the system is asked */
+static double LOST = 0.2;
+
+__attribute__((constructor)) static void tune(void) {
+    char *e;
+    if ((e = getenv("T_PATIENT"))) PATIENT = atof(e);
+    if ((e = getenv("T_HURRIED"))) HURRIED = atof(e);
+    if ((e = getenv("T_REST"))) REST = atof(e);
+    if ((e = getenv("T_CROWDED"))) CROWDED = atof(e);
+    if ((e = getenv("T_LOST"))) LOST = atof(e);
+    if ((e = getenv("T_LOOK"))) LOOK = atof(e);
+}
+
+/* a number that grows, and threads that wait for it to */
+typedef struct mark {
+    _Alignas(64) _Atomic uint32_t value;
+    _Atomic uint32_t sleepers;
+} mark;
+
+typedef struct counter {
+    _Alignas(64) _Atomic size_t taken;
+} counter;
+
+#define CLOSED 0x80000000u
+
+typedef struct team {
+    /* the job, written while the gate is closed */
+    cgs_job *work;
+    void *context;
+    int threads;
+    _Alignas(64) _Atomic uint32_t gate; /* helpers that came in, or CLOSED */
+    mark opened, gone, met;             /* regions opened, helpers gone out, meetings held */
+    _Alignas(64) _Atomic uint32_t arrived;
+    _Atomic double crowded_until;
+    _Atomic bool over;
+    int size;         /* the leader and its helpers */
+    counter *counter; /* (LOOPS, size) */
+    pthread_t *helper;
+} team;
+
+/* what a thread knows of itself */
+typedef struct self {
+    team *team; /* in whose region it is, or NULL */
+    int member;
+    size_t loop;                /* since the last meeting */
+    team *own;                  /* that it leads */
+    double looked, used, slept; /* clock and time on a core when it looked around; asleep since */
+} self;
+static _Thread_local self me;
+
+static inline void relax(void) {
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("isb");
+#endif
+}
+
+/* ---- neighbours ---------------------------------------------------------------------------- */
+
+static double cpu_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void look_from(double now) {
+    me.looked = now;
+    me.used = cpu_time();
+    me.slept = 0;
+}
+
+/* Did this thread lately have to do without the core that it wanted? */
+static bool lost_core(double now) {
+    double wanted = now - me.looked - me.slept;
+    if (wanted < LOOK) return false;
+    bool lost = wanted - (cpu_time() - me.used) > LOST * wanted;
+    look_from(now);
+    return lost;
+}
+
+static bool crowded(team *t, double now) {
+    return now < atomic_load_explicit(&t->crowded_until, memory_order_relaxed);
+}
+
+static bool look_around(team *t, double now) {
+    bool lost = lost_core(now);
+    if (lost) atomic_store_explicit(&t->crowded_until, now + CROWDED, memory_order_relaxed);
+    return lost;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void grow(mark *m) {
+    atomic_fetch_add(&m->value, 1);
+    if (atomic_load(&m->sleepers)) syscall(SYS_futex, &m->value, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+/* until the mark is no longer at `seen` */
+static void await(team *t, mark *m, uint32_t seen) {
+    double begun = cgs_now(), patience = crowded(t, begun) ? HURRIED : PATIENT;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(&m->value, memory_order_acquire) != seen) return;
+            relax();
+        }
+    } while (cgs_now() - begun < patience);
+    begun = cgs_now();
+    atomic_fetch_add(&m->sleepers, 1);
+    while (atomic_load(&m->value) == seen)
+        syscall(SYS_futex, &m->value, FUTEX_WAIT_PRIVATE, seen, NULL);
+    atomic_fetch_sub(&m->sleepers, 1);
+    me.slept += cgs_now() - begun;
+}
+
+static void rest(double seconds) {
+    struct timespec t = {0, (long)(seconds * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+/* ---- helpers --------------------------------------------------------------------------------- */
+
+static bool come_in(team *t) {
+    uint32_t gate = atomic_load_explicit(&t->gate, memory_order_relaxed);
+    while (!(gate & CLOSED))
+        if (atomic_compare_exchange_weak_explicit(&t->gate, &gate, gate + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+typedef struct beginning {
+    team *team;
+    int member;
+} beginning;
+
+static void *help(void *p) {
+    beginning b = *(beginning *)p;
+    team *t = b.team;
+    free(p);
+    me.member = b.member;
+    look_from(cgs_now());
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);
+        if (atomic_load_explicit(&t->over, memory_order_acquire)) return NULL;
+        if (come_in(t)) {
+            seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);
+            if (me.member < t->threads) {
+                me.team = t;
+                me.loop = 0;
+                t->work(t->context);
+                me.team = NULL;
+            }
+            grow(&t->gone);
+        }
+        if (look_around(t, cgs_now())) {
+            rest(REST);
+            look_from(cgs_now());
+        }
+        await(t, &t->opened, seen);
+    }
+}
+
+/* ---- teams ------------------------------------------------------------------------------------
+ */
+
+static pthread_key_t leaving;
+static pthread_once_t leaving_once = PTHREAD_ONCE_INIT;
+
+static void disband(void *p) {
+    team *t = p;
+    if (!t) return;
+    atomic_store_explicit(&t->over, true, memory_order_release);
+    grow(&t->opened);
+    for (int i = 1; i < t->size; i++) pthread_join(t->helper[i], NULL);
+    free(t->counter);
+    free(t->helper);
+    free(t);
+}
+
+static void make_key(void) { pthread_key_create(&leaving, disband); }
+
+/* with as many helpers as the system gives, NULL with none */
+static team *assemble(int threads) {
+    size_t n = (size_t)threads;
+    team *t = aligned_alloc(64, sizeof *t);
+    counter *c = aligned_alloc(64, LOOPS * n * sizeof *c);
+    pthread_t *helper = calloc(n, sizeof *helper);
+    sigset_t all, before;
+    if (!t || !c || !helper) {
+        free(t);
+        free(c);
+        free(helper);
+        return NULL;
+    }
+    *t = (team){.gate = CLOSED, .size = 1, .counter = c, .helper = helper};
+    for (size_t i = 0; i < LOOPS * n; i++) atomic_init(&c[i].taken, 0);
+    sigfillset(&all); /* signals are for the threads of the program */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; t->size < threads; t->size++) {
+        beginning *b = malloc(sizeof *b);
+        if (b) *b = (beginning){t, t->size};
+        if (b && pthread_create(&helper[t->size], NULL, help, b) == 0) continue;
+        free(b);
+        break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_once(&leaving_once, make_key);
+    pthread_setspecific(leaving, t);
+    return t;
+}
+
+/* the calling thread's team, made or enlarged */
+static team *own_team(int threads) {
+    if (me.own && me.own->size >= threads) return me.own;
+    disband(me.own);
+    return me.own = assemble(threads);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------
+ */
+
+int cgs_member(void) { return me.team ? me.member : 0; }
+
+static void alone(cgs_job *work, void *context) {
+    self outside = me;
+    me.team = NULL;
+    work(context);
+    me.team = outside.team;
+    me.loop = outside.loop;
+}
+
+static void clear_counters(team *t, size_t loops) {
+    for (size_t i = 0; i < loops * (size_t)t->size; i++)
+        atomic_store_explicit(&t->counter[i].taken, 0, memory_order_relaxed);
+}
+
+void cgs_together(int threads, cgs_job *work, void *context) {
+    if (threads <= 0) threads = cgs_threads();
+    team *t = threads > 1 && !me.team ? own_team(threads) : NULL;
+    if (!t) {
+        alone(work, context);
+        return;
+    }
+    look_around(t, cgs_now());
+    t->work = work;
+    t->context = context;
+    t->threads = threads;
+    uint32_t gone = atomic_load_explicit(&t->gone.value, memory_order_relaxed);
+    me.team = t;
+    me.member = 0;
+    me.loop = 0;
+    atomic_store_explicit(&t->gate, 0, memory_order_release);
+    grow(&t->opened);
+    work(context);
+    uint32_t inside = atomic_fetch_or(&t->gate, CLOSED) & ~CLOSED;
+    for (uint32_t now;
+         (now = atomic_load_explicit(&t->gone.value, memory_order_acquire)) != gone + inside;)
+        await(t, &t->gone, now);
+    clear_counters(t, me.loop < LOOPS ? me.loop : LOOPS);
+    me.team = NULL;
+}
+
+void cgs_meet(void) {
+    team *t = me.team;
+    if (!t) return;
+    uint32_t inside = (atomic_fetch_or(&t->gate, CLOSED) & ~CLOSED) + 1;
+    uint32_t met = atomic_load_explicit(&t->met.value, memory_order_acquire);
+    size_t loops = me.loop < LOOPS ? me.loop : LOOPS;
+    me.loop = 0;
+    if (atomic_fetch_add(&t->arrived, 1) + 1 == inside) {
+        clear_counters(t, loops);
+        atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+        grow(&t->met);
+    } else {
+        await(t, &t->met, met);
+    }
+}
+
+/* ---- shared loops
+ * -------------------------------------------------------------------------------- */
+
+cgs_piece cgs_pieces(size_t n) {
+    cgs_piece p = {.n = n, .alone = !me.team, .share = 0};
+    if (p.alone) return p;
+    if (me.loop == LOOPS) cgs_meet();
+    p.loop = me.loop++;
+    return p;
+}
+
+bool cgs_next_piece(cgs_piece *p) {
+    const team *t = me.team;
+    if (p->alone) {
+        bool first = p->end == 0 && p->n > 0;
+        p->end = p->n;
+        return first;
+    }
+    size_t T = (size_t)t->threads;
+    for (; p->share < t->threads; p->share++) {
+        size_t who = ((size_t)me.member + (size_t)p->share) % T;
+        size_t from = who * p->n / T, to = (who + 1) * p->n / T,
+               size = (to - from + PIECES - 1) / PIECES;
+        _Atomic size_t *taken = &t->counter[p->loop * (size_t)t->size + who].taken;
+        if (from == to || atomic_load_explicit(taken, memory_order_relaxed) >= to - from) continue;
+        size_t at = from + atomic_fetch_add_explicit(taken, size, memory_order_relaxed);
+        if (at >= to) continue;
+        p->first = at;
+        p->end = at + size < to ? at + size : to;
+        return true;
+    }
+    return false;
+}
+
+bool cgs_next_single(cgs_piece *p) {
+    if (p->alone) return cgs_next_piece(p);
+    p->first = atomic_fetch_add_explicit(&me.team->counter[p->loop * (size_t)me.team->size].taken,
+                                         1, memory_order_relaxed);
+    p->end = p->first + 1;
+    return p->first < p->n;
+}
