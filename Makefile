@@ -52,8 +52,7 @@ CFLAGS   += -std=c11 -fPIC -fvisibility=default -fno-math-errno -fno-trapping-ma
             -Wall -Wextra -Wpedantic -Wshadow -Wno-unknown-pragmas -fopenmp-simd -pthread
 LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lchipmunk -lm -lpthread
 ifeq ($(ONEDNN),1)
-CPPFLAGS += -DCGS_WITH_ONEDNN
-LDLIBS   += -ldnnl
+LDLIBS   += -ldnnl -lgomp
 endif
 ifneq ($(filter-out 0 1,$(MUJOCO)),)
 CPPFLAGS += -isystem $(MUJOCO)/include
@@ -93,6 +92,7 @@ LDFLAGS  += -pthread
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
              src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
              src/data/*.c src/eval/*.c src/analysis/*.c src/study/*.c src/report/*.c))
+LIB_SRC := $(filter-out src/ops/cpu/$(if $(filter 1,$(ONEDNN)),without_)onednn.c,$(LIB_SRC))
 MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
@@ -195,7 +195,7 @@ $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # these count what the library allocates
-$(B)/tests/test_plan $(B)/tests/test_api: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).

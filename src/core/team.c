@@ -59,14 +59,17 @@ typedef struct counter {
     _Alignas(64) _Atomic size_t taken;
 } counter;
 
+/* The gate: how many helpers came in, and which may: members below a bound. */
 #define CLOSED 0x80000000u
+#define COUNT 0xffffu
+enum { BOUND = 16, MOST = 0x7fff };
 
 typedef struct team {
     /* the job, written while the gate is closed */
     cgs_job *work;
     void *context;
     int threads;
-    _Alignas(64) _Atomic uint32_t gate; /* helpers that came in, or CLOSED */
+    _Alignas(64) _Atomic uint32_t gate;
     mark opened, gone, met;             /* regions opened, helpers gone out, meetings held */
     _Alignas(64) _Atomic uint32_t arrived;
     _Atomic double crowded_until;
@@ -160,7 +163,7 @@ static void rest(double seconds) {
 
 static bool come_in(team *t) {
     uint32_t gate = atomic_load_explicit(&t->gate, memory_order_relaxed);
-    while (!(gate & CLOSED))
+    while (!(gate & CLOSED) && (uint32_t)me.member < gate >> BOUND)
         if (atomic_compare_exchange_weak_explicit(&t->gate, &gate, gate + 1, memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
@@ -183,12 +186,10 @@ static void *help(void *p) {
         if (atomic_load_explicit(&t->over, memory_order_acquire)) return NULL;
         if (come_in(t)) {
             seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);
-            if (me.member < t->threads) {
-                me.team = t;
-                me.loop = 0;
-                t->work(t->context);
-                me.team = NULL;
-            }
+            me.team = t;
+            me.loop = 0;
+            t->work(t->context);
+            me.team = NULL;
             grow(&t->gone);
         }
         if (look_around(t, cgs_now())) {
@@ -275,6 +276,7 @@ static void clear_counters(team *t, size_t loops) {
 
 void cgs_together(int threads, cgs_job *work, void *context) {
     if (threads <= 0) threads = cgs_threads();
+    if (threads > MOST) threads = MOST;
     team *t = threads > 1 && !me.team ? own_team(threads) : NULL;
     if (!t) {
         alone(work, context);
@@ -288,10 +290,10 @@ void cgs_together(int threads, cgs_job *work, void *context) {
     me.team = t;
     me.member = 0;
     me.loop = 0;
-    atomic_store_explicit(&t->gate, 0, memory_order_release);
+    atomic_store_explicit(&t->gate, (uint32_t)threads << BOUND, memory_order_release);
     grow(&t->opened);
     work(context);
-    uint32_t inside = atomic_fetch_or(&t->gate, CLOSED) & ~CLOSED;
+    uint32_t inside = atomic_fetch_or(&t->gate, CLOSED) & COUNT;
     for (uint32_t now;
          (now = atomic_load_explicit(&t->gone.value, memory_order_acquire)) != gone + inside;)
         await(t, &t->gone, now);
@@ -302,7 +304,7 @@ void cgs_together(int threads, cgs_job *work, void *context) {
 void cgs_meet(void) {
     team *t = me.team;
     if (!t) return;
-    uint32_t inside = (atomic_fetch_or(&t->gate, CLOSED) & ~CLOSED) + 1;
+    uint32_t inside = (atomic_fetch_or(&t->gate, CLOSED) & COUNT) + 1;
     uint32_t met = atomic_load_explicit(&t->met.value, memory_order_acquire);
     size_t loops = me.loop < LOOPS ? me.loop : LOOPS;
     me.loop = 0;

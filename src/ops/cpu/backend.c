@@ -63,7 +63,7 @@ cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
         cgs_gemm_cache_destroy(c->gemms);
         c->gemms = NULL;
         use(c, &sets[i]);
-        return cgs_gemm_cache_create(&c->gemms, products);
+        return cgs_gemm_cache_create(&c->gemms, products, d->threads);
     }
     return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
 }
@@ -140,7 +140,7 @@ static cgs_status open_cpu(cgs_device *d) {
     size_t best = 0;
     while (!supported(&sets[best])) best++;
     use(c, &sets[best]);
-    cgs_status rc = cgs_gemm_cache_create(&c->gemms, true);
+    cgs_status rc = cgs_gemm_cache_create(&c->gemms, true, d->threads);
     size_t most = 0;
     for (size_t i = 0; i < SETS; i++)
         if (sets[i].table->product_scratch() > most) most = sets[i].table->product_scratch();

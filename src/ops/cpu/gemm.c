@@ -6,7 +6,11 @@
  *   layout that it chooses for itself, and loses up to half of that on plain weights.
  *   So weights are reordered, which costs their size, before each product, or once
  *   if they do not change between runs.
- * - Products that sum over rows (dW = dy^T x) read both factors as they are. */
+ * - Products that sum over rows (dW = dy^T x) read both factors as they are.
+ *
+ * oneDNN is not given threads of its own, which would wait for each other as OpenMP's do: a product
+ * is cut into blocks of the result, and members of the team take them (core/team.h).  Where the
+ * cuts lie depends on the shape alone, and so does every bit of the result. */
 #include "ops/cpu/gemm.h"
 
 #include <stdlib.h>
@@ -16,20 +20,24 @@
 #include "core/rng.h"
 #include "core/team.h"
 #include "core/threads.h"
+#include "ops/cpu/onednn.h"
 #include "ops/tape.h"
-#ifdef CGS_WITH_ONEDNN
-#include <dnnl.h>
-#endif
+
+/* how a result is cut: `down` times `across` blocks, the last ones smaller */
+typedef struct cut {
+    size_t rows, cols; /* of a whole block */
+    size_t down, across;
+} cut;
 
 struct cgs_gemm {
     cgs_product p;
     struct cgs_gemm *next;
     uint32_t *tiles; /* what a product by tiles needs, or NULL when it is not one */
-#ifdef CGS_WITH_ONEDNN
-    dnnl_primitive_t multiply, reorder; /* reorder: NULL when B is read as it is */
-    dnnl_memory_t C, A, B, bias, packed, scratch;
-    void *packed_data;
-#endif
+    /* through oneDNN */
+    cut cut;
+    cgs_onednn_product *block[2][2]; /* [last down][last across]; all NULL when not by it */
+    cgs_onednn_packed **packed;      /* (across) columns of B, unless those are kept; NULL when B
+                                      * is read as it is */
 };
 
 struct cgs_kept {
@@ -38,24 +46,15 @@ struct cgs_kept {
     int users;
     bool fresh, transposed; /* a square matrix and its transpose have the same layout */
     struct cgs_kept *next;
-    void *data;
-    bool tiles; /* else in oneDNN's layout */
-#ifdef CGS_WITH_ONEDNN
-    dnnl_memory_desc_t layout;
-    dnnl_memory_t packed;
-#endif
+    const cgs_gemm *first;      /* user: it says what the layout is */
+    uint32_t *tiles;            /* one of these two is not NULL */
+    cgs_onednn_packed **packed; /* (across) */
 };
 
 struct cgs_gemm_cache {
     cgs_gemm *first;
     cgs_kept *kept;
-    bool onednn;
-#ifdef CGS_WITH_ONEDNN
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    void *scratch;
-    size_t scratch_bytes;
-#endif
+    cgs_onednn *onednn; /* NULL: only own products */
 };
 
 static void *aligned(size_t bytes) {
@@ -78,7 +77,7 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
         return;
     }
     bool keeps = kept && kept->from == B;
-    uint32_t *packed = keeps ? kept->data : g->tiles;
+    uint32_t *packed = keeps ? kept->tiles : g->tiles;
     if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
     if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a meeting */
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
@@ -86,152 +85,136 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
 
 /* ---- through oneDNN -------------------------------------------------------------------- */
 
-#ifdef CGS_WITH_ONEDNN
-
 /* bf16 without instructions for it is slower than f32, so only the real thing counts */
 static bool multiplies_bf16(void) { return __builtin_cpu_supports("avx512bf16"); }
 
-static bool describe(dnnl_memory_desc_t *md, size_t rows, size_t cols, cgs_dtype type,
-                     dnnl_format_tag_t tag) {
-    dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
-    dnnl_data_type_t t = type == CGS_F32 ? dnnl_f32 : dnnl_bf16;
-    return dnnl_memory_desc_init_by_tag(md, 2, dims, t, tag) == dnnl_success;
+static bool by_onednn(const cgs_product *p) {
+    if (p->M * p->N * p->K == 0) return false;
+    return p->in == CGS_BF16 ? multiplies_bf16() : p->out == CGS_F32;
 }
 
-static bool grow_scratch(cgs_gemm_cache *c, size_t bytes) {
-    if (bytes <= c->scratch_bytes) return true;
-    void *p = aligned(bytes);
-    if (!p) return false;
-    free(c->scratch);
-    c->scratch = p;
-    c->scratch_bytes = bytes;
-    return true;
-}
+static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
-static bool create_multiply(cgs_gemm_cache *c, const cgs_product *p, bool packed,
-                            dnnl_primitive_desc_t *pd) {
-    dnnl_memory_desc_t a, b, bias, y;
-    dnnl_matmul_desc_t desc;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t post = NULL;
-    dnnl_format_tag_t b_tag = packed ? dnnl_format_tag_any : p->b_transposed ? dnnl_ba : dnnl_ab;
-    const char *name = "";
-    bool ok =
-        describe(&a, p->M, p->K, p->in, p->a_transposed ? dnnl_ba : dnnl_ab) &&
-        describe(&b, p->K, p->N, p->in, b_tag) && describe(&y, p->M, p->N, p->out, dnnl_ab) &&
-        describe(&bias, 1, p->N, CGS_F32, dnnl_ab) &&
-        dnnl_matmul_desc_init(&desc, &a, &b, p->bias ? &bias : NULL, &y) == dnnl_success &&
-        dnnl_primitive_attr_create(&attr) == dnnl_success &&
-        dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success;
-    if (ok && p->accumulate)
-        ok = dnnl_post_ops_create(&post) == dnnl_success &&
-             dnnl_post_ops_append_sum(post, 1.0f) == dnnl_success &&
-             dnnl_primitive_attr_set_post_ops(attr, post) == dnnl_success;
-    ok = ok && dnnl_primitive_desc_create(pd, &desc, attr, c->engine, NULL) == dnnl_success;
-    if (post) dnnl_post_ops_destroy(post);
-    if (attr) dnnl_primitive_attr_destroy(attr);
-    if (!ok) return false;
-    /* its reference code is slower than ours */
-    if (dnnl_primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
-        strncmp(name, "ref", 3) != 0)
-        return true;
-    dnnl_primitive_desc_destroy(*pd);
-    return false;
-}
-
-/* the reorder of B into the layout that the product chose */
-static bool create_reorder(cgs_gemm_cache *c, cgs_gemm *g, const dnnl_memory_desc_t *plain,
-                           const dnnl_memory_desc_t *chosen) {
-    dnnl_primitive_desc_t pd;
-    g->packed_data = aligned(dnnl_memory_desc_get_size(chosen));
-    if (!g->packed_data ||
-        dnnl_memory_create(&g->packed, chosen, c->engine, g->packed_data) != dnnl_success ||
-        dnnl_reorder_primitive_desc_create(&pd, plain, c->engine, chosen, c->engine, NULL) !=
-            dnnl_success)
-        return false;
-    bool ok = dnnl_primitive_create(&g->reorder, pd) == dnnl_success;
-    dnnl_primitive_desc_destroy(pd);
-    return ok;
-}
-
-static bool create_onednn(cgs_gemm_cache *c, cgs_gemm *g) {
-    const cgs_product *p = &g->p;
-    dnnl_primitive_desc_t pd;
-    dnnl_memory_desc_t a, b, y, bias;
-    bool weights = !p->a_transposed;
-    if (!c->onednn || p->M * p->N * p->K == 0) return false;
-    if (p->in == CGS_BF16 && !multiplies_bf16()) return false;
-    if (p->in == CGS_F32 && p->out == CGS_BF16) return false;
-    if (!create_multiply(c, p, weights, &pd)) return false;
-
-    const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    bool ok = describe(&a, p->M, p->K, p->in, p->a_transposed ? dnnl_ba : dnnl_ab) &&
-              describe(&b, p->K, p->N, p->in, p->b_transposed ? dnnl_ba : dnnl_ab) &&
-              describe(&y, p->M, p->N, p->out, dnnl_ab) &&
-              describe(&bias, 1, p->N, CGS_F32, dnnl_ab) &&
-              dnnl_primitive_create(&g->multiply, pd) == dnnl_success &&
-              dnnl_memory_create(&g->A, &a, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
-              dnnl_memory_create(&g->B, &b, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
-              dnnl_memory_create(&g->C, &y, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
-              dnnl_memory_create(&g->bias, &bias, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
-              dnnl_memory_create(&g->scratch, pad, c->engine, DNNL_MEMORY_NONE) == dnnl_success &&
-              grow_scratch(c, dnnl_memory_desc_get_size(pad));
-    if (ok && !dnnl_memory_desc_equal(&b, chosen)) ok = create_reorder(c, g, &b, chosen);
-    dnnl_primitive_desc_destroy(pd);
-    return ok;
-}
-
-static void destroy_onednn(cgs_gemm *g) {
-    dnnl_memory_t memory[] = {g->C, g->A, g->B, g->bias, g->packed, g->scratch};
-    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
-        if (memory[i]) dnnl_memory_destroy(memory[i]);
-    if (g->multiply) dnnl_primitive_destroy(g->multiply);
-    if (g->reorder) dnnl_primitive_destroy(g->reorder);
-    free(g->packed_data);
-    g->multiply = NULL;
-}
-
-static void run_onednn(cgs_gemm_cache *c, cgs_gemm *g, void *C, const void *A, const void *B,
-                       const float *bias, cgs_kept *kept) {
-    dnnl_memory_t packed = kept && kept->from == B ? kept->packed : g->packed;
-    dnnl_memory_set_data_handle(g->A, (void *)(uintptr_t)A);
-    dnnl_memory_set_data_handle(g->B, (void *)(uintptr_t)B);
-    dnnl_memory_set_data_handle(g->C, C);
-    dnnl_memory_set_data_handle(g->scratch, c->scratch);
-    if (g->reorder && !(packed != g->packed && kept->fresh)) {
-        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, g->B}, {DNNL_ARG_TO, packed}};
-        dnnl_primitive_execute(g->reorder, c->stream, 2, args);
-        if (packed != g->packed) kept->fresh = true;
+/* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across. */
+static cut cut_of(const cgs_product *p) {
+    enum { BLOCKS = 16, FEWEST = 8, LEAST = 64 };
+    const size_t worth = (size_t)1 << 20; /* multiplications */
+    cut c = {p->M, p->N, 1, 1};
+    if (p->M * p->N * p->K < worth) return c;
+    c.rows = p->M < BLOCKS * LEAST ? LEAST : parts_of(p->M, BLOCKS * 32) * 32;
+    if (c.rows > p->M) c.rows = p->M;
+    c.down = parts_of(p->M, c.rows);
+    if (c.down < FEWEST && p->N >= 2 * LEAST) {
+        c.cols = parts_of(p->N, parts_of(FEWEST, c.down) * LEAST) * LEAST;
+        c.across = parts_of(p->N, c.cols);
     }
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, g->A},
-                              {DNNL_ARG_WEIGHTS, g->reorder ? packed : g->B},
-                              {DNNL_ARG_DST, g->C},
-                              {DNNL_ARG_SCRATCHPAD, g->scratch},
-                              {DNNL_ARG_BIAS, g->bias}};
-    if (bias) dnnl_memory_set_data_handle(g->bias, (void *)(uintptr_t)bias);
-    dnnl_primitive_execute(g->multiply, c->stream, bias ? 5 : 4, args);
+    return c;
 }
 
-#endif /* CGS_WITH_ONEDNN */
+static size_t rows_at(const cgs_gemm *g, size_t down) {
+    return down + 1 < g->cut.down ? g->cut.rows : g->p.M - down * g->cut.rows;
+}
+static size_t cols_at(const cgs_gemm *g, size_t across) {
+    return across + 1 < g->cut.across ? g->cut.cols : g->p.N - across * g->cut.cols;
+}
+static cgs_onednn_product *block_at(const cgs_gemm *g, size_t down, size_t across) {
+    return g->block[down + 1 == g->cut.down][across + 1 == g->cut.across];
+}
+
+static void packed_destroy(cgs_onednn_packed **packed, size_t across) {
+    for (size_t j = 0; packed && j < across; j++) cgs_onednn_packed_destroy(packed[j]);
+    free(packed);
+}
+
+static cgs_status packed_create(cgs_onednn_packed ***out, const cgs_gemm *g) {
+    cgs_onednn_packed **packed = calloc(g->cut.across, sizeof *packed);
+    cgs_status rc = packed ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for the blocks of a product");
+    for (size_t j = 0; rc == CGS_OK && j < g->cut.across; j++)
+        if (cgs_onednn_packed_bytes(block_at(g, 0, j)) > 0)
+            rc = cgs_onednn_packed_create(&packed[j], block_at(g, 0, j));
+    if (rc == CGS_OK)
+        *out = packed;
+    else
+        packed_destroy(packed, g->cut.across);
+    return rc;
+}
+
+static void blocks_destroy(cgs_gemm *g) {
+    for (int i = 0; i < 4; i++) {
+        cgs_onednn_product_destroy(g->block[i / 2][i % 2]);
+        g->block[i / 2][i % 2] = NULL;
+    }
+}
+
+/* Leaves no blocks where oneDNN has no fast product.  Blocks below each other read the same packed
+ * B, so the later ones take it as the first likes it. */
+static cgs_status create_onednn(cgs_gemm_cache *c, cgs_gemm *g) {
+    g->cut = cut_of(&g->p);
+    for (size_t j = g->cut.across == 1; j < 2; j++)
+        for (size_t i = g->cut.down == 1; i < 2; i++) {
+            cgs_product p = g->p;
+            p.M = rows_at(g, i ? g->cut.down - 1 : 0);
+            p.N = cols_at(g, j ? g->cut.across - 1 : 0);
+            CGS_TRY(cgs_onednn_product_create(&g->block[i][j], c->onednn, &p, &g->p,
+                                              i ? g->block[0][j] : NULL));
+            if (!g->block[i][j]) {
+                blocks_destroy(g);
+                return CGS_OK;
+            }
+        }
+    bool packs = false;
+    for (size_t j = 0; j < g->cut.across; j++)
+        packs = packs || cgs_onednn_packed_bytes(block_at(g, 0, j)) > 0;
+    return packs ? packed_create(&g->packed, g) : CGS_OK;
+}
+
+static const void *element(const void *m, cgs_dtype type, size_t at) {
+    return (const char *)m + at * cgs_dtype_size(type);
+}
+
+static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const float *bias,
+                       cgs_kept *kept) {
+    const cgs_product *p = &g->p;
+    int lane = cgs_member();
+    bool keeps = kept && kept->from == B;
+    cgs_onednn_packed **packed = keeps ? kept->packed : g->packed;
+    if (packed && !(keeps && kept->fresh)) {
+        CGS_QUEUE (j, g->cut.across) {
+            size_t at = j * g->cut.cols * (p->b_transposed ? p->K : 1);
+            if (!packed[j]) continue; /* read as it is */
+            cgs_onednn_pack(block_at(g, 0, j), lane, packed[j], element(B, p->in, at));
+        }
+        cgs_meet();
+    }
+    if (keeps && lane == 0) kept->fresh = true;
+    CGS_SHARE (task, g->cut.down * g->cut.across) {
+        size_t i = task / g->cut.across, j = task % g->cut.across;
+        size_t row = i * g->cut.rows, col = j * g->cut.cols;
+        const void *a = element(A, p->in, row * (p->a_transposed ? 1 : p->K));
+        const void *b = element(B, p->in, col * (p->b_transposed ? p->K : 1));
+        void *c = (void *)(uintptr_t)element(C, p->out, row * p->N + col);
+        cgs_onednn_run(block_at(g, i, j), lane, c, a, b, packed ? packed[j] : NULL,
+                       bias ? bias + col : NULL);
+    }
+}
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn) {
+cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn, int threads) {
     cgs_gemm_cache *c = *out = calloc(1, sizeof *c);
     if (!c) return cgs_fail(CGS_ENOMEM, "no memory for matrix products");
-#ifdef CGS_WITH_ONEDNN
-    c->onednn = onednn;
-    if (dnnl_engine_create(&c->engine, dnnl_cpu, 0) != dnnl_success ||
-        dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags) != dnnl_success) {
-        cgs_gemm_cache_destroy(c);
-        *out = NULL;
-        return cgs_fail(CGS_EDEVICE, "oneDNN has no CPU engine");
-    }
-#else
-    (void)onednn;
-#endif
-    return CGS_OK;
+    cgs_status rc = onednn ? cgs_onednn_create(&c->onednn, threads) : CGS_OK;
+    if (rc == CGS_OK) return CGS_OK;
+    free(c);
+    *out = NULL;
+    return rc;
+}
+
+static void destroy(cgs_gemm *g) {
+    packed_destroy(g->packed, g->cut.across);
+    blocks_destroy(g);
+    free(g->tiles);
+    free(g);
 }
 
 void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
@@ -239,17 +222,9 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
     while (c->first) {
         cgs_gemm *g = c->first;
         c->first = g->next;
-#ifdef CGS_WITH_ONEDNN
-        destroy_onednn(g);
-#endif
-        free(g->tiles);
-        free(g);
+        destroy(g);
     }
-#ifdef CGS_WITH_ONEDNN
-    if (c->stream) dnnl_stream_destroy(c->stream);
-    if (c->engine) dnnl_engine_destroy(c->engine);
-    free(c->scratch);
-#endif
+    cgs_onednn_destroy(c->onednn);
     free(c);
 }
 
@@ -260,56 +235,55 @@ static bool same(const cgs_product *a, const cgs_product *b) {
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {
-    cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
+    const cgs_cpu *cpu = cgs_cpu_of(d);
+    cgs_gemm_cache *c = cpu->gemms;
     for (cgs_gemm *g = c->first; g; g = g->next)
         if (same(&g->p, p)) {
             *out = g;
             return CGS_OK;
         }
-    cgs_gemm *g = *out = calloc(1, sizeof *g);
+    *out = NULL;
+    cgs_gemm *g = calloc(1, sizeof *g);
     if (!g)
         return cgs_fail(CGS_ENOMEM, "no memory for a %zu x %zu x %zu product", p->M, p->N, p->K);
     g->p = *p;
-    g->next = c->first;
-    c->first = g;
-    const cgs_cpu *cpu = cgs_cpu_of(d);
+    cgs_status rc = CGS_OK;
     if (by_tiles(cpu, p)) {
         g->tiles = aligned(cpu->table->tiles_words(p) * sizeof *g->tiles);
-        return g->tiles ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a product by tiles");
+        if (!g->tiles) rc = cgs_fail(CGS_ENOMEM, "no memory for a product by tiles");
+    } else if (by_onednn(p)) {
+        rc = create_onednn(c, g);
     }
-#ifdef CGS_WITH_ONEDNN
-    if (!create_onednn(c, g)) destroy_onednn(g);
-#endif
+    if (rc != CGS_OK) { /* a half-made one would be found the next time */
+        destroy(g);
+        return rc;
+    }
+    g->next = c->first;
+    c->first = g;
+    *out = g;
     return CGS_OK;
 }
 
-/* bytes of B as this product wants it, 0 when it reads B as it is */
-static size_t packed_bytes(const cgs_gemm *g) {
-    if (g->tiles) return g->p.a_transposed ? 0 : g->p.K * g->p.N * cgs_dtype_size(g->p.in);
-#ifdef CGS_WITH_ONEDNN
-    const dnnl_memory_desc_t *layout;
-    if (g->reorder && dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success)
-        return dnnl_memory_desc_get_size(layout);
-#endif
-    return 0;
+/* bytes of B in tiles, 0 when it is read as it is */
+static size_t tiled_bytes(const cgs_gemm *g) {
+    return g->tiles && !g->p.a_transposed ? g->p.K * g->p.N * cgs_dtype_size(g->p.in) : 0;
 }
 
 static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
-    if (k->transposed != g->p.b_transposed || k->tiles != (g->tiles != NULL)) return false;
-#ifdef CGS_WITH_ONEDNN
-    const dnnl_memory_desc_t *layout;
-    if (!g->tiles)
-        return dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success &&
-               dnnl_memory_desc_equal(&k->layout, layout);
-#endif
-    return true;
+    if (k->transposed != g->p.b_transposed || !k->tiles != !g->tiles) return false;
+    if (k->tiles) return true;
+    for (size_t j = 0; j < 2; j++)
+        if (k->first->block[1][j] && g->block[1][j] &&
+            !cgs_onednn_same_layout(k->first->block[1][j], g->block[1][j]))
+            return false;
+    return k->first->cut.cols == g->cut.cols && k->first->cut.across == g->cut.across;
 }
 
 cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
     cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
-    size_t bytes = packed_bytes(g);
+    size_t tiled = tiled_bytes(g);
     *out = NULL;
-    if (bytes == 0) return CGS_OK;
+    if (!tiled && !g->packed) return CGS_OK;
     for (cgs_kept *k = c->kept; k; k = k->next)
         if (k->from == B && same_layout(k, g)) {
             k->users++;
@@ -317,34 +291,24 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
             return CGS_OK;
         }
     cgs_kept *k = calloc(1, sizeof *k);
-    void *data = aligned(bytes);
-    if (!k || !data) {
-        free(k);
-        free(data);
-        return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
-    }
+    if (!k) return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
     *k = (cgs_kept){.from = B,
                     .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
                     .users = 1,
                     .transposed = g->p.b_transposed,
                     .next = c->kept,
-                    .data = data,
-                    .tiles = g->tiles != NULL};
+                    .first = g};
+    cgs_status rc = CGS_OK;
+    if (!tiled)
+        rc = packed_create(&k->packed, g);
+    else if (!(k->tiles = aligned(tiled)))
+        rc = cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
+    if (rc != CGS_OK) {
+        free(k);
+        return rc;
+    }
     c->kept = k;
     *out = k;
-#ifdef CGS_WITH_ONEDNN
-    const dnnl_memory_desc_t *layout;
-    if (!g->tiles) {
-        if (dnnl_memory_get_memory_desc(g->packed, &layout) == dnnl_success &&
-            dnnl_memory_create(&k->packed, layout, c->engine, data) == dnnl_success) {
-            k->layout = *layout;
-            return CGS_OK;
-        }
-        cgs_gemm_drop(d, k);
-        *out = NULL;
-        return cgs_fail(CGS_EDEVICE, "oneDNN refused memory for reordered weights");
-    }
-#endif
     return CGS_OK;
 }
 
@@ -353,10 +317,8 @@ void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
     cgs_kept **at = &cgs_cpu_of(d)->gemms->kept;
     while (*at != k) at = &(*at)->next;
     *at = k->next;
-#ifdef CGS_WITH_ONEDNN
-    if (k->packed) dnnl_memory_destroy(k->packed);
-#endif
-    free(k->data);
+    packed_destroy(k->packed, k->first->cut.across);
+    free(k->tiles);
     free(k);
 }
 
@@ -370,21 +332,13 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
 
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_kept *kept) {
-    cgs_cpu *cpu = cgs_cpu_of(d);
     if (g->p.M * g->p.N == 0) return;
-    if (g->tiles) {
+    if (g->tiles)
         run_tiles(d, g, C, A, B, bias, kept);
-        cgs_meet();
-        return;
-    }
-#ifdef CGS_WITH_ONEDNN
-    if (g->multiply) {
-        if (cgs_member() == 0) run_onednn(cpu->gemms, g, C, A, B, bias, kept);
-        cgs_meet();
-        return;
-    }
-#endif
-    cpu->table->product(d, &g->p, C, A, B, bias);
+    else if (g->block[1][1])
+        run_onednn(g, C, A, B, bias, kept);
+    else
+        cgs_cpu_of(d)->table->product(d, &g->p, C, A, B, bias);
     cgs_meet();
 }
 

@@ -7,7 +7,7 @@
 
 #include "ops/cpu/cpu.h"
 
-cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn);
+cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn, int threads);
 void cgs_gemm_cache_destroy(cgs_gemm_cache *c);
 
 /* Finds or makes the product.  It belongs to the cache. */
