@@ -81,11 +81,11 @@ static cgs_status link_name(cgs_dataset *d, hsize_t i, char *name, size_t size, 
         cgs_log(CGS_WARN, "%s: \"%s\" is a link, not a column, and is ignored", d->path, name);
         return CGS_OK;
     }
-    H5O_info_t object;
-    if (H5Oget_info_by_name2(d->file, name, &object, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
+    H5O_type_t type;
+    if (!cgs_h5_object_type(d->file, name, &type))
         return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" cannot be opened (%s)", d->path, name,
                         cgs_h5_reason());
-    *is_column = object.type == H5O_TYPE_DATASET;
+    *is_column = type == H5O_TYPE_DATASET;
     return CGS_OK;
 }
 

@@ -2,7 +2,6 @@
 #include "data/h5.h"
 
 #include <errno.h>
-#include <hdf5.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +32,18 @@ const char *cgs_h5_reason(void) {
     snprintf(text, sizeof text, "unknown cause");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, text);
     return text;
+}
+
+bool cgs_h5_object_type(hid_t group, const char *name, H5O_type_t *type) {
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_info2_t object;
+    herr_t rc = H5Oget_info_by_name3(group, name, &object, H5O_INFO_BASIC, H5P_DEFAULT);
+#else
+    H5O_info_t object;
+    herr_t rc = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, H5P_DEFAULT);
+#endif
+    if (rc >= 0) *type = object.type;
+    return rc >= 0;
 }
 
 static void drop_line(void *user, int level, const char *line) {

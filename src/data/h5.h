@@ -1,4 +1,4 @@
-/* h5.h - the manners of libhdf5 inside this process.
+/* h5.h - the manners of libhdf5 inside this process, and where its versions 1.10 to 1.14 differ.
  *
  * libhdf5 is not always built for threads, so every call of it happens between
  * cgs_h5_lock and cgs_h5_unlock.  The lock also silences its error printing (a setting
@@ -6,11 +6,17 @@
 #ifndef CGS_DATA_H5_H
 #define CGS_DATA_H5_H
 
+#include <hdf5.h>
+#include <stdbool.h>
+
 void cgs_h5_lock(void);
 void cgs_h5_unlock(void);
 
 /* Why the last call of libhdf5 failed, in its own words; ask before unlocking. */
 const char *cgs_h5_reason(void);
+
+/* What kind of object this name of a group leads to; false when it cannot be opened. */
+bool cgs_h5_object_type(hid_t group, const char *name, H5O_type_t *type);
 
 /* Tries something in a child process first: 0 when it came to an end there, whatever
  * the outcome, else the signal that ended it.  libhdf5 crashes or never returns on some

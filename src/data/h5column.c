@@ -325,7 +325,8 @@ static void copy_box(const copy_job *j, int axis, size_t from, size_t to) {
     const cgs_h5column *c = j->c;
     size_t below_chunk = 1, below_out = 1;
     bool whole = true;
-    for (int k = axis + 1; k < c->rank; k++) {
+    int rank = c->rank < CGS_H5_RANK ? c->rank : CGS_H5_RANK; /* which compilers cannot know */
+    for (int k = axis + 1; k < rank; k++) {
         whole = whole && c->chunk[k] == c->dims[k];
         below_chunk *= (size_t)c->chunk[k];
         below_out *= (size_t)c->dims[k];
