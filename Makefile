@@ -6,7 +6,9 @@
 #   make asan tsan  the tests under sanitizers
 #   make test-gpu   the tests that need a GPU
 #   make bench      speed, as JSON lines
-#   make install    program, library, header, man page, completion; PREFIX=/usr/local
+#   make install    program, library, header, man page, completion; PREFIX=/usr/local,
+#                   LIBDIR=PREFIX/lib, PYTHONDIR=PREFIX/share/cgs/python, DESTDIR=
+#   make deb        Debian packages into build/deb (scripts/setup.sh deb installs the tools)
 #   make dist       a relocatable folder with the shared libraries it needs
 #   make dist-gpu   the same with test_gpu, for scripts/gpu_check.sh on a machine with a GPU
 #
@@ -21,6 +23,8 @@ CC     := gcc
 endif
 B      ?= build
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+PYTHONDIR ?= $(PREFIX)/share/cgs/python
 ONEDNN ?= 1
 MUJOCO ?= 1
 NVCC   ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -121,7 +125,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all demo test test-gpu tests asan tsan bench install dist dist-gpu clean deps found
+.PHONY: always all demo test test-gpu tests asan tsan bench install deb dist dist-gpu clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -264,7 +268,7 @@ at := $(DESTDIR)$(PREFIX)
 
 define PC
 prefix=$(PREFIX)
-libdir=$${prefix}/lib
+libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))
 includedir=$${prefix}/include
 
 Name: cgs
@@ -277,23 +281,31 @@ endef
 export PC
 
 install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
-	install -d $(at)/bin $(at)/lib/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
-	  $(at)/share/bash-completion/completions $(at)/share/cgs/python
+	install -d $(at)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
+	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)
 	install -m 755 $(B)/cgs $(at)/bin/cgs
 	install -m 644 include/cgs/cgs.h $(at)/include/cgs/cgs.h
-	install -m 755 $(B)/libcgs.so.$(VERSION) $(at)/lib/libcgs.so.$(VERSION)
-	ln -sf libcgs.so.$(VERSION) $(at)/lib/libcgs.so.$(SOVER)
-	ln -sf libcgs.so.$(SOVER) $(at)/lib/libcgs.so
-	install -m 644 $(B)/libcgs.a $(at)/lib/libcgs.a
-	@echo "$$PC" > $(at)/lib/pkgconfig/cgs.pc
+	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(VERSION)
+	ln -sf libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(SOVER)
+	ln -sf libcgs.so.$(SOVER) $(DESTDIR)$(LIBDIR)/libcgs.so
+	install -m 644 $(B)/libcgs.a $(DESTDIR)$(LIBDIR)/libcgs.a
+	@echo "$$PC" > $(DESTDIR)$(LIBDIR)/pkgconfig/cgs.pc
 	install -m 644 $(B)/cgs.1 $(at)/share/man/man1/cgs.1
 	install -m 644 $(B)/cgs.bash $(at)/share/bash-completion/completions/cgs
-	install -m 644 python/cgs.py $(at)/share/cgs/python/cgs.py
+	install -m 644 python/cgs.py $(DESTDIR)$(PYTHONDIR)/cgs.py
 
-# Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); its archive does not
+deb:
+	scripts/deb.sh $(VERSION) $(B)/deb
+
+# Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); the archive of 1.10 does not.
+# What it wants itself is written beside it, and of that only what is used is linked.
 HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
             pkg-config --libs-only-L hdf5 2>/dev/null))))
-DIST_LIBS = $(if $(HDF5_A),$(HDF5_A) -lsz) $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
+ifneq ($(HDF5_A),)
+HDF5_LINK := $(HDF5_A) -Wl,--push-state,--as-needed $(or $(shell \
+  sed -n 's/^ *Extra libraries: *//p' $(HDF5_A:.a=.settings) 2>/dev/null),-lsz) -Wl,--pop-state
+endif
+DIST_LIBS = $(HDF5_LINK) $(filter-out $(if $(HDF5_A),-lhdf5%),$(LDLIBS)) -ldl
 $(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(DIST_LIBS)
