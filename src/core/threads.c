@@ -1,21 +1,15 @@
 /* threads.c - the size of teams, the clock, and peak memory. */
-#define _GNU_SOURCE
 #include "core/threads.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>
 
-static int cores(void) {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n > 0 ? n : 1;
-}
+#include "core/cores.h"
 
 static atomic_int threads; /* 0: not set yet */
 
-void cgs_set_threads(int n) { threads = n > 0 ? n : cores(); }
+void cgs_set_threads(int n) { threads = n > 0 ? n : cgs_cores_ask().use; }
 
 int cgs_threads(void) {
     if (threads == 0) cgs_set_threads(0);

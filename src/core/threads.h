@@ -3,7 +3,8 @@
 #ifndef CGS_CORE_THREADS_H
 #define CGS_CORE_THREADS_H
 
-/* Sets the number of threads; 0 means one per core the process may use. */
+/* Sets the number of threads; 0 means one per core that the process may keep busy
+ * (cores.h). */
 void cgs_set_threads(int n);
 int cgs_threads(void);
 
