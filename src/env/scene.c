@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "env/simd/tile.h"
 
 #pragma STDC FP_CONTRACT OFF
@@ -14,17 +15,17 @@ typedef struct loops {
     cgs_casters_fn *casters;
 } loops;
 
-static const loops LOOPS[] = {{cgs_tile_base, cgs_casters_base},
-                              {cgs_tile_v3, cgs_casters_v3},
-                              {cgs_tile_v4, cgs_casters_v4}};
+static const loops LOOPS[] = {
+    {cgs_tile_base, cgs_casters_base},
+#if defined __x86_64__
+    {cgs_tile_v3, cgs_casters_v3},
+    {cgs_tile_v4, cgs_casters_v4},
+#endif
+};
 
 int cgs_scene_isas(void) {
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vl");
-    return v4 ? 3 : v3 ? 2 : 1;
+    int most = (int)(sizeof LOOPS / sizeof LOOPS[0]), may = (int)cgs_cpu_ask()->own + 1;
+    return may < most ? may : most;
 }
 
 static float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "ops/ops.h"
@@ -34,6 +35,7 @@ static const cgs_backend *find(const char *name, int *index) {
 
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     *d = (cgs_device){0};
+    CGS_TRY(cgs_cpu_check());
     if (!strcmp(name, "auto")) {
         int index;
         if (find("cuda", &index) && cgs_device_open(d, "cuda", threads) == CGS_OK) return CGS_OK;

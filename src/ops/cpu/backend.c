@@ -1,12 +1,9 @@
 /* backend.c - the fast CPU backend: its table, memory, and what records need beforehand. */
-#define _DEFAULT_SOURCE /* syscall */
-#include <cpuid.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/arena.h"
+#include "core/cpu.h"
 #include "core/team.h"
 #include "ops/cpu/gemm.h"
 
@@ -17,35 +14,24 @@ typedef struct instruction_set {
     const char *name;
     const cgs_cpu_table *table;
     cgs_tiles tiles;
+    cgs_isa needs;
 } instruction_set;
-static const instruction_set sets[] = {{"amx", &cgs_cpu_table_v4, CGS_TILES_AMX},
-                                       {"v4", &cgs_cpu_table_v4, CGS_TILES_NONE},
-                                       {"v3", &cgs_cpu_table_v3, CGS_TILES_NONE},
-                                       {"base", &cgs_cpu_table_base, CGS_TILES_NONE},
-                                       {"v4 tiles", &cgs_cpu_table_v4, CGS_TILES_PLAIN}};
+static const instruction_set sets[] = {
+#if defined __x86_64__
+    {"amx", &cgs_cpu_table_v4, CGS_TILES_AMX, CGS_ISA_AMX},
+    {"v4", &cgs_cpu_table_v4, CGS_TILES_NONE, CGS_ISA_V4},
+    {"v3", &cgs_cpu_table_v3, CGS_TILES_NONE, CGS_ISA_V3},
+#endif
+    {"base", &cgs_cpu_table_base, CGS_TILES_NONE, CGS_ISA_BASE},
+#if defined __x86_64__
+    {"v4 tiles", &cgs_cpu_table_v4, CGS_TILES_PLAIN, CGS_ISA_V4},
+#endif
+};
 enum { SETS = sizeof sets / sizeof sets[0] };
 
-/* The processor has tiles of bf16, and the system lets this process keep their contents
- * over a change of threads, which Linux wants to be asked for. */
-static bool has_amx(void) {
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    unsigned a, b, c, d;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
-        return false;
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-
 static bool supported(const instruction_set *s) {
-    if (s->tiles && !__builtin_cpu_supports("avx512bf16")) return false;
-    if (s->tiles == CGS_TILES_AMX && !has_amx()) return false;
-    if (s->table == &cgs_cpu_table_v4)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
-    if (s->table == &cgs_cpu_table_v3)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-    return true;
+    const cgs_cpu_answer *a = cgs_cpu_ask();
+    return s->needs <= a->own && (!s->tiles || a->bf16);
 }
 
 static void use(cgs_cpu *c, const instruction_set *s) {
@@ -59,13 +45,14 @@ cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
     for (size_t i = 0; i < SETS; i++) {
         if (strcmp(sets[i].name, isa)) continue;
         if (!supported(&sets[i]))
-            return cgs_fail(CGS_EDEVICE, "this processor cannot run \"%s\"", isa);
+            return cgs_fail(CGS_EDEVICE, "\"%s\" is not to be used here (%s)", isa,
+                            cgs_cpu_ask()->reason);
         cgs_gemm_cache_destroy(c->gemms);
         c->gemms = NULL;
         use(c, &sets[i]);
         return cgs_gemm_cache_create(&c->gemms, products, d->threads);
     }
-    return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
+    return cgs_fail(CGS_EARG, "no instruction set of this build is called \"%.20s\"", isa);
 }
 
 const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }

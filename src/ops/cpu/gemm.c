@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/cpu.h"
+#include "core/log.h"
 #include "core/rng.h"
 #include "core/team.h"
 #include "core/threads.h"
@@ -86,7 +88,7 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
 /* ---- through oneDNN -------------------------------------------------------------------- */
 
 /* bf16 without instructions for it is slower than f32, so only the real thing counts */
-static bool multiplies_bf16(void) { return __builtin_cpu_supports("avx512bf16"); }
+static bool multiplies_bf16(void) { return cgs_cpu_ask()->bf16; }
 
 static bool by_onednn(const cgs_product *p) {
     if (p->M * p->N * p->K == 0) return false;
@@ -203,6 +205,11 @@ static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const
 cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn, int threads) {
     cgs_gemm_cache *c = *out = calloc(1, sizeof *c);
     if (!c) return cgs_fail(CGS_ENOMEM, "no memory for matrix products");
+    if (onednn && !cgs_onednn_limit(cgs_cpu_ask()->libraries)) {
+        cgs_log(CGS_WARN, "oneDNN was used before it could be limited to %s: doing without it",
+                cgs_isa_name(cgs_cpu_ask()->libraries));
+        onednn = false;
+    }
     cgs_status rc = onednn ? cgs_onednn_create(&c->onednn, threads) : CGS_OK;
     if (rc == CGS_OK) return CGS_OK;
     free(c);

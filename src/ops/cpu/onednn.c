@@ -87,11 +87,32 @@ void cgs_onednn_version(char *text, size_t size) {
     snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-bool cgs_onednn_limit(cgs_onednn_level level) {
-    static const dnnl_cpu_isa_t most[] = {[CGS_ONEDNN_BASE] = dnnl_cpu_isa_sse41,
-                                          [CGS_ONEDNN_V3] = dnnl_cpu_isa_avx2,
-                                          [CGS_ONEDNN_V4] = dnnl_cpu_isa_avx512_core_bf16};
-    return level == CGS_ONEDNN_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success;
+/* what oneDNN's own variable for people allows it, as far as that is less than everything */
+static unsigned wished(void) {
+    static const struct {
+        const char *word;
+        unsigned isa;
+    } words[] = {{"SSE41", dnnl_cpu_isa_sse41},
+                 {"AVX", dnnl_cpu_isa_avx},
+                 {"AVX2", dnnl_cpu_isa_avx2},
+                 {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
+                 {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
+    const char *wish = getenv("ONEDNN_MAX_CPU_ISA");
+    if (!wish) wish = getenv("DNNL_MAX_CPU_ISA");
+    for (size_t i = 0; wish && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, wish)) return words[i].isa;
+    return ~0u;
+}
+
+bool cgs_onednn_limit(cgs_isa most) {
+    static const unsigned highest[CGS_ISA_AMX] = {[CGS_ISA_BASE] = dnnl_cpu_isa_sse41,
+                                                  [CGS_ISA_V3] = dnnl_cpu_isa_avx2,
+                                                  [CGS_ISA_V4] = dnnl_cpu_isa_avx512_core_bf16};
+    if (most == CGS_ISA_AMX) return true;
+    /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use */
+    if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & wished())) == dnnl_success)
+        return true;
+    return !((unsigned)dnnl_get_effective_cpu_isa() & ~highest[most]);
 }
 
 /* Debian's oneDNN runs on OpenMP, whose header not every compiler has. */

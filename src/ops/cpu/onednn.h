@@ -9,6 +9,7 @@
 #ifndef CGS_OPS_CPU_ONEDNN_H
 #define CGS_OPS_CPU_ONEDNN_H
 
+#include "core/cpu.h"
 #include "ops/cpu/cpu.h"
 
 typedef struct cgs_onednn cgs_onednn;                 /* the library, opened */
@@ -18,16 +19,11 @@ typedef struct cgs_onednn_packed cgs_onednn_packed;   /* a right factor in a pro
 /* "3.7.2", or "none" */
 void cgs_onednn_version(char *text, size_t size);
 
-/* The most that code made by oneDNN may use, whatever the processor says about itself.  AMX means
- * no limit.  Holds for the process, goes before the variable ONEDNN_MAX_CPU_ISA, and is refused
- * (false) after the first use of the library. */
-typedef enum cgs_onednn_level {
-    CGS_ONEDNN_BASE,
-    CGS_ONEDNN_V3,
-    CGS_ONEDNN_V4,
-    CGS_ONEDNN_AMX
-} cgs_onednn_level;
-bool cgs_onednn_limit(cgs_onednn_level level);
+/* Keeps oneDNN at or below an instruction set, whatever the processor says about itself; AMX means no
+ * limit.  It obeys before its first use only: false when something in this process has used it
+ * already and it goes beyond.  What people allow it by its own variable, ONEDNN_MAX_CPU_ISA, stays a
+ * limit, too. */
+bool cgs_onednn_limit(cgs_isa most);
 
 /* *out is NULL in a build without oneDNN. */
 cgs_status cgs_onednn_create(cgs_onednn **out, int lanes);

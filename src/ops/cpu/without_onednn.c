@@ -6,8 +6,8 @@
 
 void cgs_onednn_version(char *text, size_t size) { snprintf(text, size, "none"); }
 
-bool cgs_onednn_limit(cgs_onednn_level level) {
-    (void)level;
+bool cgs_onednn_limit(cgs_isa most) {
+    (void)most;
     return true;
 }
 

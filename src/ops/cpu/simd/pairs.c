@@ -147,7 +147,7 @@ static const pairs_way amx = {begin_amx, end_amx, multiply_amx, 32, 16};
 static const pairs_way plain = {nothing, nothing, multiply_plain, 32, 16};
 
 const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
-    if (!__builtin_cpu_supports("avx512bf16")) return NULL;
+    if (!cgs_cpu_ask()->bf16) return NULL;
     switch (cgs_cpu_of(d)->tiles) {
     case CGS_TILES_AMX: return &amx;
     case CGS_TILES_PLAIN: return &plain;

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "core/cpu.h"
 #include "core/rng.h"
 #include "core/team.h"
 #include "ops/cpu/cpu.h"
@@ -93,7 +94,7 @@ narrow_vectors(uint16_t *to, const float *from, size_t n) {
 static inline void narrow(uint16_t *to, const float *from, size_t n) {
     size_t done = 0;
 #if defined __AVX512F__
-    if (__builtin_cpu_supports("avx512bf16")) done = narrow_vectors(to, from, n);
+    if (cgs_cpu_ask()->bf16) done = narrow_vectors(to, from, n);
 #endif
 #pragma omp simd
     for (size_t i = done; i < n; i++) to[i] = cgs_f32_to_bf16(from[i]);
