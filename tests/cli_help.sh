@@ -17,7 +17,7 @@ cmp "$tmp/files" "$tmp/paged" || fail "the man page lists other verbs than src/c
 "$cgs" --help | cmp - "$tmp/help" || fail "--help differs from help"
 "$cgs" -h | cmp - "$tmp/help" || fail "-h differs from help"
 [ "$("$cgs" --version)" = "$(sed -n '1s/ - .*//p' "$tmp/help")" ] || fail "the version"
-for word in --help -h --version --man --bash settings; do
+for word in --help -h --version --man --bash settings --isa; do
     grep -q -- "$word" "$tmp/help" || fail "the help does not mention $word"
 done
 status=0
@@ -114,5 +114,10 @@ if command -v bash >/dev/null; then
         try preview data p
         try prior.lr= prior --data x.h5 prior.l
         try settings help s
+        try --isa --i
+        try v3 --isa v
+        try train --isa v3 tr
+        try --planner --isa v3 eval --pl
+        try preview --isa v3 data p
     ' - "$tmp/cgs.bash" || fail "the completion"
 fi

@@ -1,4 +1,5 @@
-/* cmd_info.c - cgs info: what a model directory or weight file is, before trusting it.
+/* cmd_info.c - cgs info: what a model directory or weight file is, before trusting it; with no
+ * name, what this machine and this program are.
  *
  * Everything is read and checked, nothing is executed, and what the file says of itself is
  * printed without control characters. */
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/machine.h"
 #include "cli/plain.h"
 #include "cli/verbs.h"
 #include "core/file.h"
@@ -174,11 +176,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_words words;
     const cgs_opt opts[] = {{"json", NULL, "print one JSON object", OPT_FLAG, &json, false}};
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
-    if (rc == CGS_OK && words.count != 1)
-        rc = cgs_fail(CGS_EARG, "needs one model directory or file, got %d", words.count);
+    if (rc == CGS_OK && words.count > 1)
+        rc = cgs_fail(CGS_EARG, "needs one model directory or file at most, got %d", words.count);
     if (rc == CGS_OK) {
         cJSON *to = cJSON_CreateObject();
-        rc = to ? describe(to, words.word[0]) : cgs_fail(CGS_ENOMEM, "no memory");
+        rc = !to           ? cgs_fail(CGS_ENOMEM, "no memory")
+             : words.count ? describe(to, words.word[0])
+                           : cgs_machine_describe(to);
         /* a file that does not load is still shown as far as it could be read */
         char *text = json && rc == CGS_OK ? cJSON_PrintUnformatted(to) : NULL;
         if (text)
@@ -192,7 +196,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_info = {
-    "info", "DIR|FILE [--json]", "what a model directory or file is, before trusting it",
-    "Reads every number and executes nothing: names, shapes, sizes, parameters, the model card,\n"
+    "info", "[DIR|FILE] [--json]",
+    "what a model directory or file is, before trusting it; alone: this machine and program",
+    "Without a name: version, commit, compiler, versions of the libraries, processor, which\n"
+    "instruction sets are used and why, cores and threads, which devices work, variables that\n"
+    "matter.  It is what a report of a fault needs.\n"
+    "With one: reads every number and executes nothing: names, shapes, sizes, parameters, the model card,\n"
     "and whether the checksum is right.  Exits with 1 when the model would not load.",
     run};

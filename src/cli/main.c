@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "cli/crash.h"
+#include "cli/instructions.h"
 #include "cli/manual.h"
+#include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "core/cpu.h"
 
 static const cgs_verb *const verbs[] = {
 #define ROW(name) &cmd_##name,
@@ -22,12 +26,14 @@ static const cgs_verb *find_verb(const char *name) {
 
 static void print_verbs(FILE *to) {
     fprintf(to, "cgs %s - latent world models that are easy to plan with\n\n", cgs_version());
-    fprintf(to, "usage: cgs VERB [options]\n       cgs help [VERB | settings | --man | --bash]\n"
+    fprintf(to, "usage: cgs [--isa SET] VERB [options]\n       cgs help [VERB | settings | --man | --bash]\n"
                 "       cgs --help | -h | --version\n\n");
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(to, "  %-10s %s\n", "help",
             "this list; the options of a verb, all settings, the manual as a page");
+    fprintf(to, "\n  %-10s %s\n", "--isa SET",
+            "the highest instruction set to use, also of libraries: base, v3, v4 or amx");
 }
 
 static int help(int argc, char **argv) {
@@ -57,7 +63,18 @@ static int help(int argc, char **argv) {
     return v->run(1, only_help, v);
 }
 
+/* a failure before any verb runs */
+static int refuse(cgs_status rc) {
+    fprintf(stderr, "cgs: ");
+    cgs_print_plain(cgs_last_error(), stderr);
+    fputc('\n', stderr);
+    return rc == CGS_EARG ? 2 : 1;
+}
+
 int main(int argc, char **argv) {
+    char **all = argv;
+    cgs_status rc = cgs_take_isa(&argc, &argv);
+    if (rc != CGS_OK) return refuse(rc);
     if (argc < 2) {
         print_verbs(stderr);
         return 2;
@@ -73,6 +90,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "cgs: no verb is called \"%.80s\"; cgs help lists them\n", argv[1]);
         return 2;
     }
+    rc = cgs_cpu_check();
+    if (rc != CGS_OK) return refuse(rc);
+    cgs_limit_lapack(all);
+    cgs_crash_explain(v->name);
     if (cgs_wants_debug()) cgs_show_log();
     return v->run(argc - 2, argv + 2, v);
 }

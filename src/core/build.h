@@ -1,7 +1,11 @@
-/* build.h - which build runs; stored in datasets, checkpoints and results. */
+/* build.h - which build runs; the commit is stored in datasets, checkpoints and results. */
 #ifndef CGS_CORE_BUILD_H
 #define CGS_CORE_BUILD_H
 
-const char *cgs_commit(void); /* abbreviated commit, or "unknown" */
+#include <stdbool.h>
+
+const char *cgs_commit(void);   /* abbreviated commit, or "unknown" */
+const char *cgs_compiler(void); /* "gcc 12.2.0" */
+bool cgs_sanitized(void);       /* whether a sanitizer watches */
 
 #endif /* CGS_CORE_BUILD_H */

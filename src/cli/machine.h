@@ -1,0 +1,11 @@
+/* machine.h - what a report of a fault needs: program, libraries, processor, devices, threads. */
+#ifndef CGS_CLI_MACHINE_H
+#define CGS_CLI_MACHINE_H
+
+#include <cJSON.h>
+
+#include "core/status.h"
+
+cgs_status cgs_machine_describe(cJSON *to);
+
+#endif /* CGS_CLI_MACHINE_H */
