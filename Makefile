@@ -13,15 +13,23 @@
 #   make dist-gpu   the same with test_gpu, for scripts/gpu_check.sh on a machine with a GPU
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
-# matrix products), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
+# matrix products), CROSS=aarch64-linux-gnu SYSROOT=DIR (for another machine, with its packages
+# from DIR: scripts/aarch64.sh), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
 # with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here), CLOCKS=1 (long
 # kernels print where their time goes)
 
-CC     ?= gcc
-ifeq ($(origin CC),default)
-CC     := gcc
+ifneq ($(filter default undefined,$(origin CC)),)
+CC     := $(if $(CROSS),$(CROSS)-)gcc
 endif
-B      ?= build
+PKG_CONFIG := pkg-config
+ifneq ($(CROSS),)
+override CC := $(CC) --sysroot=$(SYSROOT)
+AR     := $(CROSS)-ar
+PKG_CONFIG := env PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) \
+  PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(CROSS)/pkgconfig:$(SYSROOT)/usr/share/pkgconfig pkg-config
+CUDA   ?= 0
+endif
+B      ?= build$(if $(CROSS),/$(CROSS))
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 PYTHONDIR ?= $(PREFIX)/share/cgs/python
@@ -41,7 +49,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 # a bare \# inside $(shell) means different things to different makes
 HASH    := \#
 PKGS    := hdf5 libcjson libpng zlib blosc liblz4 libzstd lapacke openblas
-MISSING := $(shell for p in $(PKGS) cmocka; do pkg-config --exists $$p || echo $$p; done; \
+MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || echo $$p; done; \
              for h in dnnl.h chipmunk/chipmunk.h; do echo "$(HASH)include <$$h>" | \
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
@@ -49,12 +57,14 @@ VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cg
 SOVER   := 0
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
-CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 CFLAGS   ?= -O3 -g
-# no -ffast-math anywhere: it turns isfinite(x) into 1
+# no -ffast-math anywhere: it turns isfinite(x) into 1.  No fused multiply-add where nobody asks for
+# it: compilers differ in what they do unasked, and trajectories must not
 CFLAGS   += -std=c11 -fPIC -fvisibility=default -fno-math-errno -fno-trapping-math \
+            -ffp-contract=off \
             -Wall -Wextra -Wpedantic -Wshadow -Wno-unknown-pragmas -fopenmp-simd -pthread
-LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lchipmunk -lm -lpthread
+LDLIBS   += $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) -lchipmunk -lm -lpthread
 ifeq ($(ONEDNN),1)
 LDLIBS   += -ldnnl -lgomp
 endif
@@ -81,6 +91,11 @@ endif
 ifeq ($(CLOCKS),1)
 NVFLAGS  += -DCGS_CLOCKS
 CPPFLAGS += -DCGS_CLOCKS
+endif
+X86      := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
+# gcc 12 for aarch64 breaks down over loops with fmax; "omp simd" is not concerned
+ifeq ($(if $(X86),,$(findstring gcc,$(CC)))$(firstword $(subst ., ,$(shell $(CC) -dumpversion))),gcc12)
+CFLAGS   += -fno-tree-loop-vectorize
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
@@ -109,8 +124,8 @@ CU_SRC  := $(sort $(wildcard src/ops/cuda/*.cu))
 endif
 # loops that are compiled once per instruction set and chosen at run time
 SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
-ISAS     := base v3 v4
-FLAGS_base :=
+ISAS     := base $(if $(X86),v3 v4)
+FLAGS_base := $(if $(X86),,-ffp-contract=fast)
 FLAGS_v3   := -march=x86-64-v3 -ffp-contract=fast
 FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512 -ffp-contract=fast
 
@@ -130,7 +145,7 @@ all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
-	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell pkg-config --modversion $(p)),)\
+	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell $(PKG_CONFIG) --modversion $(p)),)\
 	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
 	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
 	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),no)")
@@ -138,7 +153,7 @@ found:
 $(B)/libcgs.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(call say,AR)ar rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $^
 
 # the shared library shows what the public header declares and nothing else
 $(B)/cgs.map: include/cgs/cgs.h
@@ -300,7 +315,7 @@ deb:
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); the archive of 1.10 does not.
 # What it wants itself is written beside it, and of that only what is used is linked.
 HDF5_A := $(firstword $(wildcard $(patsubst -L%,%/libhdf5.a,$(shell \
-            pkg-config --libs-only-L hdf5 2>/dev/null))))
+            $(PKG_CONFIG) --libs-only-L hdf5 2>/dev/null))))
 ifneq ($(HDF5_A),)
 HDF5_LINK := $(HDF5_A) -Wl,--push-state,--as-needed $(or $(shell \
   sed -n 's/^ *Extra libraries: *//p' $(HDF5_A:.a=.settings) 2>/dev/null),-lsz) -Wl,--pop-state

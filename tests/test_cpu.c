@@ -19,10 +19,16 @@
 #include "ops/check.h"
 #include "ops/cpu/gemm.h"
 
+#if defined __x86_64__
 static const char *const isas[] = {"base", "v3", "v4", "amx", "v4 tiles"};
 enum { TABLES = 3, ISAS = 5 }; /* the first three have tables of their own */
 static const cgs_cpu_table *const tables[TABLES] = {&cgs_cpu_table_base, &cgs_cpu_table_v3,
                                                     &cgs_cpu_table_v4};
+#else
+static const char *const isas[] = {"base"};
+enum { TABLES = 1, ISAS = 1 };
+static const cgs_cpu_table *const tables[TABLES] = {&cgs_cpu_table_base};
+#endif
 
 /* whether the processor has it; prints what is left out */
 static bool limit(cgs_device *d, const char *isa, bool products) {

@@ -23,7 +23,7 @@
 #include "core/build.h"
 #include "core/cores.h"
 #include "core/cpu.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/onednn.h"
 
 enum { LINE = 256 };
 

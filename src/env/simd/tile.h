@@ -36,7 +36,11 @@ typedef int cgs_casters_fn(const cgs_frame *f, const cgs_lamp *lamp, const float
 typedef void cgs_tile_fn(const cgs_frame *f, int x, int y, const int16_t *list, int count,
                          uint8_t *rgb, float *reach);
 
-cgs_tile_fn cgs_tile_base, cgs_tile_v3, cgs_tile_v4;
-cgs_casters_fn cgs_casters_base, cgs_casters_v3, cgs_casters_v4;
+cgs_tile_fn cgs_tile_base;
+cgs_casters_fn cgs_casters_base;
+#if defined __x86_64__
+cgs_tile_fn cgs_tile_v3, cgs_tile_v4;
+cgs_casters_fn cgs_casters_v3, cgs_casters_v4;
+#endif
 
 #endif /* CGS_ENV_SIMD_TILE_H */

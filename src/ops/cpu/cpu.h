@@ -1,8 +1,9 @@
 /* cpu.h - what the files of the fast CPU backend share.
  *
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
- * FMA ("v3") and AVX-512 ("v4").  Each copy ends in one table of functions, and open()
- * picks the best table that the processor can run.  Where there is AMX, the AVX-512 copy
+ * FMA ("v3") and AVX-512 ("v4"); for other processors once, as "base" (aarch64: with NEON).  Each
+ * copy ends in one table of functions, and open() picks the best table that this process may use
+ * (core/cpu.h).  Where there is AMX, the AVX-512 copy
  * multiplies bf16 with its tiles.  gemm.c gives matrix products to
  * oneDNN where it has a fast one and otherwise to the table's own.
  *
@@ -49,7 +50,10 @@ typedef struct cgs_cpu_table {
     void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
 } cgs_cpu_table;
 
-extern const cgs_cpu_table cgs_cpu_table_base, cgs_cpu_table_v3, cgs_cpu_table_v4;
+extern const cgs_cpu_table cgs_cpu_table_base;
+#if defined __x86_64__
+extern const cgs_cpu_table cgs_cpu_table_v3, cgs_cpu_table_v4;
+#endif
 
 /* how bf16 pairs are multiplied (simd/pairs.h); PLAIN stands in for AMX in tests */
 typedef enum cgs_tiles { CGS_TILES_NONE, CGS_TILES_AMX, CGS_TILES_PLAIN } cgs_tiles;

@@ -13,7 +13,6 @@
  * cuts lie depends on the shape alone, and so does every bit of the result. */
 #include "ops/cpu/gemm.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,15 +198,6 @@ static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const
         cgs_onednn_run(block_at(g, i, j), lane, c, a, b, packed ? packed[j] : NULL,
                        bias ? bias + col : NULL);
     }
-}
-
-void cgs_onednn_version(char *out, size_t size) {
-#ifdef CGS_WITH_ONEDNN
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(out, size, "%d.%d.%d", v->major, v->minor, v->patch);
-#else
-    snprintf(out, size, "not in this build");
-#endif
 }
 
 /* ---- all of them ------------------------------------------------------------------------- */

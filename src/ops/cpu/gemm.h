@@ -10,9 +10,6 @@
 cgs_status cgs_gemm_cache_create(cgs_gemm_cache **out, bool onednn, int threads);
 void cgs_gemm_cache_destroy(cgs_gemm_cache *c);
 
-/* The version of oneDNN, as text; "not in this build" without it. */
-void cgs_onednn_version(char *out, size_t size);
-
 /* Finds or makes the product.  It belongs to the cache. */
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out);
 

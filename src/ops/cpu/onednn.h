@@ -16,7 +16,7 @@ typedef struct cgs_onednn cgs_onednn;                 /* the library, opened */
 typedef struct cgs_onednn_product cgs_onednn_product; /* compiled for one shape */
 typedef struct cgs_onednn_packed cgs_onednn_packed;   /* a right factor in a product's layout */
 
-/* "3.7.2", or "none" */
+/* "3.7.2", or "not in this build" */
 void cgs_onednn_version(char *text, size_t size);
 
 /* Keeps oneDNN at or below an instruction set, whatever the processor says about itself; AMX means no

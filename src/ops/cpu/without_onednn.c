@@ -4,7 +4,7 @@
 
 #include "ops/cpu/onednn.h"
 
-void cgs_onednn_version(char *text, size_t size) { snprintf(text, size, "none"); }
+void cgs_onednn_version(char *text, size_t size) { snprintf(text, size, "not in this build"); }
 
 bool cgs_onednn_limit(cgs_isa most) {
     (void)most;

@@ -13,6 +13,8 @@
 enum { VECTOR = 16, TILE_M = 12 };
 #elif defined __AVX__
 enum { VECTOR = 8, TILE_M = 6 };
+#elif defined __aarch64__ /* NEON: 32 registers of 4 */
+enum { VECTOR = 4, TILE_M = 12 };
 #else
 enum { VECTOR = 4, TILE_M = 6 };
 #endif
