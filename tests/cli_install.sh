@@ -40,6 +40,13 @@ nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\
 "$build/cgs" help --man | cmp - "$at/share/man/man1/cgs.1" || fail "the man page is not the program's"
 "$build/cgs" help --bash | cmp - "$at/share/bash-completion/completions/cgs" || fail "the completion"
 
+# a distribution has other folders for libraries and modules
+install PREFIX=/usr LIBDIR=/usr/lib/triplet PYTHONDIR=/usr/lib/python3 DESTDIR="$tmp/distribution"
+for file in lib/triplet/libcgs.so.0 lib/triplet/libcgs.a lib/triplet/pkgconfig/cgs.pc lib/python3/cgs.py bin/cgs; do
+    [ -e "$tmp/distribution/usr/$file" ] || fail "no usr/$file"
+done
+grep -qx 'libdir=${prefix}/lib/triplet' "$tmp/distribution/usr/lib/triplet/pkgconfig/cgs.pc" || fail "libdir"
+
 # ---- compiled against what was installed: shared, then static
 PKG_CONFIG_PATH=$at/lib/pkgconfig
 export PKG_CONFIG_PATH
