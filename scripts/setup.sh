@@ -11,7 +11,7 @@ if command -v apt-get >/dev/null; then
     needed="gcc make git pkg-config libdnnl-dev libhdf5-dev libcjson-dev libpng-dev zlib1g-dev libblosc-dev
       liblz4-dev libzstd-dev liblapacke-dev libopenblas-dev libchipmunk-dev libcmocka-dev"
     wanted="libmujoco-dev clang libomp-dev libclang-rt-dev patchelf python3 python3-h5py python3-numpy"
-    [ "${1:-}" != deb ] || needed="$needed dpkg-dev debhelper"
+    [ "${1:-}" != deb ] || needed="$needed build-essential debhelper"
     present() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
     known() { apt-cache show "$1" >/dev/null 2>&1; }
     refresh() { $as_root apt-get update -qq; }
