@@ -22,7 +22,7 @@ cgs ($version) unstable; urgency=medium
 
   * Commit $(git rev-parse --short=12 HEAD); CHANGELOG.md says what is new.
 
- -- The cgs authors <cgs@localhost>  $(date -uR -d "@$SOURCE_DATE_EPOCH")
+ -- The cgs authors <cgs@example.org>  $(date -uR -d "@$SOURCE_DATE_EPOCH")
 END
 # what a make above this one has set is not for the one in there
 unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS CPPFLAGS LDFLAGS B
