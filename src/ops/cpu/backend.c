@@ -16,16 +16,17 @@ typedef struct instruction_set {
     cgs_tiles tiles;
     cgs_isa needs;
 } instruction_set;
+#if defined __x86_64__
+#define TABLE(name) &cgs_cpu_table_##name
+#else
+#define TABLE(name) NULL /* not compiled, and no processor here has it */
+#endif
 static const instruction_set sets[] = {
-#if defined __x86_64__
-    {"amx", &cgs_cpu_table_v4, CGS_TILES_AMX, CGS_ISA_AMX},
-    {"v4", &cgs_cpu_table_v4, CGS_TILES_NONE, CGS_ISA_V4},
-    {"v3", &cgs_cpu_table_v3, CGS_TILES_NONE, CGS_ISA_V3},
-#endif
+    {"amx", TABLE(v4), CGS_TILES_AMX, CGS_ISA_AMX},
+    {"v4", TABLE(v4), CGS_TILES_NONE, CGS_ISA_V4},
+    {"v3", TABLE(v3), CGS_TILES_NONE, CGS_ISA_V3},
     {"base", &cgs_cpu_table_base, CGS_TILES_NONE, CGS_ISA_BASE},
-#if defined __x86_64__
-    {"v4 tiles", &cgs_cpu_table_v4, CGS_TILES_PLAIN, CGS_ISA_V4},
-#endif
+    {"v4 tiles", TABLE(v4), CGS_TILES_PLAIN, CGS_ISA_V4},
 };
 enum { SETS = sizeof sets / sizeof sets[0] };
 
@@ -52,7 +53,7 @@ cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
         use(c, &sets[i]);
         return cgs_gemm_cache_create(&c->gemms, products, d->threads);
     }
-    return cgs_fail(CGS_EARG, "no instruction set of this build is called \"%.20s\"", isa);
+    return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
 }
 
 const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }
@@ -130,7 +131,8 @@ static cgs_status open_cpu(cgs_device *d) {
     cgs_status rc = cgs_gemm_cache_create(&c->gemms, true, d->threads);
     size_t most = 0;
     for (size_t i = 0; i < SETS; i++)
-        if (sets[i].table->product_scratch() > most) most = sets[i].table->product_scratch();
+        if (sets[i].table && sets[i].table->product_scratch() > most)
+            most = sets[i].table->product_scratch();
     if (rc == CGS_OK) rc = need_thread(d, most);
     if (rc != CGS_OK) close_cpu(d);
     return rc;
@@ -149,8 +151,18 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
     CGS_TRY(need_shared(d, floats * sizeof(float)));
     cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
-    cgs_product p = {
-        .M = n, .N = m, .K = k, .in = x->dtype, .out = out, .b_transposed = true, .bias = r->in[2]};
+    /* weights that this tape does not train are the same in every run of it, and what it computes
+     * may be a few rows of many (plans of a batch), which get the same bits in any company */
+    const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
+    bool constant = !W->wants_grad || !y->grad, alone = constant || r->rows_alone;
+    cgs_product p = {.M = n,
+                     .N = m,
+                     .K = k,
+                     .in = x->dtype,
+                     .out = out,
+                     .b_transposed = true,
+                     .bias = r->in[2],
+                     .rows_alone = alone};
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
@@ -159,8 +171,13 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
         int tail = i / 2, accumulate = i % 2;
         size_t rows = tail ? n % l->run : l->run;
         if (rows == 0) continue;
-        cgs_product dx = {
-            .M = rows, .N = k, .K = m, .in = type, .out = type, .accumulate = accumulate};
+        cgs_product dx = {.M = rows,
+                          .N = k,
+                          .K = m,
+                          .in = type,
+                          .out = type,
+                          .accumulate = accumulate,
+                          .rows_alone = alone};
         cgs_product dW = {.M = m,
                           .N = k,
                           .K = rows,
@@ -171,9 +188,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
         if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
-    /* weights that this tape does not train are the same in every run of it */
-    const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    if (!used || (W->wants_grad && y->grad)) return CGS_OK;
+    if (!used || !constant) return CGS_OK;
     CGS_TRY(cgs_gemm_keep(d, l->forward, used, &l->W_forward));
     if (x->wants_grad && type == x->dtype && n > 0)
         CGS_TRY(cgs_gemm_keep(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));

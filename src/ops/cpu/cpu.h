@@ -26,6 +26,7 @@ typedef struct cgs_product {
     bool a_transposed, b_transposed;
     bool bias;       /* + bias[j], f32          */
     bool accumulate; /* C += instead of C =     */
+    bool rows_alone; /* a row of C has the same bits for every M */
 } cgs_product;
 
 /* What one instruction set offers. */

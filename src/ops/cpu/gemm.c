@@ -238,7 +238,7 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
 static bool same(const cgs_product *a, const cgs_product *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate;
+           a->bias == b->bias && a->accumulate == b->accumulate && a->rows_alone == b->rows_alone;
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {

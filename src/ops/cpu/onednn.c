@@ -109,7 +109,8 @@ bool cgs_onednn_limit(cgs_isa most) {
                                                   [CGS_ISA_V3] = dnnl_cpu_isa_avx2,
                                                   [CGS_ISA_V4] = dnnl_cpu_isa_avx512_core_bf16};
     if (most == CGS_ISA_AMX) return true;
-    /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use */
+    /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use
+     */
     if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & wished())) == dnnl_success)
         return true;
     return !((unsigned)dnnl_get_effective_cpu_isa() & ~highest[most]);
@@ -252,10 +253,12 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                       : p->a_transposed ? m->B
                                         : m->any,
                       p->bias ? m->bias : NULL, m->C, m->attr));
-    /* its reference code is slower than ours */
-    const char *name = "";
+    /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
+     * last ones, adds up in another order than that for many; "brg" does not */
+    const char *name = "", *wanted = p->rows_alone ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
-    return strncmp(name, "ref", 3) ? dnnl_success : dnnl_unimplemented;
+    bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
+    return fits ? dnnl_success : dnnl_unimplemented;
 }
 
 /* owned by the primitive */

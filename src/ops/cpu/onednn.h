@@ -19,10 +19,10 @@ typedef struct cgs_onednn_packed cgs_onednn_packed;   /* a right factor in a pro
 /* "3.7.2", or "not in this build" */
 void cgs_onednn_version(char *text, size_t size);
 
-/* Keeps oneDNN at or below an instruction set, whatever the processor says about itself; AMX means no
- * limit.  It obeys before its first use only: false when something in this process has used it
- * already and it goes beyond.  What people allow it by its own variable, ONEDNN_MAX_CPU_ISA, stays a
- * limit, too. */
+/* Keeps oneDNN at or below an instruction set, whatever the processor says about itself; AMX means
+ * no limit.  It obeys before its first use only: false when something in this process has used it
+ * already and it goes beyond.  What people allow it by its own variable, ONEDNN_MAX_CPU_ISA, stays
+ * a limit, too. */
 bool cgs_onednn_limit(cgs_isa most);
 
 /* *out is NULL in a build without oneDNN. */

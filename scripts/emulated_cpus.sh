@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs tests on processors that are not here, in QEMU's user mode: x86-64 without AVX, x86-64 with
+# AVX2 and no more, aarch64.
+#   scripts/emulated_cpus.sh BUILD [AARCH64_BUILD SYSROOT]
+# BUILD is a build for this machine; the others are made as scripts/aarch64.sh says.  TESTS names
+# other programs than the selection, which takes some minutes for each processor.
+# A program that starts itself again (test_data) leaves the emulation and is not for this.
+set -u
+cd "$(dirname "$0")/.."
+tests=${TESTS:-test_processor test_core test_op_values test_plan test_stats test_env test_env_draw
+    test_mujoco test_mujoco_draw test_store test_imagination test_golden}
+failed=""
+
+# emulated FOLDER NAME COMMAND...: run.sh over programs that start the real ones of FOLDER in COMMAND
+emulated() {
+    build=$1 name=$2
+    shift 2
+    folder=$build/emulated/$name
+    rm -rf "$folder"
+    mkdir -p "$folder/tests"
+    for test in $tests; do
+        [ -x "$build/tests/$test" ] || { echo "$build/tests/$test is not there"; exit 1; }
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$*" "$build/tests/$test" >"$folder/tests/$test"
+        chmod +x "$folder/tests/$test"
+    done
+    echo "---- $name"
+    "$@" "$build/cgs" info | sed -n '/^instructions/,/^cores/p' | grep reason
+    # shellcheck disable=SC2086
+    env -u CGS_ISA tests/run.sh "$folder" $tests || failed="$failed $name"
+}
+
+if command -v qemu-x86_64 >/dev/null; then x86=qemu-x86_64; else x86=qemu-x86_64-static; fi
+if [ "$(uname -m)" = x86_64 ]; then
+    emulated "$1" Nehalem $x86 -cpu Nehalem
+    emulated "$1" Haswell $x86 -cpu Haswell
+fi
+[ $# -lt 3 ] || emulated "$2" aarch64 qemu-aarch64-static -L "$3"
+[ -z "$failed" ] || { echo "failed on:$failed"; exit 1; }

@@ -1,0 +1,24 @@
+#!/bin/sh
+# isas.sh - test programs once under each instruction set that this machine has.
+#   tests/isas.sh BUILD [name...]      names as for run.sh; without: all programs (no scripts)
+# What is printed is run.sh's, under a line for each set.
+set -u
+build=$1
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+if [ $# = 0 ]; then
+    set -- $(cd "$build/tests" && ls | grep '^test_[a-z_0-9]*$')
+fi
+failed=""
+# OpenBLAS takes its kernels from a variable of its own (src/cli/instructions.c)
+for pair in base:Prescott v3:Haswell v4: amx:; do
+    isa=${pair%%:*}
+    "$build/cgs" --isa "$isa" envs >/dev/null 2>&1 || continue
+    echo "---- CGS_ISA=$isa"
+    (
+        export CGS_ISA="$isa"
+        [ -z "${pair#*:}" ] || export OPENBLAS_CORETYPE="${pair#*:}"
+        exec sh "$here/run.sh" "$build" "$@"
+    ) || failed="$failed $isa"
+done
+[ -z "$failed" ] || { echo "failed under:$failed"; exit 1; }
