@@ -5,6 +5,7 @@
 #   make test       the tests (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
 #   make test-gpu   the tests that need a GPU
+#   make test-isas test-emulated   the tests under every instruction set; on other processors
 #   make bench      speed, as JSON lines
 #   make install    program, library, header, man page, completion; PREFIX=/usr/local,
 #                   LIBDIR=PREFIX/lib, PYTHONDIR=PREFIX/share/cgs/python, DESTDIR=
@@ -23,6 +24,7 @@ CC     := $(if $(CROSS),$(CROSS)-)gcc
 endif
 PKG_CONFIG := pkg-config
 ifneq ($(CROSS),)
+override SYSROOT := $(abspath $(SYSROOT))
 override CC := $(CC) --sysroot=$(SYSROOT)
 AR     := $(CROSS)-ar
 PKG_CONFIG := env PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) \
@@ -140,7 +142,8 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all demo test test-gpu tests asan tsan bench install deb dist dist-gpu clean deps found
+.PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb dist \
+  dist-gpu clean deps found
 all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
@@ -249,6 +252,19 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 test: deps
 	@$(MAKE) --no-print-directory $(JOBS) all tests
 	@tests/run.sh $(B)
+
+# every test program under each instruction set of this machine, and a selection on processors
+# that it is not, which QEMU plays
+test-isas: deps
+	@$(MAKE) --no-print-directory $(JOBS) all $(TEST_BIN)
+	@tests/isas.sh $(B)
+
+test-emulated: deps
+	@scripts/aarch64.sh $(B)/aarch64-root
+	@$(MAKE) --no-print-directory $(JOBS) all $(TEST_BIN)
+	@$(MAKE) --no-print-directory $(JOBS) CROSS=aarch64-linux-gnu CC=aarch64-linux-gnu-gcc \
+	  SYSROOT=$(B)/aarch64-root B=$(B)/aarch64 CUDA=0 all tests
+	@scripts/emulated_cpus.sh $(B) $(B)/aarch64 $(B)/aarch64-root
 
 test-gpu: deps
 	@$(MAKE) --no-print-directory $(B)/tests/test_gpu
