@@ -15,9 +15,10 @@
 #
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), CROSS=aarch64-linux-gnu SYSROOT=DIR (for another machine, with its packages
-# from DIR: scripts/aarch64.sh), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a MuJoCo
-# with DIR/include and DIR/lib), CUDA=0 (no GPU code, though nvcc is here), CLOCKS=1 (long
-# kernels print where their time goes)
+# from DIR: scripts/aarch64.sh), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a
+# MuJoCo with DIR/include and DIR/lib), CUDA=1 (GPU code, though no GPU is here) or CUDA=0 (none,
+# though one is), CLOCKS=1 (long kernels print where their time goes).  Where these differ from
+# what a build folder was made with, what depends on them is made again.
 
 ifneq ($(filter default undefined,$(origin CC)),)
 CC     := $(if $(CROSS),$(CROSS)-)gcc
@@ -42,7 +43,13 @@ NVCC   := $(NVCC)
 # nvcc may be a wrapper or a link: it is asked where its headers are
 CUDA_HOME := $(if $(NVCC),$(realpath $(shell $(NVCC) --dryrun -c src/ops/cuda/rows.cu 2>&1 | \
                sed -n 's/^.* TOP=//p')))
-CUDA   ?= $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),1,0)
+CUDA_H := $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h))
+# kernels take minutes to compile: where a GPU runs them, or for a goal that is about them
+GPU    := $(firstword $(wildcard /dev/nvidiactl /dev/dxg /proc/driver/nvidia/version) \
+            $(filter dist-gpu test-gpu,$(MAKECMDGOALS)))
+# said by hand, no CUDA is also no emulated CUDA
+EMULATE := $(if $(and $(CUDA_H),$(filter x86_64,$(shell uname -m))),$(if $(SAN)$(filter 0,$(CUDA)),,1))
+CUDA   ?= $(if $(and $(CUDA_H),$(GPU)),1,0)
 
 # one short line a command; V=1 shows them whole
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
@@ -50,6 +57,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 # ---- what is here ------------------------------------------------------------------
 # a bare \# inside $(shell) means different things to different makes
 HASH    := \#
+COMMA   := ,
 PKGS    := hdf5 libcjson libpng zlib blosc liblz4 libzstd lapacke openblas
 MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || echo $$p; done; \
              for h in dnnl.h chipmunk/chipmunk.h; do echo "$(HASH)include <$$h>" | \
@@ -80,20 +88,6 @@ ifneq ($(MJ_FOUND),)
 CPPFLAGS += -DCGS_WITH_MUJOCO
 LDLIBS   += -lmujoco
 endif
-# The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
-# opened.  So one binary runs with and without CUDA on the machine.
-ifeq ($(CUDA),1)
-CPPFLAGS  += -DCGS_WITH_CUDA
-LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
-NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
-             -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
-             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
-             $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size)
-endif
-ifeq ($(CLOCKS),1)
-NVFLAGS  += -DCGS_CLOCKS
-CPPFLAGS += -DCGS_CLOCKS
-endif
 X86      := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
 # gcc 12 for aarch64 breaks down over loops with fmax; "omp simd" is not concerned
 ifeq ($(if $(X86),,$(findstring gcc,$(CC)))$(firstword $(subst ., ,$(shell $(CC) -dumpversion))),gcc12)
@@ -101,13 +95,27 @@ CFLAGS   += -fno-tree-loop-vectorize
 endif
 ifeq ($(WERROR),1)
 CFLAGS   += -Werror
-NVFLAGS  += -Werror all-warnings
 endif
 ifneq ($(SAN),)
 CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
 LDFLAGS  += -fsanitize=$(SAN)
 endif
 LDFLAGS  += -pthread
+
+# what every object and program is made with; commit and CUDA are known to few of them
+MADE_WITH := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS)
+# The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
+# opened.  So one binary runs with and without CUDA on the machine.
+ifeq ($(CUDA),1)
+LDLIBS    += -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+NVFLAGS   := -std=c++17 -O3 -Iinclude -Isrc -gencode arch=compute_80,code=sm_80 \
+             -gencode arch=compute_90,code=[sm_90,compute_90] --expt-relaxed-constexpr \
+             -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+             $(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size) \
+             $(if $(filter 1,$(WERROR)),-Werror all-warnings)
+endif
+CUDA_DEF := $(if $(filter 1,$(CLOCKS)),-DCGS_CLOCKS)
+NVFLAGS  += $(CUDA_DEF)
 
 # ---- sources -----------------------------------------------------------------------
 LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
@@ -120,10 +128,8 @@ ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
 endif
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
-ifeq ($(CUDA),1)
-LIB_SRC += $(sort $(wildcard src/ops/cuda/*.c))
 CU_SRC  := $(sort $(wildcard src/ops/cuda/*.cu))
-endif
+GPU_SRC := $(sort $(wildcard src/ops/cuda/*.c))
 # loops that are compiled once per instruction set and chosen at run time
 SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
 ISAS     := base $(if $(X86),v3 v4)
@@ -134,7 +140,8 @@ FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512 -ffp-contract=fast
 # ... and those of them whose results must not depend on the choice
 EXACT_SRC := $(sort $(wildcard src/env/simd/*.c))
 
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o) \
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) \
+           $(if $(filter 1,$(CUDA)),$(GPU_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o)) \
            $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o) $(EXACT_SRC:%.c=$(B)/%.$(i).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -151,7 +158,7 @@ found:
 	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell $(PKG_CONFIG) --modversion $(p)),)\
 	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
 	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
-	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),no)")
+	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),$(if $(CUDA_H),no: nvcc is here and no GPU$(COMMA) CUDA=1 builds it,no))")
 
 $(B)/libcgs.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -171,11 +178,12 @@ $(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map
 $(B)/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/%.o: %.c
+$(B)/%.o: %.c $(B)/made/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/src/ops/cuda/%.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(B)/src/ops/cuda/%.o: CPPFLAGS += $(CUDA_DEF) -isystem $(CUDA_HOME)/include
+$(GPU_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o): $(B)/made/cuda
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
@@ -195,11 +203,11 @@ $(B)/tests/probe_%: tests/probe_%.cu
 $(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false
 
 define simd_rule
-$(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c
+$(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c $(B)/made/flags
 	@mkdir -p $$(@D)
 	$$(call say,CC)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
 
-$(B)/src/env/simd/%.$(1).o: src/env/simd/%.c
+$(B)/src/env/simd/%.$(1).o: src/env/simd/%.c $(B)/made/flags
 	@mkdir -p $$(@D)
 	$$(call say,CC)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -ffp-contract=off -DCGS_ISA=$(1) -MMD -MP -c -o $$@ $$<
 endef
@@ -207,10 +215,20 @@ $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 
 # the commit is stored in results and datasets; only this object depends on it
 $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
-$(B)/src/core/build.o: $(B)/commit
-$(B)/commit: always
+$(B)/src/core/build.o: $(B)/made/commit
+# the table of devices alone knows whether there are GPUs
+$(B)/src/ops/device.o: CPPFLAGS += $(if $(filter 1,$(CUDA)),-DCGS_WITH_CUDA)
+$(B)/src/ops/device.o: $(B)/made/gpu
+
+# made/NAME holds what a kind of object is made with, and is newer than they when that has changed
+MADE_flags  := $(MADE_WITH)
+MADE_commit := $(COMMIT)
+MADE_gpu    := CUDA=$(CUDA)
+MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)
+made_now = printf '%s\n' '$(subst ','\'',$(MADE_$*))'
+$(B)/made/%: always
 	@mkdir -p $(@D)
-	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+	@$(made_now) | cmp -s - $@ || $(made_now) > $@
 
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
@@ -221,8 +239,10 @@ $(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).
+# It brings the GPU's share of the library along, which the library beside it need not have.
 E       := $(B)/emulate
 EMU_CU  := $(CU_SRC:%=$(E)/%)
+EMU_C   := $(patsubst %.c,$(E)/%.o,$(filter-out %/product.c,$(GPU_SRC)) src/ops/device.c)
 EMU_OBJ := $(EMU_CU:%=%.o) $(patsubst %.cpp,$(E)/%.o,$(wildcard tests/emulate/*.cpp))
 $(E)/translated: tests/emulate/translate.py $(CU_SRC) $(wildcard src/ops/cuda/*.cuh)
 	@mkdir -p $(E)
@@ -231,16 +251,22 @@ $(EMU_CU) $(patsubst %,$(E)/%,$(wildcard src/ops/cuda/*.cuh)): $(E)/translated ;
 
 EMU_FLAGS = -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
   -Itests/emulate/include -Itests/emulate -I$(E)/src -Isrc -Iinclude -isystem $(CUDA_HOME)/include
+MADE_emulate := $(CXX) $(MADE_WITH) $(CUDA_HOME)
+$(EMU_OBJ) $(EMU_C): $(B)/made/emulate
 $(E)/%.cu.o: $(E)/%.cu
 	$(call say,C++)$(CXX) $(EMU_FLAGS) -c -x c++ -o $@ $<
 $(E)/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call say,C++)$(CXX) $(EMU_FLAGS) -c -o $@ $<
-$(E)/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(B)/libcgs.a
-	$(call say,LD)$(CXX) $(LDFLAGS) -o $@ $^ $(filter-out -lcudart%,$(LDLIBS)) -lcmocka
+$(EMU_C): CPPFLAGS += -DCGS_WITH_CUDA -isystem $(CUDA_HOME)/include
+$(EMU_C): $(E)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(E)/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(EMU_C) $(B)/libcgs.a
+	$(call say,LD)$(CXX) $(LDFLAGS) -o $@ $^ $(filter-out -lcudart%,$(LDLIBS)) -ldl -lcmocka
 
 .SECONDARY:
-tests: $(TEST_BIN) $(if $(CU_SRC),$(if $(filter x86_64,$(shell uname -m)),$(E)/test_gpu))
+tests: $(TEST_BIN)
 
 deps:
 	@$(if $(strip $(MISSING)),scripts/setup.sh,true)
@@ -267,7 +293,7 @@ test-emulated: deps
 	@scripts/emulated_cpus.sh $(B) $(B)/aarch64 $(B)/aarch64-root
 
 test-gpu: deps
-	@$(MAKE) --no-print-directory $(B)/tests/test_gpu
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(B)/tests/test_gpu
 	$(B)/tests/test_gpu
 
 asan: deps

@@ -205,9 +205,7 @@ struct cgs_device {
 };
 
 extern const cgs_backend cgs_backend_ref, cgs_backend_cpu;
-#ifdef CGS_WITH_CUDA
-extern const cgs_backend cgs_backend_cuda;
-#endif
+extern const cgs_backend cgs_backend_cuda; /* in builds with CUDA */
 
 /* name: "ref", "cpu", "cuda", "cuda:1" ..., or "auto": a GPU if there is one that works,
  * otherwise the CPU.  threads 0: one per core. */
