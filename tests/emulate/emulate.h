@@ -76,7 +76,8 @@ void cluster_wait();
 typedef void (*meeting)(void **args, int n);
 void warp_meet(void *mine, meeting f);
 void group_meet(void *mine, meeting f);
-void wait_a_little();                /* another thread has to do something first */
+void wait_a_little(); /* another thread has to do something first */
+void wait_for_bit(const int *value, int mask, const char *why); /* until its bits change */
 void progress();                     /* something was done that others wait for */
 void later(std::function<void()> f); /* an asynchronous copy: at once, or as late as possible */
 void die(const char *why, ...);

@@ -47,8 +47,8 @@ struct fiber {
     int linear;
     block_state *block;
     bool done, polling;
-    const int *gen; /* blocked while *gen == seen */
-    int seen;
+    const int *gen; /* blocked while (*gen & mask) == seen */
+    int seen, mask;
     const char *why;
     int cluster_gen; /* of the barrier that it arrived at */
 };
@@ -120,12 +120,16 @@ static void start() {
     abort();
 }
 
-static void block_on(const int *gen, int seen, const char *why) {
+static void block_on(const int *gen, int seen, const char *why, int mask = -1) {
     current->gen = gen;
     current->seen = seen;
+    current->mask = mask;
     current->why = why;
     leave();
     current->gen = nullptr;
+}
+void wait_for_bit(const int *value, int mask, const char *why) {
+    block_on(value, *value & mask, why, mask);
 }
 
 void wait_a_little() {
@@ -276,7 +280,7 @@ static void run_fibers() {
         bool any = false;
         for (size_t k = 0; k < n; k++) {
             fiber &f = fibers[turn[k]];
-            if (f.done || (f.gen && *f.gen == f.seen)) continue;
+            if (f.done || (f.gen && (*f.gen & f.mask) == f.seen)) continue;
             bool polled = f.polling;
             f.polling = false;
             current = &f;

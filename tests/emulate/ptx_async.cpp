@@ -99,12 +99,8 @@ PTX(mbar_expect_arrive) {
 PTX(mbar_expect) { mbar_bytes((uint32_t)i[0].v, (int)i[1].v); }
 PTX(mbar_try) {
     mbar *b = mbar_at((uint32_t)i[0].v);
-    bool done = (b->bytes_phase & 1) != (int)(i[1].v & 1);
-    if (!done) {
-        wait_a_little();
-        done = (b->bytes_phase & 1) != (int)(i[1].v & 1);
-    }
-    put(o[0], done);
+    if ((b->bytes_phase & 1) == (int)(i[1].v & 1)) wait_for_bit(&b->bytes_phase, 1, "an mbarrier");
+    put(o[0], 1);
 }
 uint32_t near(uint32_t a, int rank) { /* the same place in another block */
     void *p = from_shared(a);
