@@ -151,7 +151,7 @@ TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
 .PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb dist \
   dist-gpu clean deps found
-all: found $(B)/cgs $(B)/libcgs.so.$(VERSION)
+all: found $(B)/made/options $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
 found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
@@ -222,6 +222,7 @@ $(B)/src/ops/device.o: $(B)/made/gpu
 
 # made/NAME holds what a kind of object is made with, and is newer than they when that has changed
 MADE_flags  := $(MADE_WITH)
+MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR)
 MADE_commit := $(COMMIT)
 MADE_gpu    := CUDA=$(CUDA)
 MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)
@@ -275,9 +276,12 @@ deps:
 # the commands that people type first use all cores; -j given by hand is obeyed
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
+# the emulator, if CUDA's headers are here, is built by its test, on half of the cores
+HALF = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell expr \( $$(nproc 2>/dev/null || echo 2) + 1 \) / 2))
 test: deps
 	@$(MAKE) --no-print-directory $(JOBS) all tests
-	@tests/run.sh $(B)
+	+@$(if $(EMULATE),EMULATOR='$(MAKE) --no-print-directory $(HALF) $(E)/test_gpu') \
+	  tests/run.sh $(filter -j%,$(MAKEFLAGS)) $(B)
 
 # every test program under each instruction set of this machine, and a selection on processors
 # that it is not, which QEMU plays
@@ -297,11 +301,11 @@ test-gpu: deps
 	$(B)/tests/test_gpu
 
 asan: deps
-	@$(MAKE) --no-print-directory B=$(B)/asan CUDA=0 SAN=address,undefined all tests
+	@$(MAKE) --no-print-directory B=$(B)/asan CUDA=0 SAN=address,undefined $(JOBS) all tests
 	@tests/run.sh $(B)/asan
 
 tsan: deps
-	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 all tests
+	@$(MAKE) --no-print-directory B=$(B)/tsan CUDA=0 CC=clang SAN=thread ONEDNN=0 $(JOBS) all tests
 	@tests/run.sh $(B)/tsan
 
 # the first command on a fresh machine: installs what is missing, builds, runs

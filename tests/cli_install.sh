@@ -7,9 +7,12 @@ case $build in
 *san) echo "the libraries are built with sanitizers" && exit 77 ;;
 esac
 # as the build folder was made: with the same parts, and nothing is compiled again
-grep -q cgs_cuda_ "$build/libcgs.a" && cuda= || cuda=CUDA=0
+again() {
+    eval "set -- $(cat "$build/made/options") \"\$@\""
+    make -s -C "$here/.." B="$build" "$@"
+}
 install() {
-    make -s -C "$here/.." B="$build" $cuda install "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "make install $*"; }
+    again install "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "make install $*"; }
 }
 
 # ---- a packager's DESTDIR: exactly these files, and none that knows the folder
@@ -86,7 +89,7 @@ if ! command -v patchelf >/dev/null; then
     echo "make dist was not tried: no patchelf"
     exit 0
 fi
-make -s -C "$here/.." B="$build" $cuda dist >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "make dist"; }
+again dist >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "make dist"; }
 cp -r "$build/cgs-$version-$(uname -m)" "$tmp/moved"
 env -i "$tmp/moved/bin/cgs" --version >"$tmp/out" || fail "the dist folder does not run"
 [ "$(cat "$tmp/out")" = "cgs $version" ] || fail "it says: $(cat "$tmp/out")"

@@ -6,6 +6,7 @@ cgs=$build/cgs
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' INT TERM HUP # so that this goes away, too
 fail() {
     echo "FAILED: $*"
     exit 1
