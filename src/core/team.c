@@ -8,9 +8,8 @@
  * Waiting: on an idle machine a thread that sleeps costs tens of microseconds to wake, a hundred
  * times in an update, so threads that wait look for the next region for a while.  Where
  * another program wants the core this would starve both: so who notices that the system took the
- * core from it (an involuntary switch) makes its team wait by sleeping, and a helper
- * rests for a while: half a core more is worth less than pieces of work that lie about on
- * it. */
+ * core from it makes its team wait by sleeping, and a helper rests for a while: half a core more is
+ * worth less than pieces of work that lie about on it. */
 #define _GNU_SOURCE /* syscall */
 #include "core/team.h"
 
@@ -32,22 +31,14 @@ enum { LOOPS = 8 };
 enum { PIECES = 8 };
 
 /* seconds */
-static double PATIENT = 2e-3;  /* look for the next region this long, then sleep */
-static double HURRIED = 20e-6; /* ... while others want the cores */
-static double REST = 30e-3;    /* a helper that lost its core stays away this long */
-static double CROWDED = 60e-3; /* for how long a loss of the core is remembered */
-static double LOOK = 5e-3;     /* how often the system is asked */
-static double LOST = 0.2;
-
-__attribute__((constructor)) static void tune(void) {
-    char *e;
-    if ((e = getenv("T_PATIENT"))) PATIENT = atof(e);
-    if ((e = getenv("T_HURRIED"))) HURRIED = atof(e);
-    if ((e = getenv("T_REST"))) REST = atof(e);
-    if ((e = getenv("T_CROWDED"))) CROWDED = atof(e);
-    if ((e = getenv("T_LOST"))) LOST = atof(e);
-    if ((e = getenv("T_LOOK"))) LOOK = atof(e);
-}
+#define PATIENT 2e-3  /* look for the next region this long, then sleep */
+#define HURRIED 20e-6 /* ... while others want the cores */
+#define CROWDED 60e-3 /* for how long a loss of the core is remembered */
+#define LOOK 5e-3     /* how often a thread looks around: has it lost its core ... */
+#define LOST 0.2      /* ... for more than this share of the time since? */
+/* a helper that has lost it rests, twice as long each time in a row */
+#define SHORT_REST 4e-3
+#define LONG_REST 32e-3
 
 /* a number that grows, and threads that wait for it to */
 typedef struct mark {
@@ -70,7 +61,7 @@ typedef struct team {
     void *context;
     int threads;
     _Alignas(64) _Atomic uint32_t gate;
-    mark opened, gone, met;             /* regions opened, helpers gone out, meetings held */
+    mark opened, gone, met; /* regions opened, helpers gone out, meetings held */
     _Alignas(64) _Atomic uint32_t arrived;
     _Atomic double crowded_until;
     _Atomic bool over;
@@ -86,6 +77,7 @@ typedef struct self {
     size_t loop;                /* since the last meeting */
     team *own;                  /* that it leads */
     double looked, used, slept; /* clock and time on a core when it looked around; asleep since */
+    double outside;             /* when it left its last region as leader */
 } self;
 static _Thread_local self me;
 
@@ -111,23 +103,20 @@ static void look_from(double now) {
     me.slept = 0;
 }
 
+typedef enum sight { NOTHING_YET, HAD_CORE, LOST_CORE } sight;
+
 /* Did this thread lately have to do without the core that it wanted? */
-static bool lost_core(double now) {
+static sight look_around(team *t, double now) {
     double wanted = now - me.looked - me.slept;
-    if (wanted < LOOK) return false;
+    if (wanted < LOOK) return NOTHING_YET;
     bool lost = wanted - (cpu_time() - me.used) > LOST * wanted;
     look_from(now);
-    return lost;
+    if (lost) atomic_store_explicit(&t->crowded_until, now + CROWDED, memory_order_relaxed);
+    return lost ? LOST_CORE : HAD_CORE;
 }
 
 static bool crowded(team *t, double now) {
     return now < atomic_load_explicit(&t->crowded_until, memory_order_relaxed);
-}
-
-static bool look_around(team *t, double now) {
-    bool lost = lost_core(now);
-    if (lost) atomic_store_explicit(&t->crowded_until, now + CROWDED, memory_order_relaxed);
-    return lost;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -154,9 +143,12 @@ static void await(team *t, mark *m, uint32_t seen) {
     me.slept += cgs_now() - begun;
 }
 
-static void rest(double seconds) {
-    struct timespec t = {0, (long)(seconds * 1e9)};
-    nanosleep(&t, NULL);
+/* how long the next rest is, after what a helper saw when this one was over */
+static double rest(sight saw, double length) {
+    if (saw != LOST_CORE) return saw == HAD_CORE ? SHORT_REST : length;
+    nanosleep(&(struct timespec){0, (long)(length * 1e9)}, NULL);
+    look_from(cgs_now());
+    return 2 * length < LONG_REST ? 2 * length : LONG_REST;
 }
 
 /* ---- helpers --------------------------------------------------------------------------------- */
@@ -179,6 +171,7 @@ static void *help(void *p) {
     beginning b = *(beginning *)p;
     team *t = b.team;
     free(p);
+    double length = SHORT_REST;
     me.member = b.member;
     look_from(cgs_now());
     for (;;) {
@@ -192,10 +185,7 @@ static void *help(void *p) {
             me.team = NULL;
             grow(&t->gone);
         }
-        if (look_around(t, cgs_now())) {
-            rest(REST);
-            look_from(cgs_now());
-        }
+        length = rest(look_around(t, cgs_now()), length);
         await(t, &t->opened, seen);
     }
 }
@@ -215,6 +205,12 @@ static void disband(void *p) {
     free(t->counter);
     free(t->helper);
     free(t);
+}
+
+static void disband_own(void) {
+    disband(me.own);
+    me.own = NULL;
+    pthread_setspecific(leaving, NULL);
 }
 
 static void make_key(void) { pthread_key_create(&leaving, disband); }
@@ -244,16 +240,19 @@ static team *assemble(int threads) {
         break;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_once(&leaving_once, make_key);
-    pthread_setspecific(leaving, t);
     return t;
 }
 
 /* the calling thread's team, made or enlarged */
 static team *own_team(int threads) {
     if (me.own && me.own->size >= threads) return me.own;
-    disband(me.own);
-    return me.own = assemble(threads);
+    pthread_once(&leaving_once, make_key);
+    if (me.own) disband_own();
+    me.own = assemble(threads);
+    pthread_setspecific(leaving, me.own);
+    me.outside = cgs_now();
+    look_from(me.outside);
+    return me.own;
 }
 
 /* ---- regions ------------------------------------------------------------------------------------
@@ -282,7 +281,9 @@ void cgs_together(int threads, cgs_job *work, void *context) {
         alone(work, context);
         return;
     }
-    look_around(t, cgs_now());
+    double begun = cgs_now();
+    me.slept += begun - me.outside; /* whatever it waited for */
+    look_around(t, begun);
     t->work = work;
     t->context = context;
     t->threads = threads;
@@ -299,6 +300,7 @@ void cgs_together(int threads, cgs_job *work, void *context) {
         await(t, &t->gone, now);
     clear_counters(t, me.loop < LOOPS ? me.loop : LOOPS);
     me.team = NULL;
+    me.outside = cgs_now();
 }
 
 void cgs_meet(void) {
