@@ -6,7 +6,7 @@
 # says.  TESTS names other programs than the selection, which takes some minutes per processor.
 # A program that starts itself again (test_data) leaves the emulation and is not for this.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 [ $# = 1 ] || [ $# = 3 ] || { echo "wants BUILD [AARCH64_BUILD SYSROOT]"; exit 2; }
 tests=${TESTS:-test_processor test_core test_op_values test_plan test_stats test_env test_env_draw
     test_mujoco test_mujoco_draw test_store test_imagination test_rollout}

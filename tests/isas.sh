@@ -7,7 +7,9 @@ build=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 if [ $# = 0 ]; then
-    set -- $(cd "$build/tests" && ls | grep '^test_[a-z_0-9]*$')
+    for test in "$build"/tests/test_*; do
+        case $test in *.o | *.d | *.log) ;; *) set -- "$@" "$(basename "$test")" ;; esac
+    done
 fi
 failed=""
 # OpenBLAS takes its kernels from a variable of its own (src/cli/instructions.c)
