@@ -250,10 +250,11 @@ $(E)/translated: tests/emulate/translate.py $(CU_SRC) $(wildcard src/ops/cuda/*.
 	$(call say,PY)python3 $< src $(E)/src && touch $@
 $(EMU_CU) $(patsubst %,$(E)/%,$(wildcard src/ops/cuda/*.cuh)): $(E)/translated ;
 
-EMU_FLAGS = -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
+EMU_FLAGS := -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
   -Itests/emulate/include -Itests/emulate -I$(E)/src -Isrc -Iinclude -isystem $(CUDA_HOME)/include
-MADE_emulate := $(CXX) $(MADE_WITH) $(CUDA_HOME)
-$(EMU_OBJ) $(EMU_C): $(B)/made/emulate
+MADE_emulate := $(CXX) $(EMU_FLAGS)
+$(EMU_OBJ): $(B)/made/emulate
+$(EMU_C): $(B)/made/flags
 $(E)/%.cu.o: $(E)/%.cu
 	$(call say,C++)$(CXX) $(EMU_FLAGS) -c -x c++ -o $@ $<
 $(E)/%.o: %.cpp

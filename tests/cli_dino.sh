@@ -23,11 +23,9 @@ done
 # killed and continued is the same run
 "$cgs" train "$@" --out whole --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 ||
     fail "train whole"
-"$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 &
-pid=$!
-while [ ! -e parts/checkpoint.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-kill -9 $pid 2>/dev/null || fail "training ended before it was killed"
-wait $pid 2>/dev/null || true
+cut_off KILL parts/checkpoint.safetensors 0 parts \
+    "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1
+[ $status = 137 ] || fail "training ended with $status before it was killed"
 "$cgs" train "$@" --out parts --method dinowm-patch-cgs train.updates=12 train.checkpoint_every=1 \
     --resume || fail "resume"
 cmp -s whole/model.safetensors parts/model.safetensors || fail "a continued run differs"

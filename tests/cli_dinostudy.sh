@@ -67,11 +67,8 @@ grep -q "from other settings" err || fail "$(cat err)"
 # ---- pretraining that was killed ends in the same bytes
 set -- pretrain --data a/data.h5 --size small --updates 12 --batch 4 --checkpoint-every 1 --threads 2 --quiet
 "$cgs" "$@" --out whole.safetensors
-"$cgs" "$@" --out parts.safetensors &
-pid=$!
-while [ ! -e parts.safetensors.checkpoint ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-kill -9 $pid 2>/dev/null || fail "pretraining ended before it was killed"
-wait $pid 2>/dev/null || true
+cut_off KILL parts.safetensors.checkpoint 0 parts.safetensors "$cgs" "$@" --out parts.safetensors
+[ $status = 137 ] || fail "pretraining ended with $status before it was killed"
 [ ! -e parts.safetensors ] || fail "a backbone before its last update"
 "$cgs" "$@" --out parts.safetensors 2>err && fail "begun anew over a checkpoint"
 grep -q -- "--resume" err || fail "$(cat err)"

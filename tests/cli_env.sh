@@ -116,14 +116,7 @@ PY
 # ---- killed in the middle, then continued: the same bytes as in one go
 long="--env pusht --episodes 24 --size 224 --seed 8"
 "$cgs" collect $long --out "$tmp/whole.h5" --quiet
-"$cgs" collect $long --out "$tmp/killed.h5" --quiet &
-pid=$!
-for i in $(seq 200); do # until something is there, but not for ever
-    [ "$(stat -c %s "$tmp/killed.h5.part" 2>/dev/null || echo 0)" -gt 300000 ] && break
-    sleep 0.05
-done
-kill -9 $pid 2>/dev/null || true
-wait $pid 2>/dev/null || true
+cut_off KILL "$tmp/killed.h5.part" 300000 "$tmp/killed.h5" "$cgs" collect $long --out "$tmp/killed.h5" --quiet
 [ ! -e "$tmp/killed.h5" ] || fail "the collection was over before it was killed"
 [ -e "$tmp/killed.h5.part" ] || fail "nothing was kept"
 "$cgs" collect $long --out "$tmp/killed.h5" >"$tmp/out"
@@ -132,15 +125,8 @@ cmp "$tmp/whole.h5" "$tmp/killed.h5" || fail "the continued file differs"
 head -1 "$tmp/out"
 
 # ---- interrupted politely: exit 1, says how to go on, goes on
-"$cgs" collect $long --out "$tmp/stopped.h5" --quiet 2>"$tmp/err" &
-pid=$!
-for i in $(seq 200); do
-    [ "$(stat -c %s "$tmp/stopped.h5.part" 2>/dev/null || echo 0)" -gt 300000 ] && break
-    sleep 0.05
-done
-kill -TERM $pid
-status=0
-wait $pid || status=$?
+cut_off TERM "$tmp/stopped.h5.part" 300000 "$tmp/stopped.h5" "$cgs" collect $long --out "$tmp/stopped.h5" \
+    --quiet 2>"$tmp/err"
 [ $status = 1 ] || fail "an interrupted collection exits with $status"
 grep -q "the same command continues" "$tmp/err" || fail "it says: $(cat "$tmp/err")"
 "$cgs" collect $long --out "$tmp/stopped.h5" --quiet
