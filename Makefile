@@ -2,7 +2,7 @@
 #
 #   make            library and program into build/
 #   make demo       TwoRooms from data to report.html, minutes on two cores (DEMO=folder)
-#   make test       the tests (installs missing Debian packages first)
+#   make test       the tests, side by side (installs missing Debian packages first)
 #   make asan tsan  the tests under sanitizers
 #   make test-gpu   the tests that need a GPU
 #   make test-isas test-emulated   the tests under every instruction set; on other processors
