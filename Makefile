@@ -220,16 +220,12 @@ $(B)/src/core/build.o: $(B)/made/commit
 $(B)/src/ops/device.o: CPPFLAGS += $(if $(filter 1,$(CUDA)),-DCGS_WITH_CUDA)
 $(B)/src/ops/device.o: $(B)/made/gpu
 
-# made/NAME holds what a kind of object is made with, and is newer than they when that has changed
+# what kinds of objects are made with, for the rules of made/NAME below
 MADE_flags  := $(MADE_WITH)
 MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR)
 MADE_commit := $(COMMIT)
 MADE_gpu    := CUDA=$(CUDA)
 MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)
-made_now = printf '%s\n' '$(subst ','\'',$(MADE_$*))'
-$(B)/made/%: always
-	@mkdir -p $(@D)
-	@$(made_now) | cmp -s - $@ || $(made_now) > $@
 
 # ---- tests -------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
@@ -267,6 +263,15 @@ $(EMU_C): $(E)/%.o: %.c
 $(E)/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(EMU_C) $(B)/libcgs.a
 	$(call say,LD)$(CXX) $(LDFLAGS) -o $@ $^ $(filter-out -lcudart%,$(LDLIBS)) -ldl -lcmocka
 
+# made/NAME holds MADE_NAME, and is written, so that all that needs it is made again, when that has changed
+made_now = printf '%s\n' '$(subst ','\'',$(MADE_$(1)))'
+define made_rule
+$(B)/made/$(1): $(shell $(made_now) | cmp -s - $(B)/made/$(1) 2>/dev/null || echo always)
+	@mkdir -p $$(@D)
+	@$$(call made_now,$(1)) > $$@
+endef
+$(foreach name,flags options commit gpu cuda emulate,$(eval $(call made_rule,$(name))))
+
 .SECONDARY:
 tests: $(TEST_BIN)
 
@@ -277,12 +282,12 @@ deps:
 # the commands that people type first use all cores; -j given by hand is obeyed
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-# the emulator, if CUDA's headers are here, is built by its test, on half of the cores
-HALF = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell expr \( $$(nproc 2>/dev/null || echo 2) + 1 \) / 2))
+# the emulator is built by its test, on half of the cores, while other tests run
+HALF = $(shell expr \( $$(nproc 2>/dev/null || echo 2) + 1 \) / 2)
+test: export EMULATOR = $(if $(EMULATE),$(MAKE) --no-print-directory -j$(HALF) $(E)/test_gpu,no)
 test: deps
 	@$(MAKE) --no-print-directory $(JOBS) all tests
-	+@$(if $(EMULATE),EMULATOR='$(MAKE) --no-print-directory $(HALF) $(E)/test_gpu') \
-	  tests/run.sh $(filter -j%,$(MAKEFLAGS)) $(B)
+	@tests/run.sh $(filter -j%,$(MAKEFLAGS)) $(B)
 
 # every test program under each instruction set of this machine, and a selection on processors
 # that it is not, which QEMU plays
