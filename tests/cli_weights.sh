@@ -146,7 +146,7 @@ sed 's/"depth":6/"depth":4/' "$g/upstream.json" >"$tmp/wrong.json"
 refuse 1 "predictor.depth says 4" "$cgs" import "$g/golden.safetensors" --out "$tmp/x" \
     --config "$tmp/wrong.json"
 [ ! -e "$tmp/x" ] || fail "a refused import leaves a directory"
-refuse 2 "one model directory or file" "$cgs" info
+refuse 2 "one model directory or file" "$cgs" info "$tmp/model" "$tmp/nowhere"
 refuse 1 "nowhere" "$cgs" info "$tmp/nowhere"
 refuse 1 "plan.txt" "$cgs" info "$g/plan.txt"
 refuse 1 "model.safetensors" "$cgs" info "$g"

@@ -97,19 +97,24 @@ static bool by_onednn(const cgs_product *p) {
 
 static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
-/* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across. */
+/* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across.
+ * Where a row must not depend on its company the columns are cut alike for any number of rows, as
+ * oneDNN adds up in an order that depends on them. */
 static cut cut_of(const cgs_product *p) {
-    enum { BLOCKS = 16, FEWEST = 8, LEAST = 64 };
+    enum { BLOCKS = 16, FEWEST = 8, LEAST = 64, ALONE = 128 };
     const size_t worth = (size_t)1 << 20; /* multiplications */
+    bool shared = p->M * p->N * p->K >= worth;
     cut c = {p->M, p->N, 1, 1};
-    if (p->M * p->N * p->K < worth) return c;
-    c.rows = p->M < BLOCKS * LEAST ? LEAST : parts_of(p->M, BLOCKS * 32) * 32;
-    if (c.rows > p->M) c.rows = p->M;
-    c.down = parts_of(p->M, c.rows);
-    if (c.down < FEWEST && p->N >= 2 * LEAST) {
-        c.cols = parts_of(p->N, parts_of(FEWEST, c.down) * LEAST) * LEAST;
-        c.across = parts_of(p->N, c.cols);
+    if (shared) {
+        c.rows = p->M < BLOCKS * LEAST ? LEAST : parts_of(p->M, BLOCKS * 32) * 32;
+        if (c.rows > p->M) c.rows = p->M;
+        c.down = parts_of(p->M, c.rows);
     }
+    if (p->rows_alone)
+        c.cols = p->N > ALONE ? ALONE : p->N;
+    else if (shared && c.down < FEWEST && p->N >= 2 * LEAST)
+        c.cols = parts_of(p->N, parts_of(FEWEST, c.down) * LEAST) * LEAST;
+    c.across = parts_of(p->N, c.cols);
     return c;
 }
 
