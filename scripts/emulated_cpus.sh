@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 [ $# = 1 ] || [ $# = 3 ] || { echo "wants BUILD [AARCH64_BUILD SYSROOT]"; exit 2; }
 tests=${TESTS:-test_processor test_core test_op_values test_plan test_stats test_env test_env_draw
-    test_mujoco test_mujoco_draw test_store test_rollout}
+    test_mujoco_draw test_store test_rollout}
 failed="" here=$1
 
 # emulated FOLDER NAME COMMAND...: run.sh over programs that start the real ones of FOLDER in COMMAND
