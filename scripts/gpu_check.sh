@@ -16,7 +16,7 @@ if [ $# -gt 1 ]; then
     probe=$2/bin/probe_
     export LD_LIBRARY_PATH="$2/lib:${LD_LIBRARY_PATH:-}"
 else
-    make -j"$(nproc)" build/cgs build/tests/test_gpu build/tests/probe_wgmma \
+    make -j"$(nproc)" CUDA=1 build/cgs build/tests/test_gpu build/tests/probe_wgmma \
         build/tests/probe_cluster || exit 1
     cgs=build/cgs
     tests=build/tests/test_gpu
