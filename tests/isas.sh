@@ -20,7 +20,7 @@ for pair in base:Prescott v3:Haswell v4: amx:; do
     (
         export CGS_ISA="$isa"
         [ -z "${pair#*:}" ] || export OPENBLAS_CORETYPE="${pair#*:}"
-        exec sh "$here/run.sh" "$build" "$@"
+        exec "$here/run.sh" "$build" "$@"
     ) || failed="$failed $isa"
 done
 [ -z "$failed" ] || { echo "failed under:$failed"; exit 1; }

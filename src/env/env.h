@@ -126,7 +126,7 @@ cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb);
 
 /* ---- a batch -------------------------------------------------------------------- */
 /* N environments of one class over contiguous buffers.  Every call runs its loop in
- * OpenMP threads; results do not depend on their number. */
+ * threads (core/team.h); results do not depend on their number. */
 typedef struct cgs_env_batch {
     const cgs_env_class *cls;
     int count;        /* N */
