@@ -391,4 +391,4 @@ dist-gpu: all $(B)/dist/cgs $(B)/dist/test_gpu $(PROBES)
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path '*-root' -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -24,13 +24,15 @@ emulated() {
         printf '#!/bin/sh\nexec %s %s "$@"\n' "$*" "$build/tests/$test" >"$folder/tests/$test"
         chmod +x "$folder/tests/$test"
     done
-    # datasets of every environment, states and pictures, are the same file as here
+    # Datasets, states and pictures, are the same file as here.  Not cube's: the last bits of the C
+    # library's atan2 and sincos, which MuJoCo and the arm's kinematics ask for, differ with FMA
+    # (GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-AVX2 shows it on one machine).
     cat >"$folder/tests/test_same_data" <<END
 #!/bin/sh
 set -eu
 folder=\$(mktemp -d)
 trap 'rm -rf "\$folder"' EXIT
-for env in \$("$here/cgs" envs | sed -n 's/^\([a-z0-9-]*\), version.*/\1/p'); do
+for env in \$("$here/cgs" envs | sed -n 's/^\([a-z0-9-]*\), version.*/\1/p' | grep -vx cube); do
     "$here/cgs" collect --env "\$env" --out "\$folder/here.h5" --episodes 1 --size 64
     $* "$build/cgs" collect --env "\$env" --out "\$folder/there.h5" --episodes 1 --size 64
     cmp "\$folder/here.h5" "\$folder/there.h5"
