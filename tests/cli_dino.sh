@@ -3,7 +3,6 @@
 # usage: tests/cli_dino.sh BUILD
 . "$(dirname "$0")/prelude.sh"
 cd "$tmp"
-export OMP_WAIT_POLICY=passive
 
 "$cgs" collect --env wall --out wall.h5 --episodes 8 --size 64 --quiet || fail collect
 "$cgs" pretrain --data wall.h5 --out standin.safetensors --size small --updates 3 --batch 4 --quiet ||

@@ -4,7 +4,6 @@
 #   tests/cli_dinostudy.sh BUILD
 . "$(dirname "$0")/prelude.sh"
 cd "$tmp"
-export OMP_WAIT_POLICY=passive
 
 # ---- the plans
 "$cgs" reproduce dinowm --dry-run >plan || fail "no plan"

@@ -24,7 +24,7 @@ blocks() { # document kind
         inside && (kind == "all" || (kind == "short" && !long)) {print}' "$1"
 }
 # spinning threads would fight with whatever else runs here
-export OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1
 unset CGS_LIBRARY # python finds the library as it does for a reader
 for document in README.md docs/tutorial.md; do
     work=$tmp/$(basename "$document" .md)

@@ -66,7 +66,6 @@ ${CC:-cc} -o "$tmp/mpc_static" "$here/../examples/mpc_loop.c" -I"$at/include" "$
     $private || fail "it does not link with the archive"
 
 "$build/tests/test_eval" --model "$tmp/model" tworooms none 1
-export OMP_WAIT_POLICY=passive
 LD_LIBRARY_PATH=$at/lib "$tmp/mpc_loop" "$tmp/model" tworooms 3 >"$tmp/out" || fail "the loop ended with $?"
 cat "$tmp/out"
 grep -q "^turn  0: *[1-9]" "$tmp/out" || fail "no plan was made"

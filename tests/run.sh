@@ -18,8 +18,6 @@ shift
 # archer tells the thread sanitizer about OpenMP's own synchronisation
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}"
 export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1 ${UBSAN_OPTIONS:-}"
-# threads that wait should soon sleep: other programs may need the cores
-export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-5000}"
 
 # those that take longest begin first, so that none of them runs alone at the end
 slow="cli_emulate test_mujoco_data cli_docs test_ops cli_env cli_study test_theory test_geometry

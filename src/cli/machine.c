@@ -96,13 +96,13 @@ static bool describe_libraries(cJSON *to) {
 static bool describe_system(cJSON *to) {
     struct utsname u;
     char system[LINE] = "unknown", kernel[sizeof u.release + sizeof u.machine + sizeof u.sysname];
-    char processor[LINE] = "", part[LINE] = "";
+    char processor[LINE] = "", part[LINE / 4] = "";
     look_up("/etc/os-release", "PRETTY_NAME", system, sizeof system);
     uname(&u);
     snprintf(kernel, sizeof kernel, "%s %s %s", u.sysname, u.release, u.machine);
     if (!look_up("/proc/cpuinfo", "model name", processor, sizeof processor) &&
         look_up("/proc/cpuinfo", "CPU implementer", processor, sizeof processor / 2) &&
-        look_up("/proc/cpuinfo", "CPU part", part, sizeof part / 4))
+        look_up("/proc/cpuinfo", "CPU part", part, sizeof part))
         snprintf(processor + strlen(processor), sizeof processor - strlen(processor),
                  " (implementer), %s (part)", part);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
