@@ -102,7 +102,7 @@ LDFLAGS  += -fsanitize=$(SAN)
 endif
 LDFLAGS  += -pthread
 
-# what every object and program is made with; commit and CUDA are known to few of them
+# what every object and program is made with; few of them know of the commit and of CUDA
 MADE_WITH := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS)
 # The runtime is linked in and finds the driver at run time; cuBLASLt is loaded when a GPU is
 # opened.  So one binary runs with and without CUDA on the machine.
@@ -194,7 +194,7 @@ WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_grou
 $(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
   -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 
-$(B)/tests/probe_%: tests/probe_%.cu
+$(B)/tests/probe_%: tests/probe_%.cu $(B)/made/cuda
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
