@@ -6,19 +6,25 @@
  * that hold work.
  *
  * Waiting: on an idle machine a thread that sleeps costs tens of microseconds to wake, a hundred
- * times in an update, so threads that wait look for the next region for a while.  Where
- * another program wants the core this would starve both: so who notices that the system took the
- * core from it makes its team wait by sleeping, and a helper rests for a while: half a core more is
- * worth less than pieces of work that lie about on it. */
-#define _GNU_SOURCE /* syscall */
+ * times in an update, so threads that wait look for the next region for a while.
+ *
+ * Company: where another program wants the core of a helper, the system takes it away for a tick of
+ * some milliseconds, and the leader stands still until the piece of work that the helper holds is
+ * done: together no faster than one thread.  So a helper that notices goes before it is sent.  It
+ * works in stints that the scheduler lets a thread finish, pauses as long as it worked, which gives
+ * it the right to the next stint, and keeps off the leader's core, where the scheduler likes to
+ * wake it. */
+#define _GNU_SOURCE /* syscall, sched_getcpu */
 #include "core/team.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,13 +38,14 @@ enum { PIECES = 8 };
 
 /* seconds */
 #define PATIENT 2e-3  /* look for the next region this long, then sleep */
-#define HURRIED 20e-6 /* ... while others want the cores */
-#define CROWDED 60e-3 /* for how long a loss of the core is remembered */
+#define CROWDED 60e-3 /* for how long a loss of the core is remembered; until then ... */
+#define STEADY 5e-3   /* ... the leader looks this long: asleep it would give up its core ... */
+#define HURRIED 20e-6 /* ... and a helper in a region this long ... */
+#define SEEKING 50e-6 /* ... and outside of one */
+#define STINT 0.5e-3  /* a helper works this long, and pauses as long */
+#define IDLE 20e-3    /* after so many pauses without work it sleeps */
 #define LOOK 5e-3     /* how often a thread looks around: has it lost its core ... */
 #define LOST 0.2      /* ... for more than this share of the time since? */
-/* a helper that has lost it rests, twice as long each time in a row */
-#define SHORT_REST 4e-3
-#define LONG_REST 32e-3
 
 /* a number that grows, and threads that wait for it to */
 typedef struct mark {
@@ -64,6 +71,8 @@ typedef struct team {
     mark opened, gone, met; /* regions opened, helpers gone out, meetings held */
     _Alignas(64) _Atomic uint32_t arrived;
     _Atomic double crowded_until;
+    pid_t leader;      /* its thread ... */
+    _Atomic int where; /* ... and the core that it was last seen on */
     _Atomic bool over;
     int size;         /* the leader and its helpers */
     counter *counter; /* (LOOPS, size) */
@@ -103,16 +112,13 @@ static void look_from(double now) {
     me.slept = 0;
 }
 
-typedef enum sight { NOTHING_YET, HAD_CORE, LOST_CORE } sight;
-
-/* Did this thread lately have to do without the core that it wanted? */
-static sight look_around(team *t, double now) {
+/* Notes whether this thread lately had to do without the core that it wanted. */
+static void look_around(team *t, double now) {
     double wanted = now - me.looked - me.slept;
-    if (wanted < LOOK) return NOTHING_YET;
+    if (wanted < LOOK) return;
     bool lost = wanted - (cpu_time() - me.used) > LOST * wanted;
     look_from(now);
     if (lost) atomic_store_explicit(&t->crowded_until, now + CROWDED, memory_order_relaxed);
-    return lost ? LOST_CORE : HAD_CORE;
 }
 
 static bool crowded(team *t, double now) {
@@ -126,16 +132,19 @@ static void grow(mark *m) {
     if (atomic_load(&m->sleepers)) syscall(SYS_futex, &m->value, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* until the mark is no longer at `seen` */
-static void await(team *t, mark *m, uint32_t seen) {
-    double begun = cgs_now(), patience = crowded(t, begun) ? HURRIED : PATIENT;
+/* Looks at the mark until it is no longer at `seen`, at most until `end`: did it change? */
+static bool changes_until(mark *m, uint32_t seen, double end) {
     do {
         for (int i = 0; i < 32; i++) {
-            if (atomic_load_explicit(&m->value, memory_order_acquire) != seen) return;
+            if (atomic_load_explicit(&m->value, memory_order_acquire) != seen) return true;
             relax();
         }
-    } while (cgs_now() - begun < patience);
-    begun = cgs_now();
+    } while (cgs_now() < end);
+    return false;
+}
+
+static void sleep_until_changed(mark *m, uint32_t seen) {
+    double begun = cgs_now();
     atomic_fetch_add(&m->sleepers, 1);
     while (atomic_load(&m->value) == seen)
         syscall(SYS_futex, &m->value, FUTEX_WAIT_PRIVATE, seen, NULL);
@@ -143,12 +152,11 @@ static void await(team *t, mark *m, uint32_t seen) {
     me.slept += cgs_now() - begun;
 }
 
-/* how long the next rest is, after what a helper saw when this one was over */
-static double rest(sight saw, double length) {
-    if (saw != LOST_CORE) return saw == HAD_CORE ? SHORT_REST : length;
-    nanosleep(&(struct timespec){0, (long)(length * 1e9)}, NULL);
-    look_from(cgs_now());
-    return 2 * length < LONG_REST ? 2 * length : LONG_REST;
+/* until the mark is no longer at `seen` */
+static void await(team *t, mark *m, uint32_t seen) {
+    double now = cgs_now(), patience = PATIENT;
+    if (crowded(t, now)) patience = me.member == 0 ? STEADY : HURRIED;
+    if (!changes_until(m, seen, now + patience)) sleep_until_changed(m, seen);
 }
 
 /* ---- helpers --------------------------------------------------------------------------------- */
@@ -162,6 +170,71 @@ static bool come_in(team *t) {
     return false;
 }
 
+/* what a helper remembers from region to region */
+typedef struct shift {
+    double begun; /* of its stint */
+    double idle;  /* pauses without work in a row */
+    int avoids;   /* the core that it keeps off, or NOWHERE */
+} shift;
+enum { NOWHERE = -1 };
+
+/* To wake in time, and not to be sent away within a stint: systems that know of slices (Linux 6.12
+ * and later) are asked for one as long as that. */
+static void ask_for_stints(void) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t slice, deadline, period;
+    } a = {.size = sizeof a};
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0 || a.policy != SCHED_OTHER) return;
+    a.slice = (uint64_t)(STINT * 1e9);
+    syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+/* leaves `core` to the leader, unless there is no other */
+static void keep_off(const team *t, shift *s, int core) {
+    cpu_set_t cores;
+    if (core == s->avoids) return;
+    s->avoids = core;
+    if (sched_getaffinity(t->leader, sizeof cores, &cores) != 0) return;
+    if (core >= 0 && core < CPU_SETSIZE) CPU_CLR((unsigned)core, &cores);
+    if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
+}
+
+/* Waits for the next region as one does in company. */
+static void await_in_company(team *t, shift *s, uint32_t seen) {
+    double now = cgs_now();
+    keep_off(t, s, atomic_load_explicit(&t->where, memory_order_relaxed));
+    if (now - s->begun < STINT) {
+        if (!changes_until(&t->opened, seen, now + SEEKING)) sleep_until_changed(&t->opened, seen);
+        s->idle = 0;
+        return;
+    }
+    nanosleep(&(struct timespec){0, (long)(STINT * 1e9)}, NULL);
+    s->begun = cgs_now();
+    me.slept += s->begun - now;
+    bool worked = atomic_load_explicit(&t->opened.value, memory_order_acquire) != seen;
+    s->idle = worked ? 0 : s->idle + STINT;
+    if (s->idle < IDLE) return;
+    sleep_until_changed(&t->opened, seen);
+    *s = (shift){.begun = cgs_now(), .avoids = s->avoids};
+}
+
+static void await_region(team *t, shift *s, uint32_t seen) {
+    double now = cgs_now();
+    look_around(t, now);
+    if (crowded(t, now)) {
+        await_in_company(t, s, seen);
+        return;
+    }
+    keep_off(t, s, NOWHERE);
+    await(t, &t->opened, seen);
+    s->begun = cgs_now();
+}
+
 typedef struct beginning {
     team *team;
     int member;
@@ -170,10 +243,11 @@ typedef struct beginning {
 static void *help(void *p) {
     beginning b = *(beginning *)p;
     team *t = b.team;
+    shift s = {.begun = cgs_now(), .avoids = NOWHERE};
     free(p);
-    double length = SHORT_REST;
     me.member = b.member;
-    look_from(cgs_now());
+    ask_for_stints();
+    look_from(s.begun);
     for (;;) {
         uint32_t seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);
         if (atomic_load_explicit(&t->over, memory_order_acquire)) return NULL;
@@ -185,13 +259,11 @@ static void *help(void *p) {
             me.team = NULL;
             grow(&t->gone);
         }
-        length = rest(look_around(t, cgs_now()), length);
-        await(t, &t->opened, seen);
+        await_region(t, &s, seen);
     }
 }
 
-/* ---- teams ------------------------------------------------------------------------------------
- */
+/* ---- teams --------------------------------------------------------------------------------- */
 
 static pthread_key_t leaving;
 static pthread_once_t leaving_once = PTHREAD_ONCE_INIT;
@@ -229,6 +301,8 @@ static team *assemble(int threads) {
         return NULL;
     }
     *t = (team){.gate = CLOSED, .size = 1, .counter = c, .helper = helper};
+    t->leader = (pid_t)syscall(SYS_gettid);
+    t->where = NOWHERE;
     for (size_t i = 0; i < LOOPS * n; i++) atomic_init(&c[i].taken, 0);
     sigfillset(&all); /* signals are for the threads of the program */
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -255,8 +329,7 @@ static team *own_team(int threads) {
     return me.own;
 }
 
-/* ---- regions ------------------------------------------------------------------------------------
- */
+/* ---- regions ------------------------------------------------------------------------------- */
 
 int cgs_member(void) { return me.team ? me.member : 0; }
 
@@ -284,6 +357,8 @@ void cgs_together(int threads, cgs_job *work, void *context) {
     double begun = cgs_now();
     me.slept += begun - me.outside; /* whatever it waited for */
     look_around(t, begun);
+    if (crowded(t, begun))
+        atomic_store_explicit(&t->where, sched_getcpu(), memory_order_relaxed);
     t->work = work;
     t->context = context;
     t->threads = threads;
@@ -319,8 +394,7 @@ void cgs_meet(void) {
     }
 }
 
-/* ---- shared loops
- * -------------------------------------------------------------------------------- */
+/* ---- shared loops -------------------------------------------------------------------------- */
 
 cgs_piece cgs_pieces(size_t n) {
     cgs_piece p = {.n = n, .alone = !me.team, .share = 0};
