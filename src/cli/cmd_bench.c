@@ -37,6 +37,7 @@ static void print_result(void *user, const char *name, double value, const char 
 typedef struct settings {
     const char *device, *size, *model, *precision;
     int threads, windows, class_bits;
+    int solves;
     bool profile;
     double seconds;
     cgs_timing_work work; /* of architectures */
@@ -66,6 +67,8 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
         return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
                                 print_result, p);
     if (!strcmp(what, "plan")) return cgs_bench_plan(d, subject, act, print_result, p);
+    if (!strcmp(what, "latency"))
+        return cgs_bench_latency(d, subject, act, s->solves, print_result, p);
     if (!strcmp(what, "encode"))
         return cgs_bench_encode(d, subject, act, 4 * s->windows, print_result, p);
     char scratch[64];
@@ -74,7 +77,7 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
     return cgs_fail(
         CGS_EARG,
-        "\"%.40s\" is not gemm, ops, train, encode, plan, architectures, env, data or all", what);
+        "\"%.40s\" is not gemm, ops, train, encode, plan, latency, architectures, env, data or all", what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -85,6 +88,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
                   .precision = "bf16",
                   .windows = 8,
                   .class_bits = 16,
+                  .solves = 200,
                   .seconds = 0.2,
                   .work = CGS_TIMING_WORK};
     bool json = false;
@@ -107,6 +111,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &s.work.episodes, false},
         {"runs", "N", "architectures: solves that a median is of (5)", OPT_INT, &s.work.runs,
          false},
+        {"solves", "N", "latency: solves to look at (200)", OPT_INT, &s.solves, false},
         {"out", "FILE", "architectures: a document for cgs report (timing.json)", OPT_STR, &s.out,
          false},
         {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
@@ -118,8 +123,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG,
-                      "needs what to measure: gemm, ops, train, encode, plan, architectures, env, "
-                      "data or all");
+                      "needs what to measure: gemm, ops, train, encode, plan, latency, architectures, "
+                      "env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
@@ -137,7 +142,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_bench = {
-    "bench", "gemm|ops|train|encode|plan|architectures|env|data|all ...",
+    "bench", "gemm|ops|train|encode|plan|latency|architectures|env|data|all ...",
     "speed: medians, and the share of what the machine can do",
     "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
     "tokens in one process and prints their ratios beside the paper's (Table 14); it is not\n"

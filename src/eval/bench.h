@@ -36,6 +36,11 @@ typedef struct cgs_bench_subject {
 cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_subject s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
+/* How long mppi (K = 128, 30 iterations) for one episode takes, solve by solve: median, 99th
+ * percentile and the longest of `solves`.  This is what a control loop meets. */
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_subject s, cgs_dtype act, int solves,
+                             cgs_bench_fn fn, void *user);
+
 /* Planning through three architectures of one size in one process on one device, so that their
  * times can be divided by each other: random weights, PushT's actions and proprioception.  Each
  * time is the median of `runs` solves after one that does not count. */
