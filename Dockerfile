@@ -1,5 +1,5 @@
 # cgs on Debian, without a GPU.  Not built by continuous integration; the same steps are what
-# tests/cli_deb.sh does in chroots of Debian 12 and 13.
+# tests/cli/cli_deb.sh does in chroots of Debian 12 and 13.
 #   docker build -t cgs . && docker run --rm -v "$PWD:/work" cgs envs
 FROM debian:trixie-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make git

@@ -118,18 +118,19 @@ CUDA_DEF := $(if $(filter 1,$(CLOCKS)),-DCGS_CLOCKS)
 NVFLAGS  += $(CUDA_DEF)
 
 # ---- sources -----------------------------------------------------------------------
-LIB_SRC := $(sort $(wildcard src/core/*.c src/io/*.c src/ops/*.c src/ops/ref/*.c src/ops/cpu/*.c \
-             src/model/*.c src/loss/*.c src/optim/*.c src/train/*.c src/plan/*.c src/env/*.c \
-             src/data/*.c src/eval/*.c src/analysis/*.c src/study/*.c src/report/*.c))
+# folders named cli, cuda and simd are built in their own ways below
+C_SRC   := $(sort $(shell find src -name '*.c'))
+LIB_SRC := $(foreach f,$(C_SRC),$(if $(filter cli cuda simd,$(subst /, ,$(f))),,$(f)))
 LIB_SRC := $(filter-out src/ops/cpu/$(if $(filter 1,$(ONEDNN)),without_)onednn.c,$(LIB_SRC))
 MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
 endif
-CLI_SRC := $(sort $(wildcard src/cli/*.c))
-CU_SRC  := $(sort $(wildcard src/ops/cuda/*.cu))
-GPU_SRC := $(sort $(wildcard src/ops/cuda/*.c))
+CLI_SRC := $(filter src/cli/%,$(C_SRC))
+CU_SRC  := $(sort $(shell find src -name '*.cu'))
+CUH_SRC := $(sort $(shell find src -name '*.cuh'))
+GPU_SRC := $(foreach f,$(C_SRC),$(if $(filter cuda,$(subst /, ,$(f))),$(f)))
 # loops that are compiled once per instruction set and chosen at run time
 SIMD_SRC := $(sort $(wildcard src/ops/cpu/simd/*.c))
 ISAS     := base $(if $(X86),v3 v4)
@@ -144,9 +145,10 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) \
            $(if $(filter 1,$(CUDA)),$(GPU_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o)) \
            $(foreach i,$(ISAS),$(SIMD_SRC:%.c=$(B)/%.$(i).o) $(EXACT_SRC:%.c=$(B)/%.$(i).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
-TEST_SRC := $(sort $(wildcard tests/test_*.c))
-TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
-TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
+# tests/LAYER/test_NAME.c becomes BUILD/tests/test_NAME; the other files are linked into all of them
+TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
+TEST_BIN := $(addprefix $(B)/tests/,$(notdir $(TEST_SRC:.c=)))
+TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/support/*.c tests/cuda/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
 .PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb dist \
@@ -182,25 +184,25 @@ $(B)/%.o: %.c $(B)/made/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/src/ops/cuda/%.o: CPPFLAGS += $(CUDA_DEF) -isystem $(CUDA_HOME)/include
+$(GPU_SRC:%.c=$(B)/%.o): CPPFLAGS += $(CUDA_DEF) -isystem $(CUDA_HOME)/include
 $(GPU_SRC:%.c=$(B)/%.o) $(CU_SRC:%.cu=$(B)/%.cu.o): $(B)/made/cuda
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# products by warpgroups exist for 9.0 alone (sm_90a); other targets get kernels that do nothing
-WGMMA_OBJ := $(addprefix $(B)/src/ops/cuda/,attention_groups.cu.o attention_groups_back.cu.o \
-               linear_gelu.cu.o rollout_tiles.cu.o)
-$(WGMMA_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
+# wgmma exists on compute capability 9.0 alone (sm_90a): what is in a folder sm90 is compiled for
+# it; other targets get kernels that do nothing
+SM90_OBJ := $(foreach f,$(CU_SRC),$(if $(filter sm90,$(subst /, ,$(f))),$(f:%=$(B)/%.o)))
+$(SM90_OBJ): NVFLAGS := $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
   -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 
-$(B)/tests/probe_%: tests/probe_%.cu $(B)/made/cuda
+$(B)/tests/probe_%: tests/cuda/probe_%.cu $(B)/made/cuda
 	@mkdir -p $(@D)
 	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
 
 # random numbers are the same bits as on a CPU: no fused multiply-add
-$(B)/src/ops/cuda/directions.cu.o $(B)/src/ops/cuda/planning.cu.o: NVFLAGS += -fmad=false
+$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o: NVFLAGS += -fmad=false
 
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c $(B)/made/flags
@@ -228,8 +230,12 @@ MADE_gpu    := CUDA=$(CUDA)
 MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)
 
 # ---- tests -------------------------------------------------------------------------
-$(B)/tests/%: $(B)/tests/%.o $(TEST_HELP_OBJ) $(B)/libcgs.a
-	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(B)/tests/%.o: CPPFLAGS += -Itests/support
+define test_rule
+$(B)/tests/$(notdir $(1)): $(B)/$(1).o $(TEST_HELP_OBJ) $(B)/libcgs.a
+	$$(call say,LD)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka
+endef
+$(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
 $(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
@@ -239,12 +245,12 @@ $(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,
 # It brings the GPU's share of the library along, which the library beside it need not have.
 E       := $(B)/emulate
 EMU_CU  := $(CU_SRC:%=$(E)/%)
-EMU_C   := $(patsubst %.c,$(E)/%.o,$(filter-out %/product.c,$(GPU_SRC)) src/ops/device.c)
+EMU_C   := $(patsubst %.c,$(E)/%.o,$(filter-out %/gemm.c,$(GPU_SRC)) src/ops/device.c)
 EMU_OBJ := $(EMU_CU:%=%.o) $(patsubst %.cpp,$(E)/%.o,$(wildcard tests/emulate/*.cpp))
-$(E)/translated: tests/emulate/translate.py $(CU_SRC) $(wildcard src/ops/cuda/*.cuh)
+$(E)/translated: tests/emulate/translate.py $(CU_SRC) $(CUH_SRC)
 	@mkdir -p $(E)
 	$(call say,PY)python3 $< src $(E)/src && touch $@
-$(EMU_CU) $(patsubst %,$(E)/%,$(wildcard src/ops/cuda/*.cuh)): $(E)/translated ;
+$(EMU_CU) $(CUH_SRC:%=$(E)/%): $(E)/translated ;
 
 EMU_FLAGS := -std=c++17 -O2 -g -ffp-contract=off -fno-threadsafe-statics -w -MMD -MP \
   -Itests/emulate/include -Itests/emulate -I$(E)/src -Isrc -Iinclude -isystem $(CUDA_HOME)/include
@@ -260,7 +266,7 @@ $(EMU_C): CPPFLAGS += -DCGS_WITH_CUDA -isystem $(CUDA_HOME)/include
 $(EMU_C): $(E)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(E)/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(EMU_C) $(B)/libcgs.a
+$(E)/test_gpu: $(B)/tests/cuda/test_gpu.o $(TEST_HELP_OBJ) $(EMU_OBJ) $(EMU_C) $(B)/libcgs.a
 	$(call say,LD)$(CXX) $(LDFLAGS) -o $@ $^ $(filter-out -lcudart%,$(LDLIBS)) -ldl -lcmocka
 
 # made/NAME holds MADE_NAME, and is written, so that all that needs it is made again, when that has changed
@@ -377,7 +383,7 @@ $(B)/dist/cgs: $(CLI_OBJ) $(B)/libcgs.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(DIST_LIBS)
 
-$(B)/dist/test_gpu: $(B)/tests/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
+$(B)/dist/test_gpu: $(B)/tests/cuda/test_gpu.o $(TEST_HELP_OBJ) $(B)/libcgs.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(LDFLAGS) -o $@ $^ $(DIST_LIBS) -lcmocka
 

@@ -103,7 +103,8 @@ cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor 
         return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, %d x %d are needed", src->path,
                         src->height, src->width, s->side, s->side);
     if (a->step % src->pixels_every != 0 || s->frameskip % src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; step %d and frames %d apart miss",
+        return cgs_fail(CGS_EARG,
+                        "%s: one row in %d has a picture; step %d and frames %d apart miss",
                         src->path, src->pixels_every, a->step, s->frameskip);
     int64_t first = src->ep_offset[a->episode] + a->step;
     CGS_TRY(src->read_pixels(src->self, first, pictures, s->frameskip, s->pixels));

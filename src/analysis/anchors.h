@@ -3,7 +3,7 @@
 #ifndef CGS_ANALYSIS_ANCHORS_H
 #define CGS_ANALYSIS_ANCHORS_H
 
-#include "eval/subject.h"
+#include "rollout/loaded_model.h"
 
 typedef struct cgs_anchor {
     int episode, step; /* episode -1: a rollout made for the purpose, see cgs_zigzag */

@@ -9,7 +9,9 @@
 #include "analysis/decode.h"
 #include "eval/episode.h"
 #include "eval/evaluate.h"
-#include "eval/picture.h"
+#include "eval/recorded_image.h"
+#include "eval/shared_starts.h"
+#include "rollout/rollout.h"
 
 enum { GAP = 2, SOLVES_MAX = 64 };
 
@@ -75,8 +77,8 @@ static cgs_status on_step(void *user, const cgs_env_batch *envs, int step) {
     return CGS_OK;
 }
 
-static cgs_status film_make(film *f, const cgs_subject *s, const cgs_strip_options *o) {
-    const cgs_lewm_config *c = &s->model->config;
+static cgs_status film_make(film *f, const cgs_loaded_model *s, const cgs_strip_options *o) {
+    const cgs_lewm_config *c = &s->lewm->config;
     *f = (film){.E = o->episodes,
                 .S = c->image_size,
                 .skip = c->frameskip,
@@ -95,13 +97,13 @@ static cgs_status film_make(film *f, const cgs_subject *s, const cgs_strip_optio
 
 /* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step
  * that was looked at before planning is encoded, the others follow from the plans. */
-static cgs_status imagine(const film *f, cgs_subject *s, int e, int frames, float *z) {
-    size_t D = (size_t)s->model->config.width, n = (size_t)f->H * (size_t)f->A;
+static cgs_status imagine(const film *f, cgs_loaded_model *s, int e, int frames, float *z) {
+    size_t D = (size_t)s->lewm->config.width, n = (size_t)f->H * (size_t)f->A;
     cgs_rollout_config c = {
         .episodes = 1, .context = 1, .horizon = f->H, .samples = 1, .group = 1, .act = s->act};
     cgs_rollout *r = NULL;
     float *from = malloc(((size_t)f->H + 1) * D * sizeof *from), *ahead = from + D;
-    cgs_status rc = from ? cgs_rollout_create(&r, s->model, &c)
+    cgs_status rc = from ? cgs_rollout_create(&r, s->lewm, &c)
                          : cgs_fail(CGS_ENOMEM, "no memory for imagined frames");
     for (int k = 0; rc == CGS_OK && k < f->solves[e]; k++) {
         int at = f->solved_at[e * SOLVES_MAX + k];
@@ -127,9 +129,9 @@ static void put(cgs_strip *t, const uint8_t *frame, int S, int column, int row) 
                frame + (size_t)y * (size_t)S * 3, (size_t)S * 3);
 }
 
-static cgs_status draw(cgs_strip *t, const film *f, cgs_subject *s, cgs_decoder *p, int e,
+static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_decoder *p, int e,
                        const cgs_outcome *o, const uint8_t *goal) {
-    size_t D = (size_t)s->model->config.width, picture = (size_t)f->S * (size_t)f->S * 3;
+    size_t D = (size_t)s->lewm->config.width, picture = (size_t)f->S * (size_t)f->S * 3;
     int used = o->success ? (o->first + f->skip - 1) / f->skip : o->actions / f->skip;
     t->frames = used + 1 < f->steps ? used + 1 : f->steps;
     t->success = o->success;
@@ -183,43 +185,43 @@ static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
     return cgs_plan_check(p);
 }
 
-static cgs_status pick(cgs_strip strip[2], const film *f, cgs_subject *s, cgs_decoder *p,
+static cgs_status pick(cgs_strip strip[2], const film *f, cgs_loaded_model *s, cgs_decoder *p,
                        cgs_dataset *data, const cgs_env_class *env, const cgs_starts *starts,
                        const cgs_outcome *outcome) {
     size_t picture = (size_t)f->S * (size_t)f->S * 3;
     uint8_t *goal = malloc(picture);
     if (!goal) return cgs_fail(CGS_ENOMEM, "no memory for a goal");
-    cgs_pictures recorded;
-    cgs_status rc = cgs_pictures_open(&recorded, data, env);
+    cgs_recorded_images recorded;
+    cgs_status rc = cgs_recorded_images_open(&recorded, data, env);
     for (int e = 0; e < starts->count && rc == CGS_OK; e++) {
         cgs_strip *t = &strip[outcome[e].success];
         if (t->found) continue;
         const cgs_start *at = &starts->start[e];
-        rc = cgs_pictures_read(&recorded, at->row - at->step, at->step + starts->rule.goal_offset,
-                               goal);
+        rc = cgs_recorded_images_read(&recorded, at->row - at->step,
+                                      at->step + starts->rule.goal_offset, goal);
         if (rc == CGS_OK) rc = draw(t, f, s, p, e, &outcome[e], goal);
         t->episode = (int)at->episode;
         t->step = (int)at->step;
     }
-    cgs_pictures_close(&recorded);
+    cgs_recorded_images_close(&recorded);
     free(goal);
     return rc;
 }
 
-cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, cgs_dataset *data,
-                           const cgs_strip_options *o) {
+cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder *p,
+                           cgs_dataset *data, const cgs_strip_options *o) {
     const cgs_env_class *env;
     const cgs_source *src = cgs_dataset_source(data);
     cgs_starts starts = {0};
-    cgs_cases cases = {0};
+    cgs_start_states cases = {0};
     cgs_loop *loop = NULL;
     film f = {0};
     memset(strip, 0, 2 * sizeof *strip);
-    if (o->episodes < 1 || o->budget < s->model->config.frameskip)
+    if (o->episodes < 1 || o->budget < s->lewm->config.frameskip)
         return cgs_fail(CGS_EARG, "%d episodes of %d actions show nothing", o->episodes, o->budget);
     CGS_TRY(cgs_dataset_env(data, NULL, &env));
-    CGS_TRY(cgs_subject_fits(s, env, src));
-    cgs_loop_config c = {.model = s->world,
+    CGS_TRY(cgs_loaded_model_fits(s, env, src));
+    cgs_loop_config c = {.model = s->model,
                          .encoder = s->encoder,
                          .env = env,
                          .scale = s->scale,
@@ -235,15 +237,16 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_subject *s, cgs_decoder *p, c
                                  .held_out = o->held_out};
     cgs_outcome *outcome = calloc((size_t)o->episodes, sizeof *outcome);
     cgs_status rc = outcome ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for outcomes");
-    if (rc == CGS_OK) rc = cgs_subjects_starts(&starts, s, 1, src, &rule);
+    if (rc == CGS_OK) rc = cgs_shared_starts(&starts, s, 1, src, &rule);
     if (rc == CGS_OK) rc = film_make(&f, s, o);
     if (rc == CGS_OK)
-        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale, NULL, 1);
+        rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
+                                    NULL, 1);
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, outcome);
     if (rc == CGS_OK) rc = pick(strip, &f, s, p, data, env, &starts, outcome);
     cgs_loop_destroy(loop);
-    cgs_cases_free(&cases);
+    cgs_start_states_free(&cases);
     cgs_starts_free(&starts);
     free(outcome);
     film_free(&f);

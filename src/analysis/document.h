@@ -6,8 +6,8 @@
 #include <cJSON.h>
 #include <stdio.h>
 
+#include "core/statistics.h"
 #include "core/status.h"
-#include "eval/statistics.h"
 
 /* command may be NULL.  The caller frees *out with cJSON_Delete. */
 cgs_status cgs_document_create(cJSON **out, const char *format, const char *command,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/world.h"
+#include "rollout/rollout.h"
 
 struct cgs_terminal {
     cgs_rollout *forward, *backward;

@@ -17,7 +17,7 @@ static size_t frames_of(const cgs_motion *m) {
     return (size_t)cgs_parts_rows(&m->parts) + (size_t)m->episodes;
 }
 
-static uint64_t key_of(const cgs_motion *m, const cgs_subject *s) {
+static uint64_t key_of(const cgs_motion *m, const cgs_loaded_model *s) {
     size_t rows = (size_t)cgs_parts_rows(&m->parts), n = (size_t)m->episodes;
     uint64_t part[6] = {s->weights,
                         (uint64_t)s->act,
@@ -47,10 +47,10 @@ static void save(const char *path, size_t frames, int D, const float *z) {
         cgs_log(CGS_WARN, "latents are not kept: %s", cgs_last_error());
 }
 
-static cgs_status encode(float *z, const cgs_motion *m, cgs_subject *s, cgs_dataset *data,
+static cgs_status encode(float *z, const cgs_motion *m, cgs_loaded_model *s, cgs_dataset *data,
                          cgs_latents_watch watch, void *user) {
     const cgs_source *src = cgs_dataset_source(data);
-    size_t D = (size_t)s->model->config.width, at = 0, total = frames_of(m);
+    size_t D = (size_t)s->lewm->config.width, at = 0, total = frames_of(m);
     if (src->pixels < 0)
         return cgs_fail(CGS_EFORMAT, "%s: no pictures, so nothing can be encoded", src->path);
     if (m->frameskip % src->pixels_every != 0)
@@ -75,10 +75,10 @@ static cgs_status encode(float *z, const cgs_motion *m, cgs_subject *s, cgs_data
     return rc;
 }
 
-cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_subject *s, cgs_dataset *data,
+cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_loaded_model *s, cgs_dataset *data,
                        const char *folder, bool *cached, cgs_latents_watch watch, void *user) {
     char path[4096] = "", name[64];
-    int D = s->model->config.width;
+    int D = s->lewm->config.width;
     size_t frames = frames_of(m);
     *z = malloc(frames * (size_t)D * sizeof **z);
     if (!*z) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu latents", s->dir, frames);

@@ -7,7 +7,7 @@
 #define CGS_ANALYSIS_LATENTS_H
 
 #include "analysis/motion.h"
-#include "eval/subject.h"
+#include "rollout/loaded_model.h"
 
 /* frames done of all; false stops */
 typedef bool (*cgs_latents_watch)(void *user, const char *dir, double done, double total);
@@ -15,7 +15,7 @@ typedef bool (*cgs_latents_watch)(void *user, const char *dir, double done, doub
 /* The latents of every frame of m, episode by episode: *z (frames, D), which the caller frees.
  * frames = transitions + episodes.  folder: where the file is, NULL: none is read or written.  A
  * file that cannot be written is a warning.  *cached (may be NULL) tells whether it was there. */
-cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_subject *s, cgs_dataset *data,
+cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_loaded_model *s, cgs_dataset *data,
                        const char *folder, bool *cached, cgs_latents_watch watch, void *user);
 
 /* Differences of neighbouring frames: change (rows, D) of z (frames, D). */

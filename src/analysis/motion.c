@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numpy_rng.h"
 #include "env/portable.h"
-#include "eval/cases.h"
-#include "eval/numpy_rng.h"
+#include "eval/start_states.h"
 
 int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]) {
     int n = 0;

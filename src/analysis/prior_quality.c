@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "analysis/document.h"
+#include "analysis/paper_numbers.h"
 #include "analysis/probe_run.h"
-#include "analysis/published.h"
+#include "eval/shared_starts.h"
+#include "eval/start_states.h"
 #include "model/prior.h"
+#include "rollout/rollout.h"
 
 static const char *const nothings[] = {"control", "mean"};
 
@@ -57,7 +60,7 @@ typedef struct desk {
     cgs_dataset *data;
     const cgs_env_class *env;
     int models;
-    cgs_subject subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
     cgs_prior *prior[CGS_ANALYSIS_MODELS];
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
     cgs_starts *starts; /* (seeds) */
@@ -67,7 +70,7 @@ typedef struct desk {
 static void desk_clear(desk *k) {
     for (int i = 0; i < k->models; i++) {
         cgs_prior_destroy(k->prior[i]);
-        cgs_subject_close(&k->subject[i]);
+        cgs_loaded_model_close(&k->subject[i]);
     }
     for (int i = 0; k->starts && i < k->o->seed_count; i++) cgs_starts_free(&k->starts[i]);
     free(k->starts);
@@ -79,14 +82,14 @@ static void desk_clear(desk *k) {
 static cgs_status open_models(desk *k) {
     const cgs_prior_quality_options *o = k->o;
     for (int i = 0; i < o->model_count; i++) {
-        cgs_subject *s = &k->subject[i];
-        CGS_TRY(cgs_subject_open(s, o->models[i], &k->device, o->precision,
-                                 CGS_FRAMES_BY_DEVICE, k->data));
+        cgs_loaded_model *s = &k->subject[i];
+        CGS_TRY(cgs_loaded_model_open(s, o->models[i], &k->device, o->precision,
+                                      CGS_FRAMES_BY_DEVICE, k->data));
         k->models = i + 1;
-        CGS_TRY(cgs_subject_fits(s, k->env, cgs_dataset_source(k->data)));
+        CGS_TRY(cgs_loaded_model_fits(s, k->env, cgs_dataset_source(k->data)));
         CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, s->weights, &k->device));
         const cgs_prior_card *p = &k->prior[i]->card;
-        const cgs_lewm_config *c = &s->model->config;
+        const cgs_lewm_config *c = &s->lewm->config;
         if (p->block != cgs_lewm_block(c) || p->width != c->width)
             return cgs_fail(CGS_EARG,
                             "%s: the prior plans blocks of %d values from latents of %d, the model "
@@ -120,14 +123,14 @@ static cgs_status desk_set(desk *k) {
                                .goal_offset = o->goal_offset,
                                .seed = o->seeds[i],
                                .held_out = o->held_out};
-        CGS_TRY(cgs_subjects_starts(&k->starts[i], k->subject, k->models,
-                                    cgs_dataset_source(k->data), &rule));
+        CGS_TRY(cgs_shared_starts(&k->starts[i], k->subject, k->models, cgs_dataset_source(k->data),
+                                  &rule));
     }
     return CGS_OK;
 }
 
 /* a plan that does nothing: (H, A) */
-static void do_nothing(const desk *k, const cgs_subject *s, int n, float *plan) {
+static void do_nothing(const desk *k, const cgs_loaded_model *s, int n, float *plan) {
     const cgs_action_scale *a = &s->scale;
     bool control = k->o->nothing == CGS_NOTHING_CONTROL;
     for (int i = 0; i < n; i++)
@@ -136,26 +139,26 @@ static void do_nothing(const desk *k, const cgs_subject *s, int n, float *plan) 
 
 /* the starts of one seed: rho (episodes) */
 static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, double *rho) {
-    cgs_subject *s = &k->subject[model];
+    cgs_loaded_model *s = &k->subject[model];
     cgs_prior *p = k->prior[model];
     int H = p->card.horizon, n = H * p->card.block, E = starts->count;
-    cgs_cases cases = {0};
+    cgs_start_states cases = {0};
     cgs_rollout *r = NULL;
     float *plan = malloc(((size_t)E + 1) * (size_t)n * sizeof *plan);
     cgs_rollout_config c = {.episodes = E, .context = 1, .horizon = H, .samples = 2, .act = s->act};
     cgs_status rc = plan ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
     if (rc == CGS_OK)
-        rc = cgs_cases_build(&cases, k->data, k->env, starts, s->encoder, s->world, &s->scale, NULL,
-                             1);
+        rc = cgs_start_states_build(&cases, k->data, k->env, starts, s->encoder, s->model,
+                                    &s->scale, NULL, 1);
     if (rc == CGS_OK) rc = cgs_prior_plan(p, cases.z, cases.goal, E, plan);
-    if (rc == CGS_OK) rc = cgs_rollout_create(&r, s->model, &c);
+    if (rc == CGS_OK) rc = cgs_rollout_create(&r, s->lewm, &c);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, E, cases.z, NULL, cases.goal);
     if (rc == CGS_OK) {
         do_nothing(k, s, n, plan + (size_t)E * (size_t)n);
         rc = cgs_prior_ratios(cgs_rollout_cost, r, plan, plan + (size_t)E * (size_t)n, E, n, rho);
     }
     cgs_rollout_destroy(r);
-    cgs_cases_free(&cases);
+    cgs_start_states_free(&cases);
     free(plan);
     return rc;
 }

@@ -11,7 +11,8 @@
 
 #include <cJSON.h>
 
-#include "eval/subject.h"
+#include "plan/planner.h"
+#include "rollout/loaded_model.h"
 
 /* What doing nothing means: no control (zeros as recorded, where gradient descent begins), or the
  * mean action (zeros after standardisation, where sampling begins). */

@@ -66,9 +66,10 @@ static cgs_status nets_add(nets *n, const cgs_probe_config *c, const bool *wante
     return CGS_OK;
 }
 
-static cgs_status nets_run(nets *n, const cgs_probe_config *c, cgs_mlp_watch watch, void *user) {
+static cgs_status nets_run(nets *n, const cgs_probe_config *c, cgs_probe_fit_observer watch,
+                           void *user) {
     size_t rows = (size_t)cgs_parts_rows(&n->m->parts);
-    CGS_TRY(cgs_probe_mlps(&n->m->parts, c, n->task, n->count, watch, user));
+    CGS_TRY(cgs_probe_fit(&n->m->parts, c, n->task, n->count, watch, user));
     for (int i = 0; i < n->count; i++) {
         size_t count = (size_t)n->from[i].count, first = (size_t)n->from[i].first;
         for (size_t r = 0; r < rows; r++)
@@ -100,7 +101,7 @@ static cgs_status score_physical(cgs_probe_physics *p, const cgs_motion *m, int 
 
 static cgs_status fit_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *wanted,
                                const cgs_probe_config *c, const double *both, nets *n,
-                               cgs_mlp_watch watch, void *user) {
+                               cgs_probe_fit_observer watch, void *user) {
     const struct {
         const double *x;
         int k;
@@ -123,7 +124,7 @@ static cgs_status fit_physical(cgs_probe_physics *p, const cgs_motion *m, const 
 }
 
 cgs_status cgs_probe_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *wanted,
-                              const cgs_probe_config *c, cgs_mlp_watch watch, void *user) {
+                              const cgs_probe_config *c, cgs_probe_fit_observer watch, void *user) {
     size_t rows = (size_t)cgs_parts_rows(&m->parts), F = (size_t)m->F;
     size_t A = (size_t)m->A, S = (size_t)m->S;
     memset(p, 0, sizeof *p);
@@ -191,7 +192,8 @@ static cgs_status fit_linear(const cgs_motion *m, const cgs_probe_physics *p, co
 
 cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *wanted,
                             const cgs_probe_config *c, int models, double *const *change,
-                            const int *D, cgs_latent_row *row, cgs_mlp_watch watch, void *user) {
+                            const int *D, cgs_latent_row *row, cgs_probe_fit_observer watch,
+                            void *user) {
     size_t values = (size_t)cgs_parts_rows(&m->parts) * (size_t)m->F;
     double *all = calloc(values * (6 + (size_t)models), sizeof *all);
     if (!all) return cgs_fail(CGS_ENOMEM, "probe: no memory for %d models", models);

@@ -15,8 +15,8 @@
 #define CGS_ANALYSIS_PROBE_H
 
 #include "analysis/latents.h"
-#include "analysis/probe_mlp.h"
-#include "analysis/published.h"
+#include "analysis/paper_numbers.h"
+#include "train/probe_fit.h"
 
 typedef struct cgs_physical_row {
     double score[CGS_PHYSICAL_SCORES];
@@ -35,14 +35,15 @@ typedef struct cgs_probe_physics {
 /* wanted (m->targets): which targets get nets; the others have NaN scores.  Free after a failure
  * too. */
 cgs_status cgs_probe_physical(cgs_probe_physics *out, const cgs_motion *m, const bool *wanted,
-                              const cgs_probe_config *c, cgs_mlp_watch watch, void *user);
+                              const cgs_probe_config *c, cgs_probe_fit_observer watch, void *user);
 void cgs_probe_physics_free(cgs_probe_physics *p);
 
 /* The scores of `models` representations: change[i] (rows, D[i]); row: (models, CGS_MAX_TARGETS).
  */
 cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *wanted,
                             const cgs_probe_config *c, int models, double *const *change,
-                            const int *D, cgs_latent_row *row, cgs_mlp_watch watch, void *user);
+                            const int *D, cgs_latent_row *row, cgs_probe_fit_observer watch,
+                            void *user);
 
 /* Names of the scores as files have them. */
 extern const char *const cgs_physical_names[CGS_PHYSICAL_SCORES];

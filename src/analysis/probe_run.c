@@ -69,7 +69,7 @@ typedef struct job {
     const cgs_env_class *env;
     cgs_dataset *data;
     cgs_device device;
-    cgs_subject subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
     int opened;
     double *change[CGS_ANALYSIS_MODELS]; /* (rows, D) */
     int D[CGS_ANALYSIS_MODELS];
@@ -94,14 +94,14 @@ static cgs_status open_models(job *j, int *frameskip) {
     const cgs_probe_options *o = j->o;
     *frameskip = FRAMESKIP;
     for (int i = 0; i < o->model_count; i++) {
-        cgs_subject *s = &j->subject[i];
-        CGS_TRY(cgs_subject_open(s, o->models[i], &j->device, o->precision, BATCH, j->data));
+        cgs_loaded_model *s = &j->subject[i];
+        CGS_TRY(cgs_loaded_model_open(s, o->models[i], &j->device, o->precision, BATCH, j->data));
         j->opened = i + 1;
-        CGS_TRY(cgs_subject_fits(s, j->env, cgs_dataset_source(j->data)));
-        if (i > 0 && s->model->config.frameskip != *frameskip)
+        CGS_TRY(cgs_loaded_model_fits(s, j->env, cgs_dataset_source(j->data)));
+        if (i > 0 && s->lewm->config.frameskip != *frameskip)
             return cgs_fail(CGS_EARG, "%s: frameskip %d, %s has %d; they cannot be compared",
-                            o->models[i], s->model->config.frameskip, o->models[0], *frameskip);
-        *frameskip = s->model->config.frameskip;
+                            o->models[i], s->lewm->config.frameskip, o->models[0], *frameskip);
+        *frameskip = s->lewm->config.frameskip;
         memcpy(j->r->method[i], s->card.method, sizeof s->card.method);
     }
     cgs_model_names(o->model_count, o->models, j->r->method, j->r->name);
@@ -116,7 +116,7 @@ static cgs_status encode(job *j, int i) {
     bool cached;
     CGS_TRY(cgs_latents(&z, m, &j->subject[i], j->data, folder, &cached, on_latents, j));
     j->r->cached += cached;
-    j->D[i] = j->subject[i].model->config.width;
+    j->D[i] = j->subject[i].lewm->config.width;
     size_t values = (size_t)cgs_parts_rows(&m->parts) * (size_t)j->D[i];
     j->change[i] = malloc(values * sizeof *j->change[i]);
     cgs_status rc = j->change[i] ? CGS_OK : cgs_fail(CGS_ENOMEM, "probe: no memory for changes");
@@ -159,7 +159,7 @@ cgs_status cgs_probe_run(cgs_probe_result *r, const cgs_probe_options *o) {
     double start = cgs_now();
     CGS_TRY(cgs_device_open(&j.device, o->device, o->threads));
     cgs_status rc = run(&j);
-    for (int i = 0; i < j.opened; i++) cgs_subject_close(&j.subject[i]);
+    for (int i = 0; i < j.opened; i++) cgs_loaded_model_close(&j.subject[i]);
     for (int i = 0; i < o->model_count && i < CGS_ANALYSIS_MODELS; i++) free(j.change[i]);
     cgs_dataset_close(j.data);
     cgs_device_close(&j.device);

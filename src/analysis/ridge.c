@@ -8,22 +8,6 @@
 
 #include "core/team.h"
 
-void cgs_column_moments(const double *x, int fit, int k, double *mean, double *sd) {
-    for (int c = 0; c < k; c++) mean[c] = sd[c] = 0;
-    for (int i = 0; i < fit; i++)
-        for (int c = 0; c < k; c++) mean[c] += x[(size_t)i * (size_t)k + (size_t)c] / fit;
-    for (int i = 0; i < fit; i++)
-        for (int c = 0; c < k; c++) {
-            double d = x[(size_t)i * (size_t)k + (size_t)c] - mean[c];
-            sd[c] += d * d / fit;
-        }
-    for (int c = 0; c < k; c++) {
-        /* rounding alone makes the variance of equal numbers about (1e-16 mean)^2 */
-        double least = 1e-12 * fabs(mean[c]);
-        sd[c] = sqrt(sd[c]) > least ? sqrt(sd[c]) : 1;
-    }
-}
-
 /* z (n, k) = standardised rows; false when no column varies */
 static bool standardise(const double *x, int n, int k, const double *mean, const double *sd,
                         double *z) {

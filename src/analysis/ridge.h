@@ -8,18 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/status.h"
-
-/* Rows of each part, in this order. */
-typedef struct cgs_parts {
-    int fit, validation, test;
-} cgs_parts;
-
-static inline int cgs_parts_rows(const cgs_parts *p) { return p->fit + p->validation + p->test; }
-
-/* Mean and deviation of each column of the first `fit` rows of x (rows, k).  A column that never
- * changes there gets deviation 1 and so becomes 0.  mean, sd: (k). */
-void cgs_column_moments(const double *x, int fit, int k, double *mean, double *sd);
+#include "core/statistics.h"
+#include "train/probe_fit.h"
 
 #define CGS_RIDGE_COEFFICIENT 1e-4
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "rollout/rollout.h"
 
 static const char *const names[] = {"none", "teleport", "freeze", "black", "reverse"};
 
@@ -46,10 +47,11 @@ static void shown_free(shown *x) {
 }
 
 /* frames and blocks `from` ... of an episode into the same places */
-static cgs_status read_from(shown *x, cgs_subject *s, cgs_dataset *data, int episode, int from) {
+static cgs_status read_from(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode,
+                            int from) {
     const cgs_source *src = cgs_dataset_source(data);
     const cgs_action_scale *scale = &s->scale;
-    int skip = s->model->config.frameskip;
+    int skip = s->lewm->config.frameskip;
     size_t picture = (size_t)x->S * (size_t)x->S * 3;
     if (skip % src->pixels_every != 0)
         return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; frames %d apart cannot be read",
@@ -71,9 +73,9 @@ static cgs_status read_from(shown *x, cgs_subject *s, cgs_dataset *data, int epi
     return CGS_OK;
 }
 
-static cgs_status open_episode(shown *x, cgs_subject *s, cgs_dataset *data, int episode) {
+static cgs_status open_episode(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode) {
     const cgs_source *src = cgs_dataset_source(data);
-    const cgs_lewm_config *c = &s->model->config;
+    const cgs_lewm_config *c = &s->lewm->config;
     *x = (shown){.S = c->image_size, .D = c->width, .A = cgs_lewm_block(c)};
     if (src->pixels < 0 || src->action < 0)
         return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", src->path);
@@ -110,7 +112,7 @@ static cgs_status other_episode(const cgs_source *src, int episode, uint64_t see
                     src->ep_len[episode], episode);
 }
 
-static cgs_status edit(shown *x, cgs_subject *s, cgs_dataset *data, int episode, cgs_edit kind,
+static cgs_status edit(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode, cgs_edit kind,
                        int step, uint64_t seed) {
     size_t picture = (size_t)x->S * (size_t)x->S * 3;
     uint8_t *at = x->frames + (size_t)step * picture;
@@ -136,7 +138,7 @@ static cgs_status edit(shown *x, cgs_subject *s, cgs_dataset *data, int episode,
 }
 
 /* one step from the `context` frames before t */
-static cgs_status predict(const shown *x, cgs_subject *s, int context, int first, int last,
+static cgs_status predict(const shown *x, cgs_loaded_model *s, int context, int first, int last,
                           double *error) {
     size_t D = (size_t)x->D, A = (size_t)x->A;
     cgs_rollout_config c = {
@@ -144,7 +146,7 @@ static cgs_status predict(const shown *x, cgs_subject *s, int context, int first
     cgs_rollout *r;
     float *next = malloc(D * sizeof *next);
     if (!next) return cgs_fail(CGS_ENOMEM, "no memory for a frame");
-    cgs_status rc = cgs_rollout_create(&r, s->model, &c);
+    cgs_status rc = cgs_rollout_create(&r, s->lewm, &c);
     for (int t = first; t <= last && rc == CGS_OK; t++) {
         size_t from = (size_t)(t - context);
         rc =
@@ -161,8 +163,8 @@ static cgs_status predict(const shown *x, cgs_subject *s, int context, int first
     return rc;
 }
 
-cgs_status cgs_surprise_measure(cgs_surprise *out, cgs_subject *s, cgs_dataset *data, int episode,
-                                cgs_edit kind, int step, uint64_t seed) {
+cgs_status cgs_surprise_measure(cgs_surprise *out, cgs_loaded_model *s, cgs_dataset *data,
+                                int episode, cgs_edit kind, int step, uint64_t seed) {
     shown x;
     *out = (cgs_surprise){0};
     cgs_status rc = open_episode(&x, s, data, episode);
@@ -174,7 +176,7 @@ cgs_status cgs_surprise_measure(cgs_surprise *out, cgs_subject *s, cgs_dataset *
         if (!out->error) rc = cgs_fail(CGS_ENOMEM, "no memory for a curve");
     }
     if (rc == CGS_OK) {
-        int history = s->model->config.history, most = x.steps - 1;
+        int history = s->lewm->config.history, most = x.steps - 1;
         out->error[0] = NAN;
         /* the window grows to the history, then slides */
         for (int context = 1; context <= history && context <= most && rc == CGS_OK; context++)

@@ -7,7 +7,7 @@
 #ifndef CGS_ANALYSIS_SURPRISE_H
 #define CGS_ANALYSIS_SURPRISE_H
 
-#include "eval/subject.h"
+#include "rollout/loaded_model.h"
 
 typedef enum cgs_edit {
     CGS_EDIT_NONE,
@@ -28,7 +28,7 @@ typedef struct cgs_surprise {
 
 /* An episode of the dataset, edited or not.  The caller frees error.  seed: of the other
  * episode of a teleport. */
-cgs_status cgs_surprise_measure(cgs_surprise *out, cgs_subject *s, cgs_dataset *data, int episode,
-                                cgs_edit kind, int step, uint64_t seed);
+cgs_status cgs_surprise_measure(cgs_surprise *out, cgs_loaded_model *s, cgs_dataset *data,
+                                int episode, cgs_edit kind, int step, uint64_t seed);
 
 #endif /* CGS_ANALYSIS_SURPRISE_H */

@@ -12,7 +12,7 @@
 
 #include "analysis/linear_system.h"
 
-typedef struct cgs_trial {
+typedef struct cgs_theory_trial {
     double tamper;
     cgs_rng rng;         /* of this statement and system */
     const char *outside; /* the hypothesis that does not hold, or NULL */
@@ -20,19 +20,20 @@ typedef struct cgs_trial {
     double margin;    /* smallest: (bound - value) / bound, or tolerance left over; < 0 violated */
     double tightness; /* largest value / bound; -1 when there was no inequality */
     double error;     /* largest relative error of an equality; -1 when there was none */
-} cgs_trial;
+} cgs_theory_trial;
 
 /* value <= bound, up to rounding of numbers of the size `scale` */
-void cgs_at_most(cgs_trial *t, double value, double bound, double scale);
+void cgs_at_most(cgs_theory_trial *t, double value, double bound, double scale);
 /* value == expected, to 1e-8 of `scale` */
-void cgs_equal(cgs_trial *t, double value, double expected, double scale);
+void cgs_equal(cgs_theory_trial *t, double value, double expected, double scale);
 /* ... to `tolerance` of it, where numerical methods limit what can be seen */
-void cgs_equal_within(cgs_trial *t, double value, double expected, double scale, double tolerance);
+void cgs_equal_within(cgs_theory_trial *t, double value, double expected, double scale,
+                      double tolerance);
 /* the mean of n samples is the expected one, within CGS_DEVIATIONS standard errors */
 #define CGS_DEVIATIONS 6.0
-void cgs_mean_is(cgs_trial *t, double mean, double standard_error, double expected);
+void cgs_mean_is(cgs_theory_trial *t, double mean, double standard_error, double expected);
 
-typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_trial *t);
+typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t);
 
 /* X(function, name, claim, hypotheses, how it is checked), in the order of the paper */
 #define CGS_STATEMENTS(X)                                                                          \
@@ -194,13 +195,13 @@ typedef struct cgs_statement {
 extern const cgs_statement cgs_statements[CGS_STATEMENT_COUNT];
 
 #define X(function, name, what, hypotheses, check)                                                 \
-    void cgs_check_##function(const cgs_facts *f, cgs_work *w, cgs_trial *t);
+    void cgs_check_##function(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t);
 CGS_STATEMENTS(X)
 #undef X
 
 /* One statement on one system. */
-cgs_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w, cgs_rng rng,
-                            double tamper);
+cgs_theory_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w,
+                                   cgs_rng rng, double tamper);
 
 /* What a run over many systems found of one statement. */
 typedef struct cgs_finding {

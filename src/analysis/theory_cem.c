@@ -20,12 +20,12 @@ static cgs_mat spectrum(const cgs_facts *f, cgs_work *w) {
     return l;
 }
 
-static bool needs_cost(const cgs_facts *f, cgs_trial *t) {
+static bool needs_cost(const cgs_facts *f, cgs_theory_trial *t) {
     if (active(f) < 1) t->outside = "M_H = 0";
     return active(f) >= 1;
 }
 
-static bool needs_half(const cgs_facts *f, cgs_trial *t) {
+static bool needs_half(const cgs_facts *f, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return false;
     if (f->xi >= 0.5) t->outside = "xi_H >= 1/2";
     return f->xi < 0.5;
@@ -45,7 +45,7 @@ static double modulus(cgs_work *w, int n, int r, double alpha, double delta) {
     return worst;
 }
 
-void cgs_check_cem_jacobian(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_jacobian(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_cost(f, t)) return;
     const double h = 1e-3;
     cgs_mat l = spectrum(f, w), J = cgs_mat_new(w, l.rows, 1), zero = J, out = cgs_mat_copy(w, J);
@@ -60,7 +60,7 @@ void cgs_check_cem_jacobian(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         cgs_equal_within(t, (above.x[i] - below.x[i]) / (2 * h), J.x[i] * up.x[i] / h, 1, 1e-5);
 }
 
-void cgs_check_cem_sampled(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_sampled(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { K = 4000 };
     if (!needs_cost(f, t)) return;
     cgs_mat l = spectrum(f, w), J = cgs_mat_new(w, l.rows, 1), x = cgs_mat_copy(w, J);
@@ -83,7 +83,7 @@ void cgs_check_cem_sampled(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         cgs_mean_is(t, sum.x[i], sqrt((square.x[i] - sum.x[i] * sum.x[i]) / K), J.x[i]);
 }
 
-void cgs_check_cem_ideal(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_ideal(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat l = cgs_mat_new(w, f->n, 1), J = cgs_mat_new(w, f->n, 1);
     double beta = cgs_cem_beta(f->s->alpha, f->r);
     for (int i = 0; i < f->r; i++) l.x[i] = 1;
@@ -93,7 +93,7 @@ void cgs_check_cem_ideal(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, 0, beta, 1);
 }
 
-void cgs_check_cem_balance(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_balance(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_half(f, t)) return;
     cgs_mat l = spectrum(f, w), J = cgs_mat_new(w, l.rows, 1);
     double beta = cgs_cem_beta(f->s->alpha, f->r), off = 0;
@@ -104,7 +104,7 @@ void cgs_check_cem_balance(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
 
 /* All n - r other directions may weigh delta each, so the limit begins where n delta is small.
  * With one direction in all omega is 0, up to the tenth digit. */
-void cgs_check_cem_limit(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_limit(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     double delta = 0.1 / f->n, before = modulus(w, f->n, f->r, f->s->alpha, delta);
     for (int i = 0; i < 2; i++) {
         double now = modulus(w, f->n, f->r, f->s->alpha, delta /= 10);
@@ -114,7 +114,7 @@ void cgs_check_cem_limit(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
 }
 
 /* a contraction factor that the proposition allows, or 0 when there is none */
-static double contraction(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+static double contraction(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     double least = cgs_cem_beta(f->s->alpha, f->r) + modulus(w, f->n, f->r, f->s->alpha, f->xi);
     if (least < 1) return (least + 1) / 2;
     t->outside = "beta + omega >= 1";
@@ -128,7 +128,7 @@ static cgs_mat exact_mean(const cgs_facts *f, cgs_work *w, cgs_mat nu, double al
     return out;
 }
 
-void cgs_check_cem_contraction(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_contraction(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_half(f, t)) return;
     double q = contraction(f, w, t);
     for (int i = 0; i < 3 && q > 0; i++) {
@@ -174,7 +174,7 @@ static double sampling_bound(const cgs_facts *f, double R, double alpha, double 
            RK / alpha * sqrt(log(6 / zeta) / (2 * K));
 }
 
-void cgs_check_cem_sampling(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_sampling(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     candidate order[CEM_K];
     int elite = (int)round(f->s->alpha * CEM_K);
@@ -185,7 +185,7 @@ void cgs_check_cem_sampling(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, cgs_leading_norm(f, off), sampling_bound(f, R, alpha, CGS_ZETA), 1);
 }
 
-void cgs_check_cem_recursion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cem_recursion(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { I = 3 };
     const double R = 1;
     if (!needs_half(f, t)) return;

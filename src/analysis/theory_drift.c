@@ -30,7 +30,7 @@ static cgs_mat best_control(const cgs_facts *f, cgs_work *w, cgs_rng *r, cgs_mat
     return B;
 }
 
-void cgs_check_loss_floor(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_loss_floor(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (f->rho == 0)
         t->outside = "singular covariance";
@@ -38,7 +38,7 @@ void cgs_check_loss_floor(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         cgs_at_most(t, f->rho * f->rho * pow(f->drift, 4), f->loss, f->loss);
 }
 
-void cgs_check_best_control(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_best_control(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_latents(f, t)) return;
     double value, c2 = f->c * f->c;
     cgs_mat best = best_control(f, w, &t->rng, f->D, &value);
@@ -52,7 +52,7 @@ void cgs_check_best_control(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, value, control_defect(f, w, f->D, f->s->B), 1e-2 * c2);
 }
 
-void cgs_check_best_control_value(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_best_control_value(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_latents(f, t)) return;
     double value, unit = f->c * sqrt(f->c);
     cgs_mat B = best_control(f, w, &t->rng, f->D, &value);
@@ -63,7 +63,7 @@ void cgs_check_best_control_value(const cgs_facts *f, cgs_work *w, cgs_trial *t)
     cgs_equal(t, control_defect(f, w, f->D, B), value, f->c * f->c);
 }
 
-void cgs_check_best_control_kernel(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_best_control_kernel(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (f->d <= f->da) {
         t->outside = "d <= d_a";
         return;

@@ -23,7 +23,7 @@ static cgs_mat random_plan(const cgs_facts *f, cgs_work *w, cgs_rng *r) {
     return cgs_plus(w, f->best, 1, cgs_random_normal(w, r, f->n, 1));
 }
 
-void cgs_check_gd_update(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_gd_update(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     double h = 1 / (f->c * f->H);
     cgs_mat plan = random_plan(f, w, &t->rng), off = cgs_plus(w, plan, -1, f->best);
     for (int i = 0; i < 3; i++) {
@@ -35,7 +35,7 @@ void cgs_check_gd_update(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     }
 }
 
-void cgs_check_gd_dominant(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_gd_dominant(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     double unit = f->c * f->H, rate = 0;
     for (int i = 0; i < f->r; i++) rate = fmax(rate, fabs(1 - f->lambda.x[i] / unit));
@@ -61,7 +61,7 @@ static double gap_scale(const cgs_facts *f, cgs_work *w, double first) {
     return 1e-4 * (first + cgs_system_cost(f->s, w, f->best));
 }
 
-void cgs_check_gd_full(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_gd_full(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_rank_da(f, t)) return;
     cgs_mat plan = random_plan(f, w, &t->rng);
     double first = gap(f, w, plan), scale = gap_scale(f, w, first);
@@ -71,7 +71,7 @@ void cgs_check_gd_full(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     }
 }
 
-void cgs_check_gd_best_step(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_gd_best_step(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (f->controllable < 1) {
         t->outside = "rank 0";
         return;
@@ -89,14 +89,14 @@ void cgs_check_gd_best_step(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     }
 }
 
-void cgs_check_gd_best_rate(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_gd_best_rate(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (!cgs_needs_xi(f, t) || !cgs_needs_rank_da(f, t)) return;
     double k = f->lambda.x[0] / f->lambda.x[f->r - 1];
     cgs_at_most(t, (k - 1) / (k + 1), f->xi, 1e-2);
 }
 
-void cgs_check_square_condition(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_square_condition(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     double a = f->drift, b = f->control / f->c, up = 0, down = 0;
     if (f->d != f->da || a >= 1 || b >= 1) {
@@ -113,7 +113,7 @@ void cgs_check_square_condition(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, first, second, second);
 }
 
-void cgs_check_square_condition_eps(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_square_condition_eps(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (!cgs_needs_eps(f, t)) return;
     if (f->d != f->da) {

@@ -5,10 +5,10 @@
 #include "analysis/theory.h"
 
 /* Each returns whether the hypothesis holds and names it in t->outside when it does not. */
-bool cgs_needs_eps(const cgs_facts *f, cgs_trial *t);     /* eps < 1 */
-bool cgs_needs_xi(const cgs_facts *f, cgs_trial *t);      /* ... and xi_H < 1 */
-bool cgs_needs_latents(const cgs_facts *f, cgs_trial *t); /* d >= d_a */
-bool cgs_needs_rank_da(const cgs_facts *f, cgs_trial *t); /* d >= d_a, rank of gamma d_a */
+bool cgs_needs_eps(const cgs_facts *f, cgs_theory_trial *t);     /* eps < 1 */
+bool cgs_needs_xi(const cgs_facts *f, cgs_theory_trial *t);      /* ... and xi_H < 1 */
+bool cgs_needs_latents(const cgs_facts *f, cgs_theory_trial *t); /* d >= d_a */
+bool cgs_needs_rank_da(const cgs_facts *f, cgs_theory_trial *t); /* d >= d_a, rank of gamma d_a */
 
 /* Planner statements are checked in the eigenbasis of G_H, in the coordinates
  * nu = (mean - a*) / sigma: the first r are the leading directions. */

@@ -18,7 +18,7 @@ enum { READ = 8 }; /* frames encoded at a time */
 
 /* recorded steps: a frame, and the actions that left it */
 typedef struct steps {
-    cgs_subject *s;
+    cgs_loaded_model *s;
     cgs_dataset *data;
     const cgs_source *src;
     int D, block, frameskip, count;
@@ -27,8 +27,8 @@ typedef struct steps {
     float *z, *a;     /* (count, D), (count, block) */
 } steps;
 
-static cgs_status steps_open(steps *r, cgs_subject *s, cgs_dataset *data, int count) {
-    const cgs_lewm_config *c = &s->model->config;
+static cgs_status steps_open(steps *r, cgs_loaded_model *s, cgs_dataset *data, int count) {
+    const cgs_lewm_config *c = &s->lewm->config;
     *r = (steps){.s = s,
                  .data = data,
                  .src = cgs_dataset_source(data),
@@ -202,13 +202,13 @@ static cgs_status run(cgs_model_theory *m, steps *r, cgs_linearise *l, cgs_work 
     return CGS_OK;
 }
 
-cgs_status cgs_model_theory_measure(cgs_model_theory *m, cgs_subject *s, cgs_dataset *data,
+cgs_status cgs_model_theory_measure(cgs_model_theory *m, cgs_loaded_model *s, cgs_dataset *data,
                                     int anchors, int horizon, uint64_t seed,
                                     cgs_model_theory_watch watch, void *user) {
     *m = (cgs_model_theory){.anchors = anchors,
                             .H = horizon,
-                            .D = s->model->config.width,
-                            .block = cgs_lewm_block(&s->model->config)};
+                            .D = s->lewm->config.width,
+                            .block = cgs_lewm_block(&s->lewm->config)};
     size_t n = (size_t)anchors;
     double **const column[] = {&m->drift, &m->mixed, &m->control, &m->isotropy,
                                &m->moves, &m->eps,   &m->gap,     &m->xi};
@@ -221,7 +221,7 @@ cgs_status cgs_model_theory_measure(cgs_model_theory *m, cgs_subject *s, cgs_dat
     int side = m->D + m->block, plan = horizon * m->block;
     /* anchors are the first of the frames whose second moment is taken */
     cgs_status rc = steps_open(&r, s, data, anchors > 4 * side ? anchors : 4 * side);
-    if (rc == CGS_OK) rc = cgs_linearise_create(&l, s->model);
+    if (rc == CGS_OK) rc = cgs_linearise_create(&l, s->lewm);
     if (rc == CGS_OK) rc = cgs_work_create(&w, 60, side > plan ? side : plan);
     if (rc == CGS_OK) rc = run(m, &r, l, &w, seed, watch, user);
     cgs_work_destroy(&w);

@@ -6,7 +6,7 @@
 #ifndef CGS_ANALYSIS_THEORY_MODEL_H
 #define CGS_ANALYSIS_THEORY_MODEL_H
 
-#include "eval/subject.h"
+#include "rollout/loaded_model.h"
 
 typedef struct cgs_model_theory {
     int anchors, H, D, block;
@@ -29,7 +29,7 @@ typedef struct cgs_model_theory {
 typedef bool (*cgs_model_theory_watch)(void *user, const char *dir, double done, double total);
 
 /* Anchors are drawn from the recorded steps of all episodes.  Free also after a failure. */
-cgs_status cgs_model_theory_measure(cgs_model_theory *out, cgs_subject *s, cgs_dataset *data,
+cgs_status cgs_model_theory_measure(cgs_model_theory *out, cgs_loaded_model *s, cgs_dataset *data,
                                     int anchors, int horizon, uint64_t seed,
                                     cgs_model_theory_watch watch, void *user);
 void cgs_model_theory_free(cgs_model_theory *m);

@@ -67,7 +67,7 @@ static cgs_mat resolvent(const cgs_facts *f, cgs_work *w, cgs_mat M) {
     return cgs_solve(w, cgs_plus(w, one, f->s_mppi, M), one);
 }
 
-void cgs_check_mppi_map(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_map(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat nu = cgs_random_normal(w, &t->rng, f->n, 1), next = cgs_mul(w, f->V, nu);
     next = cgs_mul_tn(w, f->V, cgs_mul(w, resolvent(f, w, f->M), next));
     for (int i = 0; i < f->n; i++) {
@@ -91,7 +91,7 @@ static cgs_mat leading(const cgs_facts *f, cgs_work *w, cgs_mat J) {
     return cgs_mul_tn(w, v, cgs_mul(w, J, v));
 }
 
-void cgs_check_mppi_contraction(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_contraction(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     double q = cgs_norm_op(w, leading(f, w, resolvent(f, w, f->M)));
     double ratio = f->s->sigma * f->s->sigma / f->s->tau;
@@ -99,7 +99,7 @@ void cgs_check_mppi_contraction(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, q, 1 / (1 + f->s_mppi * (1 - f->xi)), 1);
 }
 
-void cgs_check_mppi_condition(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_condition(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     cgs_mat s = cgs_singular(w, leading(f, w, resolvent(f, w, f->M)));
     double sm = f->s_mppi;
@@ -111,18 +111,18 @@ static cgs_mat ideal_jacobian(const cgs_facts *f, cgs_work *w) {
     return cgs_plus(w, cgs_identity(w, f->n), 1 / (1 + f->s_mppi) - 1, f->P);
 }
 
-void cgs_check_mppi_ideal(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_ideal(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat off = cgs_plus(w, resolvent(f, w, f->P), -1, ideal_jacobian(f, w));
     cgs_equal(t, cgs_norm_op(w, off), 0, 1);
 }
 
-void cgs_check_mppi_perturbation(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_perturbation(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t)) return;
     cgs_mat off = cgs_plus(w, resolvent(f, w, f->M), -1, ideal_jacobian(f, w));
     cgs_at_most(t, cgs_norm_op(w, off), f->s_mppi * f->xi, 1e-2);
 }
 
-void cgs_check_mppi_controllable(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_controllable(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     int k = f->controllable;
     if (k < 1) {
         t->outside = "rank 0";
@@ -134,7 +134,7 @@ void cgs_check_mppi_controllable(const cgs_facts *f, cgs_work *w, cgs_trial *t) 
                 1);
 }
 
-void cgs_check_normalizer(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_normalizer(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     double R = cgs_rng_range(&t->rng, 0.1, 2), Z = 1, whole = 1, exponent = 0;
     cgs_mat nu = cgs_random_direction(w, &t->rng, f->n, R);
@@ -150,14 +150,14 @@ void cgs_check_normalizer(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
 }
 
 /* the number of samples for the radius, or 0 when out of reach */
-static int samples(const cgs_facts *f, cgs_trial *t, double R, double zeta) {
+static int samples(const cgs_facts *f, cgs_theory_trial *t, double R, double zeta) {
     double least = cgs_least_samples(f, R, zeta);
     if (least <= CGS_SAMPLES_MAX) return (int)ceil(least);
     t->outside = "least K within 5000";
     return 0;
 }
 
-void cgs_check_mppi_sampling(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mppi_sampling(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     double R = cgs_rng_range(&t->rng, 0.1, 1);
     int K = samples(f, t, R, CGS_ZETA);
@@ -173,7 +173,7 @@ static double cost_gap(const cgs_facts *f, cgs_work *w, cgs_mat nu) {
     return fmax(cgs_system_cost(f->s, w, plan) - cgs_system_cost(f->s, w, f->best), 0);
 }
 
-void cgs_check_cost_recursion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cost_recursion(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { I = 3 };
     const double R = 1;
     if (!cgs_needs_xi(f, t) || !cgs_needs_rank_da(f, t)) return;
@@ -197,7 +197,7 @@ void cgs_check_cost_recursion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, after * after, bound * bound, b * b);
 }
 
-void cgs_check_cost_budget(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_cost_budget(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!cgs_needs_xi(f, t) || !cgs_needs_rank_da(f, t)) return;
     double q = cgs_mppi_rate(f);
     double gap = cost_gap(f, w, cgs_random_direction(w, &t->rng, f->n, 1));

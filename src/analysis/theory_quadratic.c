@@ -4,23 +4,23 @@
 
 #include "analysis/theory_internal.h"
 
-bool cgs_needs_eps(const cgs_facts *f, cgs_trial *t) {
+bool cgs_needs_eps(const cgs_facts *f, cgs_theory_trial *t) {
     if (f->eps >= 1) t->outside = "eps >= 1";
     return f->eps < 1;
 }
 
-bool cgs_needs_xi(const cgs_facts *f, cgs_trial *t) {
+bool cgs_needs_xi(const cgs_facts *f, cgs_theory_trial *t) {
     if (!cgs_needs_eps(f, t)) return false;
     if (f->xi >= 1) t->outside = "xi_H >= 1";
     return f->xi < 1;
 }
 
-bool cgs_needs_latents(const cgs_facts *f, cgs_trial *t) {
+bool cgs_needs_latents(const cgs_facts *f, cgs_theory_trial *t) {
     if (f->d < f->da) t->outside = "d < d_a";
     return f->d >= f->da;
 }
 
-bool cgs_needs_rank_da(const cgs_facts *f, cgs_trial *t) {
+bool cgs_needs_rank_da(const cgs_facts *f, cgs_theory_trial *t) {
     if (!cgs_needs_latents(f, t)) return false;
     if (f->controllable != f->da) t->outside = "rank != d_a";
     return f->controllable == f->da;
@@ -46,7 +46,7 @@ static double cost_scale(const cgs_facts *f, double cost, double lowest, double 
     return fmax(cost, lowest) + 1e-6 * f->lambda.x[0] * cgs_norm_fro(f->best) * length;
 }
 
-void cgs_check_expansion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_expansion(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     double lowest = cgs_system_cost(f->s, w, f->best);
     for (int i = 0; i < 8; i++) {
         size_t mark = cgs_work_mark(w);
@@ -60,7 +60,7 @@ void cgs_check_expansion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
 
 /* F(x) = gamma x + 1/2 [x^T N_j x]_j: a predictor with curvature.  Its cost is a polynomial of
  * degree 4, of which the five-point difference is exact up to rounding. */
-void cgs_check_nonlinear_hessian(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_nonlinear_hessian(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     int n = f->n, d = f->d;
     cgs_mat x = cgs_random_direction(w, &t->rng, n, 0.5),
             u = cgs_random_direction(w, &t->rng, n, 1);
@@ -88,7 +88,7 @@ void cgs_check_nonlinear_hessian(const cgs_facts *f, cgs_work *w, cgs_trial *t) 
     cgs_equal(t, curved, gauss + second, gauss + fabs(second) + cost[2]);
 }
 
-void cgs_check_whitening(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_whitening(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     /* an uneven proposal; its whitened Hessian is what the candidates see */
     cgs_mat v = cgs_random_rotation(w, &t->rng, f->n), scaled = cgs_mat_copy(w, v);
     for (int k = 0; k < f->n; k++) {
@@ -110,7 +110,7 @@ void cgs_check_whitening(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_equal(t, cost, lowest + sum, cost_scale(f, cost, lowest, cgs_norm_fro(x)));
 }
 
-void cgs_check_mean_recursion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mean_recursion(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { I = 3 };
     const double R = 1;
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
@@ -138,7 +138,7 @@ void cgs_check_mean_recursion(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
 
 /* The bound of the corollary holds for any sampling error; at its worst the recursion is an
  * equality, and the budgets must still do. */
-void cgs_check_mean_budget(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_mean_budget(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (!cgs_needs_xi(f, t) || !cgs_needs_latents(f, t)) return;
     double q = cgs_mppi_rate(f), e = 1, want = pow(10, cgs_rng_range(&t->rng, -4, -0.1));

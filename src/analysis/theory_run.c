@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 
 #include "analysis/theory.h"
+#include "core/statistics.h"
 #include "core/team.h"
 #include "core/threads.h"
-#include "eval/statistics.h"
 
 #define ROUNDING 1e-9
 #define MATRICES 400
@@ -23,7 +23,7 @@ const cgs_statement cgs_statements[CGS_STATEMENT_COUNT] = {
 
 /* ---- comparisons ------------------------------------------------------------------- */
 
-static void note(cgs_trial *t, double margin) {
+static void note(cgs_theory_trial *t, double margin) {
     t->comparisons++;
     /* a NaN is a violation too */
     if (!(margin >= 0)) t->violations++;
@@ -37,31 +37,33 @@ static double share(double part, double whole) {
     return part > 0 ? INFINITY : part < 0 ? -INFINITY : part;
 }
 
-void cgs_at_most(cgs_trial *t, double value, double bound, double scale) {
+void cgs_at_most(cgs_theory_trial *t, double value, double bound, double scale) {
     double rounding = ROUNDING * fabs(scale), spoiled = bound * t->tamper;
     note(t, share(spoiled - value + rounding, fabs(bound) + rounding));
     if (bound > rounding) t->tightness = fmax(t->tightness, value / bound);
 }
 
-void cgs_equal_within(cgs_trial *t, double value, double expected, double scale, double tolerance) {
+void cgs_equal_within(cgs_theory_trial *t, double value, double expected, double scale,
+                      double tolerance) {
     double spoiled = expected + (t->tamper - 1) * scale;
     double error = share(fabs(value - spoiled), scale);
     note(t, 1 - error / tolerance);
     t->error = fmax(t->error, error);
 }
 
-void cgs_equal(cgs_trial *t, double value, double expected, double scale) {
+void cgs_equal(cgs_theory_trial *t, double value, double expected, double scale) {
     cgs_equal_within(t, value, expected, scale, 1e-8);
 }
 
-void cgs_mean_is(cgs_trial *t, double mean, double standard_error, double expected) {
+void cgs_mean_is(cgs_theory_trial *t, double mean, double standard_error, double expected) {
     double off = fabs(mean - expected * t->tamper);
     note(t, 1 - share(off, CGS_DEVIATIONS * standard_error + ROUNDING * fabs(expected)));
 }
 
-cgs_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w, cgs_rng rng,
-                            double tamper) {
-    cgs_trial t = {.tamper = tamper, .rng = rng, .margin = INFINITY, .tightness = -1, .error = -1};
+cgs_theory_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w,
+                                   cgs_rng rng, double tamper) {
+    cgs_theory_trial t = {
+        .tamper = tamper, .rng = rng, .margin = INFINITY, .tightness = -1, .error = -1};
     size_t mark = cgs_work_mark(w);
     s->run(f, w, &t);
     cgs_work_release(w, mark);
@@ -76,7 +78,8 @@ cgs_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work
 
 /* ---- many systems ------------------------------------------------------------------ */
 
-static void try_system(const cgs_theory_run *run, int index, cgs_work *w, cgs_trial *trials) {
+static void try_system(const cgs_theory_run *run, int index, cgs_work *w,
+                       cgs_theory_trial *trials) {
     cgs_system s;
     cgs_facts f;
     w->used = 0;
@@ -92,11 +95,11 @@ static void try_system(const cgs_theory_run *run, int index, cgs_work *w, cgs_tr
     }
 }
 
-static void sum_up(cgs_finding *out, const cgs_trial *trials, int systems, double *room) {
+static void sum_up(cgs_finding *out, const cgs_theory_trial *trials, int systems, double *room) {
     *out = (cgs_finding){.worst_margin = INFINITY, .worst_error = NAN, .median_tightness = NAN};
     int tight = 0;
     for (int i = 0; i < systems; i++) {
-        const cgs_trial *t = &trials[(size_t)i * CGS_STATEMENT_COUNT];
+        const cgs_theory_trial *t = &trials[(size_t)i * CGS_STATEMENT_COUNT];
         if (t->outside || !t->comparisons) {
             out->outside++;
             continue;
@@ -118,7 +121,7 @@ static void sum_up(cgs_finding *out, const cgs_trial *trials, int systems, doubl
 /* what the threads share */
 typedef struct trying {
     cgs_theory_run *run;
-    cgs_trial *trials;
+    cgs_theory_trial *trials;
     cgs_work *work; /* (threads) */
     cgs_theory_watch watch;
     void *user;
@@ -139,7 +142,7 @@ static void try_systems(void *context) {
 
 cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void *user) {
     int threads = cgs_threads(), blas = openblas_get_num_threads();
-    cgs_trial *trials = calloc((size_t)run->systems * CGS_STATEMENT_COUNT, sizeof *trials);
+    cgs_theory_trial *trials = calloc((size_t)run->systems * CGS_STATEMENT_COUNT, sizeof *trials);
     double *room = malloc((size_t)run->systems * sizeof *room);
     cgs_work *work = calloc((size_t)threads, sizeof *work);
     cgs_status rc = trials && room && work

@@ -3,7 +3,7 @@
 
 #include "analysis/theory_internal.h"
 
-static bool needs_coverage(const cgs_facts *f, cgs_trial *t) {
+static bool needs_coverage(const cgs_facts *f, cgs_theory_trial *t) {
     if (f->rho > 0) return true;
     t->outside = "singular covariance";
     return false;
@@ -37,7 +37,7 @@ static double pair_error(const cgs_facts *f, cgs_work *w, cgs_mat x, cgs_mat y) 
     return e;
 }
 
-void cgs_check_fixed_radius(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_fixed_radius(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { POINTS = 8 };
     cgs_mat s = cgs_singular(w, f->D);
     if (s.x[f->d - 1] < 1e-3 * s.x[0] || s.x[0] < 1e-3) {
@@ -65,14 +65,14 @@ void cgs_check_fixed_radius(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_equal(t, cosine, gram / (f->c * f->c), 1);
 }
 
-void cgs_check_coverage(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_coverage(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat x = support(f, w, &t->rng);
     double largest = 0;
     for (int j = 0; j < x.cols; j++) largest = fmax(largest, cgs_norm_fro(column(w, x, j)));
     cgs_at_most(t, f->rho_bar, largest * largest, f->rho_bar);
 }
 
-void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     int d = f->d, da = f->da;
     cgs_mat z = cgs_block(w, f->s->cov, 0, 0, d, d), az = cgs_block(w, f->s->cov, d, 0, da, d);
     cgs_mat zv, av, xv, v;
@@ -96,7 +96,7 @@ void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_equal(t, parts, whole, f->rho > 0 ? whole : largest);
 }
 
-void cgs_check_trace_identity(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_trace_identity(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat x = support(f, w, &t->rng), root = cgs_power(w, f->s->cov, 0.5);
     double sum = 0, n = x.cols;
     for (int i = 0; i < x.cols; i++)
@@ -111,7 +111,7 @@ void cgs_check_trace_identity(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_equal(t, norm * norm, f->loss, scale);
 }
 
-void cgs_check_trace_sampled(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_trace_sampled(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     enum { PAIRS = 2048 };
     int n = f->d + f->da;
     cgs_mat root = cgs_scaled(w, sqrt(n), cgs_power(w, f->s->cov, 0.5));
@@ -128,22 +128,22 @@ void cgs_check_trace_sampled(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_mean_is(t, mean, sqrt(fmax(square - mean * mean, 0) / PAIRS), f->loss);
 }
 
-void cgs_check_defect_blocks(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_defect_blocks(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     cgs_equal(t, f->defect, cgs_dot(f->Q, f->Q), fmax(f->defect, 1e-4 * f->c * f->c));
 }
 
-void cgs_check_sandwich_low(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_sandwich_low(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (needs_coverage(f, t)) cgs_at_most(t, f->rho * f->rho * f->defect, f->loss, f->loss);
 }
 
-void cgs_check_sandwich_high(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_sandwich_high(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     cgs_at_most(t, f->loss, f->rho_bar * f->rho_bar * f->defect, f->loss);
 }
 
-void cgs_check_zero_loss(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_zero_loss(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_coverage(f, t) || !cgs_needs_latents(f, t)) return;
     cgs_system ideal = *f->s;
     cgs_mat u = cgs_random_rotation(w, &t->rng, f->d);
@@ -156,7 +156,7 @@ void cgs_check_zero_loss(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, f->defect, f->loss / (f->rho * f->rho), f->defect);
 }
 
-void cgs_check_data_subspace(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_data_subspace(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     int n = f->d + f->da, rank = 1 + (int)cgs_rng_below(&t->rng, (uint64_t)n - 1);
     cgs_mat values, v;
     cgs_eigen(w, f->s->cov, &values, &v);
@@ -176,7 +176,7 @@ void cgs_check_data_subspace(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, loss, values.x[0] * values.x[0] * square, scale);
 }
 
-void cgs_check_few_latents(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_few_latents(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (f->d >= f->da)
         t->outside = "d >= d_a";
@@ -184,7 +184,7 @@ void cgs_check_few_latents(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
         cgs_at_most(t, pow(f->rho * f->c, 2) * (f->da - f->d), f->loss, f->loss);
 }
 
-void cgs_check_loss_to_bounds(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_loss_to_bounds(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     (void)w;
     if (!needs_coverage(f, t)) return;
     double e = f->eps_loss;
@@ -193,7 +193,7 @@ void cgs_check_loss_to_bounds(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
     cgs_at_most(t, f->control, f->c * e, 1e-2 * f->c);
 }
 
-void cgs_check_loss_to_frobenius(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_loss_to_frobenius(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_coverage(f, t)) return;
     double l = sqrt(f->loss) / f->rho, scale = 1e-2 * f->c;
     cgs_mat control = cgs_block(w, f->Q, f->d, f->d, f->da, f->da);
@@ -202,7 +202,7 @@ void cgs_check_loss_to_frobenius(const cgs_facts *f, cgs_work *w, cgs_trial *t) 
     cgs_at_most(t, cgs_norm_fro(control), l, scale);
 }
 
-void cgs_check_control_condition(const cgs_facts *f, cgs_work *w, cgs_trial *t) {
+void cgs_check_control_condition(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (f->eps >= 1) {
         t->outside = "eps >= 1";
         return;

@@ -13,7 +13,7 @@
 #include "core/build.h"
 #include "core/threads.h"
 #include "report/method.h"
-#include "report/published.h"
+#include "report/paper_rates.h"
 
 enum { SOLVES = 2 /* of an episode in the paper's protocol */ };
 

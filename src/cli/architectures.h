@@ -3,7 +3,7 @@
 #ifndef CGS_CLI_ARCHITECTURES_H
 #define CGS_CLI_ARCHITECTURES_H
 
-#include "eval/bench.h"
+#include "bench/bench.h"
 
 typedef struct cgs_timing_options {
     const char *size, *precision, *out; /* out: a document to write, or NULL */

@@ -7,12 +7,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "cli/architectures.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
 #include "core/build.h"
 #include "core/threads.h"
-#include "eval/bench.h"
 
 typedef struct printing {
     const char *what, *device;
@@ -57,7 +57,7 @@ static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
 
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
-    cgs_bench_subject subject = {s->model, s->size};
+    cgs_bench_world subject = {s->model, s->size};
     p->what = what;
     if (!strcmp(what, "architectures")) return architectures(s, d, p->json);
     if (!p->json) printf("%s\n", what);
@@ -77,7 +77,8 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
     return cgs_fail(
         CGS_EARG,
-        "\"%.40s\" is not gemm, ops, train, encode, plan, latency, architectures, env, data or all", what);
+        "\"%.40s\" is not gemm, ops, train, encode, plan, latency, architectures, env, data or all",
+        what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -122,9 +123,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_command_text(s.command, sizeof s.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(CGS_EARG,
-                      "needs what to measure: gemm, ops, train, encode, plan, latency, architectures, "
-                      "env, data or all");
+        rc = cgs_fail(
+            CGS_EARG,
+            "needs what to measure: gemm, ops, train, encode, plan, latency, architectures, "
+            "env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);

@@ -4,10 +4,10 @@
 
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "collect/collect.h"
+#include "collect/coverage.h"
 #include "core/threads.h"
 #include "env/env.h"
-#include "eval/collect.h"
-#include "eval/coverage.h"
 
 /* what is known of the published files; NAN where nothing is */
 typedef struct published {

@@ -11,13 +11,14 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "io/png.h"
+#include "train/decoder_fit.h"
 
 typedef struct job {
     cgs_texts models;
     const char *data, *out, *device, *precision;
     int threads, updates;
     bool strip, json, quiet;
-    cgs_decode_config config;
+    cgs_decoder_fit_config config;
     cgs_strip_options strips;
     cJSON *doc, *list;
 } job;
@@ -29,21 +30,21 @@ static bool on_progress(void *user, const char *what, double done, double total,
 }
 
 /* fits one unless there is one and nobody asked for updates */
-static cgs_status obtain(const job *j, cgs_decoder **out, cgs_subject *s, cgs_dataset *data,
+static cgs_status obtain(const job *j, cgs_decoder **out, cgs_loaded_model *s, cgs_dataset *data,
                          cgs_device *d) {
     char path[4096];
     cgs_phases view = {.quiet = j->quiet};
     CGS_TRY(cgs_path_join(path, sizeof path, s->dir, CGS_DECODER_FILE));
     if (j->updates < 0 && cgs_file_exists(path))
         return cgs_decoder_load(out, s->dir, s->weights, d);
-    cgs_status rc = cgs_decode_fit(out, s, data, &j->config, on_progress, &view);
+    cgs_status rc = cgs_decoder_fit(out, s, data, &j->config, on_progress, &view);
     cgs_progress_end(&view.bar);
     if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before there was a decoder");
     return rc == CGS_OK ? cgs_decoder_save(s->dir, *out) : rc;
 }
 
 /* decode.json lies beside a folder "decode" */
-static cgs_status save_strip(const job *j, const cgs_strip *t, const cgs_subject *s) {
+static cgs_status save_strip(const job *j, const cgs_strip *t, const cgs_loaded_model *s) {
     char folder[4096], name[256], path[4400], title[320];
     snprintf(folder, sizeof folder, "%s", j->out);
     char *slash = strrchr(folder, '/');
@@ -76,10 +77,10 @@ static cgs_status save_strip(const job *j, const cgs_strip *t, const cgs_subject
 }
 
 static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *dir) {
-    cgs_subject s;
+    cgs_loaded_model s;
     cgs_decoder *p = NULL;
     cgs_strip strip[2] = {{0}};
-    CGS_TRY(cgs_subject_open(&s, dir, d, j->precision, 16, data));
+    CGS_TRY(cgs_loaded_model_open(&s, dir, d, j->precision, 16, data));
     cgs_status rc = obtain(j, &p, &s, data, d);
     if (rc == CGS_OK) {
         cJSON *o = cgs_document_object(cJSON_GetObjectItem(j->doc, "decoders"), NULL);
@@ -105,7 +106,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
     }
     cgs_strips_free(strip);
     cgs_decoder_destroy(p);
-    cgs_subject_close(&s);
+    cgs_loaded_model_close(&s);
     return rc;
 }
 
@@ -130,7 +131,7 @@ static cgs_status all(job *j, const char *command) {
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     job j = {.device = "auto", .out = "decode.json", .updates = -1};
-    cgs_section section = cgs_decode_section(&j.config);
+    cgs_section section = cgs_decoder_fit_section(&j.config);
     cgs_words models = {0}, words = {0};
     char command[4096];
     cgs_config_defaults(&section, 1);

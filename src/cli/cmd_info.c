@@ -14,12 +14,12 @@
 #include "core/file.h"
 #include "model/config_json.h"
 #include "model/dinowm_store.h"
-#include "model/spelling.h"
+#include "model/tensor_names.h"
 
 static bool is_lewm(const cgs_weights *w) {
     char name[CGS_PARAM_NAME];
     for (size_t i = 0; i < w->count; i++)
-        if (cgs_spelling(w->entry[i].name, name) &&
+        if (cgs_tensor_name(w->entry[i].name, name) &&
             (!strncmp(name, "predictor.transformer.", 22) || !strncmp(name, "action_encoder.", 15)))
             return true;
     return false;
@@ -160,7 +160,10 @@ static cgs_status describe(cJSON *to, const char *path) {
     char origin[64];
     bool dino = dir && cgs_dinowm_is_dir(path), lewm = !dino && is_lewm(w);
     bool frozen = !dino && !lewm && cgs_backbone_look(w->path, &backbone, origin, NULL) == CGS_OK;
-    const char *kind = dino ? "DINO-WM" : lewm ? "LeWM" : frozen ? "backbone" : "none that cgs knows";
+    const char *kind = dino     ? "DINO-WM"
+                       : lewm   ? "LeWM"
+                       : frozen ? "backbone"
+                                : "none that cgs knows";
     cgs_status rc = cJSON_AddStringToObject(to, "model", kind)
                         ? describe_file(to, w)
                         : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", path);
@@ -201,6 +204,7 @@ const cgs_verb cmd_info = {
     "Without a name: version, commit, compiler, versions of the libraries, processor, which\n"
     "instruction sets are used and why, cores and threads, which devices work, variables that\n"
     "matter.  It is what a report of a fault needs.\n"
-    "With one: reads every number and executes nothing: names, shapes, sizes, parameters, the model card,\n"
+    "With one: reads every number and executes nothing: names, shapes, sizes, parameters, the "
+    "model card,\n"
     "and whether the checksum is right.  Exits with 1 when the model would not load.",
     run};

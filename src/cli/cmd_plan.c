@@ -10,9 +10,10 @@
 #include "core/build.h"
 #include "core/file.h"
 #include "eval/evaluate.h"
-#include "eval/picture.h"
-#include "eval/subject.h"
+#include "eval/recorded_image.h"
+#include "eval/shared_starts.h"
 #include "io/gif.h"
+#include "rollout/loaded_model.h"
 
 enum { GAP = 4, PIECES = 12 };
 
@@ -79,7 +80,7 @@ static void on_solved(void *user, const cgs_plan_problem *q, const cgs_plan_resu
 
 /* ---- the start --------------------------------------------------------------------- */
 
-static cgs_status choose(const job *j, const cgs_subject *s, const cgs_source *src,
+static cgs_status choose(const job *j, const cgs_loaded_model *s, const cgs_source *src,
                          cgs_starts *starts) {
     if (j->episode >= 0) {
         if (j->episode >= src->episodes || j->step < 0 ||
@@ -97,7 +98,7 @@ static cgs_status choose(const job *j, const cgs_subject *s, const cgs_source *s
     }
     cgs_start_rule rule = {
         .count = 1, .goal_offset = j->goal_offset, .seed = j->seed, .held_out = j->held_out};
-    return cgs_subjects_starts(starts, s, 1, src, &rule);
+    return cgs_shared_starts(starts, s, 1, src, &rule);
 }
 
 /* ---- the episode ------------------------------------------------------------------- */
@@ -123,17 +124,18 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
 
 static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *env,
                            const cgs_start *s) {
-    cgs_pictures pictures;
+    cgs_recorded_images pictures;
     if (!w->j->gif) return CGS_OK;
     size_t frame = (size_t)w->side * (size_t)w->side * 3;
     w->now = malloc(frame);
     w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
     if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
     memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
-    cgs_status rc = cgs_pictures_open(&pictures, data, env);
+    cgs_status rc = cgs_recorded_images_open(&pictures, data, env);
     if (rc == CGS_OK)
-        rc = cgs_pictures_read(&pictures, s->row - s->step, s->step + w->j->goal_offset, w->now);
-    cgs_pictures_close(&pictures);
+        rc = cgs_recorded_images_read(&pictures, s->row - s->step, s->step + w->j->goal_offset,
+                                      w->now);
+    cgs_recorded_images_close(&pictures);
     if (rc != CGS_OK) return rc;
     put(w, w->now, w->side + GAP);
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
@@ -141,7 +143,7 @@ static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *e
 
 /* what the animation shows, beside it: x.gif has x.json */
 static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *s,
-                           const cgs_subject *model, const cgs_env_class *env) {
+                           const cgs_loaded_model *model, const cgs_env_class *env) {
     char path[4096], title[128];
     const char *slash = strrchr(j->gif, '/'), *dot = strrchr(j->gif, '.');
     int stem = dot && (!slash || dot > slash) ? (int)(dot - j->gif) : (int)strlen(j->gif);
@@ -191,19 +193,19 @@ static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s
     if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
 }
 
-static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subject *s) {
+static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loaded_model *s) {
     const cgs_env_class *env;
     cgs_history history;
     cgs_starts starts = {0};
-    cgs_cases cases = {0};
+    cgs_start_states cases = {0};
     cgs_prior *prior = NULL;
     cgs_loop *loop = NULL;
     cgs_outcome outcome;
-    watcher w = {.j = j, .side = s->world->image_size};
+    watcher w = {.j = j, .side = s->model->image_size};
     CGS_TRY(cgs_dataset_env(data, j->env, &env));
-    CGS_TRY(cgs_subject_fits(s, env, cgs_dataset_source(data)));
+    CGS_TRY(cgs_loaded_model_fits(s, env, cgs_dataset_source(data)));
     CGS_TRY(cgs_history_parse(&history, j->history));
-    cgs_loop_config c = {.model = s->world,
+    cgs_loop_config c = {.model = s->model,
                          .encoder = s->encoder,
                          .env = env,
                          .scale = s->scale,
@@ -214,14 +216,14 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
                          .execute = j->execute,
                          .batch = 1,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &w}};
-    CGS_TRY(settings(j, s->world, env, &c.plan));
+    CGS_TRY(settings(j, s->model, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
     if (rc == CGS_OK && !strncmp(j->planner, "pg-", 3))
         rc = cgs_prior_load(&prior, s->dir, s->weights, d);
     c.prior = prior;
     if (rc == CGS_OK)
-        rc = cgs_cases_build(&cases, data, env, &starts, s->encoder, s->world, &s->scale,
-                             &s->proprio, cgs_history_context(history, s->world));
+        rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
+                                    &s->proprio, cgs_history_context(history, s->model));
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
@@ -236,7 +238,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
     free(w.now);
     free(w.canvas);
     cgs_loop_destroy(loop);
-    cgs_cases_free(&cases);
+    cgs_start_states_free(&cases);
     cgs_starts_free(&starts);
     cgs_prior_destroy(prior);
     return rc;
@@ -245,13 +247,13 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_subje
 static cgs_status plan(const job *j) {
     cgs_device d;
     cgs_dataset *data = NULL;
-    cgs_subject s;
+    cgs_loaded_model s;
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
-    if (rc == CGS_OK) rc = cgs_subject_open_any(&s, j->model, &d, j->precision, 1, data);
+    if (rc == CGS_OK) rc = cgs_loaded_model_open_any(&s, j->model, &d, j->precision, 1, data);
     if (rc == CGS_OK) {
         rc = play(j, &d, data, &s);
-        cgs_subject_close(&s);
+        cgs_loaded_model_close(&s);
     }
     cgs_dataset_close(data);
     cgs_device_close(&d);

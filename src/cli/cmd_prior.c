@@ -8,7 +8,7 @@
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "eval/clone.h"
+#include "train/prior_fit.h"
 
 static bool on_progress(void *user, const char *what, double done, double total, double loss,
                         double best) {
@@ -22,7 +22,7 @@ typedef struct job {
     const char *data, *device, *precision, *out, *zero, *command;
     int threads;
     bool quiet, json, quality;
-    cgs_clone_config config;
+    cgs_prior_fit_config config;
     cgs_prior_quality_options measure;
 } job;
 
@@ -44,10 +44,10 @@ static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
 
 static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset *data) {
     cgs_phases s = {.quiet = j->quiet};
-    cgs_subject subject;
+    cgs_loaded_model subject;
     cgs_prior *p = NULL;
-    CGS_TRY(cgs_subject_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
-    cgs_status rc = cgs_clone_fit(&p, &subject, data, &j->config, on_progress, &s);
+    CGS_TRY(cgs_loaded_model_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
+    cgs_status rc = cgs_prior_fit(&p, &subject, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
     if (rc == CGS_OK) rc = cgs_prior_save(dir, p);
     if (rc == CGS_OK && j->json) {
@@ -61,7 +61,7 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
             p->card.zero_loss);
     }
     cgs_prior_destroy(p);
-    cgs_subject_close(&subject);
+    cgs_loaded_model_close(&subject);
     return rc;
 }
 
@@ -151,7 +151,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     uint64_t seed[CGS_LIST_MAX];
     char command[4096];
     int seed_count;
-    cgs_section section = cgs_clone_section(&j.config);
+    cgs_section section = cgs_prior_fit_section(&j.config);
     cgs_config_defaults(&section, 1);
     j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
     cgs_prior_quality_options *q = &j.measure;

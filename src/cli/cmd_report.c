@@ -24,7 +24,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
         {"title", "TEXT", "title of the page (the names of the runs)", OPT_STR, &title, false},
-        {"tables", "FILE", "success, sweeps, areas, priors, straightness, commands as Markdown, too", OPT_STR,
+        {"tables", "FILE",
+         "success, sweeps, areas, priors, straightness, commands as Markdown, too", OPT_STR,
          &tables, false},
         {"quiet", NULL, "only warnings and errors", OPT_FLAG, &quiet, false},
         {"json", NULL, "what was drawn, as one line of JSON", OPT_FLAG, &json, false},
@@ -65,7 +66,8 @@ const cgs_verb cmd_report = {
     "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
     "when its files are there; files that are broken or foreign are named in a warning.\n"
     "--tables writes the numbers of all runs as Markdown in the form of the paper's tables: mean\n"
-    "and deviation, areas, intervals, the paper's number in brackets, and the commands of the runs.\n"
+    "and deviation, areas, intervals, the paper's number in brackets, and the commands of the "
+    "runs.\n"
     "\n"
     "  cgs report runs/demo --out report.html\n"
     "  cgs report results.jsonl\n"

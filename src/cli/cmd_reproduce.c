@@ -56,7 +56,8 @@ static int print_list(void) {
                p->only ? p->only : "");
     }
     printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
-           "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.  brief has the paper's sizes with\n"
+           "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.  brief has the paper's "
+           "sizes with\n"
            "few data, updates and starts.\n");
     return 0;
 }
@@ -395,7 +396,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_reproduce = {
-    "reproduce", "NAME|list [--preset paper|small|brief] [--out DIR] [--only STAGE ...] [key=value ...]",
+    "reproduce",
+    "NAME|list [--preset paper|small|brief] [--out DIR] [--only STAGE ...] [key=value ...]",
     "a study of the paper, from data to report, stage by stage",
     "Each stage is a command of this program, which is printed and can be typed alone.  A\n"
     "finished stage is not run again; the same command continues after Ctrl-C, a crash or a\n"

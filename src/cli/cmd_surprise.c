@@ -32,8 +32,8 @@ static void print_curve(const cgs_surprise *c, int edited) {
 
 /* one curve for each model; rows[] collects them an episode and edit */
 static cgs_status measure(job *j, cgs_device *d, cgs_dataset *data, const char *dir, cJSON **rows) {
-    cgs_subject s;
-    CGS_TRY(cgs_subject_open(&s, dir, d, j->precision, 16, data));
+    cgs_loaded_model s;
+    CGS_TRY(cgs_loaded_model_open(&s, dir, d, j->precision, 16, data));
     cgs_status rc = CGS_OK;
     for (int e = 0, k = 0; e < j->episode_count && rc == CGS_OK; e++)
         for (int i = 0; i <= j->edits.count && rc == CGS_OK; i++, k++) {
@@ -56,7 +56,7 @@ static cgs_status measure(job *j, cgs_device *d, cgs_dataset *data, const char *
             }
             free(curve.error);
         }
-    cgs_subject_close(&s);
+    cgs_loaded_model_close(&s);
     return rc;
 }
 

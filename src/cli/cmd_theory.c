@@ -122,7 +122,7 @@ static int tell_system(job *j, const cgs_facts *f, cgs_work *w) {
     for (int k = 0; k < CGS_STATEMENT_COUNT; k++) {
         const cgs_statement *s = &cgs_statements[k];
         cgs_rng rng = cgs_rng_stream(j->seed, CGS_STREAM_THEORY, (uint64_t)k);
-        cgs_trial t = cgs_statement_try(s, f, w, rng, 1);
+        cgs_theory_trial t = cgs_statement_try(s, f, w, rng, 1);
         bad += !t.outside && t.violations;
         cJSON *row = cgs_document_object(statements, NULL);
         cgs_document_text_field(row, "name", s->name);
@@ -175,7 +175,8 @@ static void print_mean(const char *name, const cJSON *row, const char *key) {
         printf("  %-34s outside: eps >= 1 at every anchor\n", name);
 }
 
-static cgs_status tell_model(job *j, cJSON *list, const cgs_subject *s, const cgs_model_theory *m) {
+static cgs_status tell_model(job *j, cJSON *list, const cgs_loaded_model *s,
+                             const cgs_model_theory *m) {
     int n = m->anchors, inside = 0;
     const char *title = cgs_method_title(s->card.method);
     cJSON *o = cgs_document_object(list, NULL);
@@ -218,10 +219,10 @@ static cgs_status tell_model(job *j, cJSON *list, const cgs_subject *s, const cg
 }
 
 static cgs_status measure(job *j, cgs_device *d, cgs_dataset *data, cJSON *list, const char *dir) {
-    cgs_subject s;
+    cgs_loaded_model s;
     cgs_model_theory m = {0};
     cgs_progress bar;
-    CGS_TRY(cgs_subject_open(&s, dir, d, j->precision, 8, data));
+    CGS_TRY(cgs_loaded_model_open(&s, dir, d, j->precision, 8, data));
     cgs_progress_begin(&bar, dir, j->anchors, j->quiet);
     cgs_status rc =
         cgs_model_theory_measure(&m, &s, data, j->anchors, j->horizon, j->seed, on_anchor, &bar);
@@ -229,7 +230,7 @@ static cgs_status measure(job *j, cgs_device *d, cgs_dataset *data, cJSON *list,
     if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; nothing was written");
     if (rc == CGS_OK) rc = tell_model(j, list, &s, &m);
     cgs_model_theory_free(&m);
-    cgs_subject_close(&s);
+    cgs_loaded_model_close(&s);
     return rc;
 }
 

@@ -31,11 +31,14 @@ static void draw(cgs_view *view, const cgs_step_info *i, const cgs_validation *v
 static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     watching *w = user;
     char note[160];
-    snprintf(note, sizeof note, "%llu/%llu  loss %.4f  pred %.4f  sigreg %.3f  cgs %.3f  %.0f frames/s",
-             (unsigned long long)i->step, (unsigned long long)i->total, i->loss, i->term[0], i->term[1],
-             i->term[3], i->frames_per_s);
-    if (w->view) draw(w->view, i, v);
-    else cgs_progress_update(&w->bar, (double)i->step, note);
+    snprintf(note, sizeof note,
+             "%llu/%llu  loss %.4f  pred %.4f  sigreg %.3f  cgs %.3f  %.0f frames/s",
+             (unsigned long long)i->step, (unsigned long long)i->total, i->loss, i->term[0],
+             i->term[1], i->term[3], i->frames_per_s);
+    if (w->view)
+        draw(w->view, i, v);
+    else
+        cgs_progress_update(&w->bar, (double)i->step, note);
     if (w->json && v)
         printf("{\"step\":%llu,\"loss\":%.6g,\"valid_pred\":%.6g,\"valid_sigreg\":%.6g,"
                "\"valid_ts\":%.6g,\"valid_cgs\":%.6g,\"cosine\":%.6g,\"frames_per_s\":%.4g}\n",
@@ -78,12 +81,12 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
     watching w = {.json = json, .view = view ? &picture : NULL};
     cgs_view_begin(&picture, c->train.method.s);
     cgs_catch_interrupt();
-    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t),
-                       quiet || view);
+    cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
     cgs_progress_end(&w.bar);
     if (rc == CGS_ESTOPPED) rc = CGS_EIO; /* not a success: the model is not trained yet */
-    if (rc == CGS_OK && !quiet && !json) fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
+    if (rc == CGS_OK && !quiet && !json)
+        fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
     cgs_trainer_destroy(t);
     return rc;
 }

@@ -26,7 +26,8 @@ static const cgs_verb *find_verb(const char *name) {
 
 static void print_verbs(FILE *to) {
     fprintf(to, "cgs %s - latent world models that are easy to plan with\n\n", cgs_version());
-    fprintf(to, "usage: cgs [--isa SET] VERB [options]\n       cgs help [VERB | settings | --man | --bash]\n"
+    fprintf(to, "usage: cgs [--isa SET] VERB [options]\n       cgs help [VERB | settings | --man | "
+                "--bash]\n"
                 "       cgs --help | -h | --version\n\n");
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);

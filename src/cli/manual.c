@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "analysis/probe_mlp.h"
 #include "cgs/cgs.h"
-#include "eval/clone.h"
+#include "train/prior_fit.h"
+#include "train/probe_fit.h"
 #include "train/train.h"
 
 /* ---- help --------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static const char *const taken_by[SECTIONS] = {"train", "train", "prior", "probe
 
 typedef struct settings {
     cgs_run_config run;
-    cgs_clone_config clone;
+    cgs_prior_fit_config clone;
     cgs_probe_config probe;
     cgs_section section[SECTIONS];
 } settings;
@@ -45,7 +45,7 @@ static const char *initial(const cgs_field *f, char out[CGS_TEXT_MAX]) {
 
 static void open_settings(settings *s) {
     cgs_run_sections(&s->run, s->section);
-    s->section[2] = cgs_clone_section(&s->clone);
+    s->section[2] = cgs_prior_fit_section(&s->clone);
     s->section[3] = cgs_probe_section(&s->probe);
 }
 
@@ -140,7 +140,8 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
         "\\fIvalue\\fR or \\fB\\-\\-name=\\fR\\fIvalue\\fR.\n"
         "Progress goes to standard error, and only to a terminal.\n"
         "\\fB\\-\\-isa\\fR \\fISET\\fR before the verb, or the variable \\fBCGS_ISA\\fR, is the\n"
-        "highest instruction set that own code and libraries may use: base, v3 (AVX2), v4 (AVX\\-512)\n"
+        "highest instruction set that own code and libraries may use: base, v3 (AVX2), v4 "
+        "(AVX\\-512)\n"
         "or amx; \\fBcgs info\\fR says which is used and why.\n"
         "With \\fB\\-\\-json\\fR a verb prints one JSON object a line on standard output.\n"
         "Verbs that write leave whole files or none; the same command continues what was\n"

@@ -13,15 +13,17 @@ typedef struct cgs_model_run {
     cgs_lewm *model;
 } cgs_model_run;
 
-#define CGS_MODEL_RUN_DEFAULTS {.device_name = "auto", .precision = "f32"}
+#define CGS_MODEL_RUN_DEFAULTS                                                                     \
+    { .device_name = "auto", .precision = "f32" }
 
 /* rows of an option table */
-#define CGS_MODEL_RUN_OPTIONS(r)                                                             \
-    {"model", "DIR", "model directory", OPT_STR, &(r).dir, true},                            \
-        {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR,              \
-         &(r).device_name, false},                                                           \
-        {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &(r).precision, false},             \
-        {"threads", "N", "threads (one a core)", OPT_INT, &(r).threads, false}
+#define CGS_MODEL_RUN_OPTIONS(r)                                                                   \
+    {"model", "DIR", "model directory", OPT_STR, &(r).dir, true},                                  \
+        {"device", "NAME",           "cuda, cpu or ref (a GPU if there is one)",                   \
+         OPT_STR,  &(r).device_name, false},                                                       \
+        {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &(r).precision, false}, {                 \
+        "threads", "N", "threads (one a core)", OPT_INT, &(r).threads, false                       \
+    }
 
 /* Opens the device and loads the model; close after a failure too. */
 cgs_status cgs_model_run_open(cgs_model_run *r);

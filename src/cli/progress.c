@@ -15,14 +15,19 @@
 enum { WIDTH = 28 };
 
 void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool quiet) {
-    *p = (cgs_progress){.label = label, .total = total, .start = cgs_now(), .last_draw = -1e9,
+    *p = (cgs_progress){.label = label,
+                        .total = total,
+                        .start = cgs_now(),
+                        .last_draw = -1e9,
                         .on = !quiet && isatty(STDERR_FILENO)};
 }
 
 static void clock_text(char *out, size_t size, double seconds) {
     long s = seconds < 0 ? 0 : (long)(seconds + 0.5);
-    if (s >= 3600) snprintf(out, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-    else snprintf(out, size, "%ld:%02ld", s / 60, s % 60);
+    if (s >= 3600)
+        snprintf(out, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, size, "%ld:%02ld", s / 60, s % 60);
 }
 
 void cgs_progress_update(cgs_progress *p, double done, const char *note) {

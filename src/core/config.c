@@ -49,9 +49,12 @@ static cgs_status set_field(const cgs_field *f, void *values, const char *text) 
         return CGS_OK;
     }
     case CGS_KIND_flag:
-        if (!strcmp(text, "true") || !strcmp(text, "1")) *(bool *)at = true;
-        else if (!strcmp(text, "false") || !strcmp(text, "0")) *(bool *)at = false;
-        else return bad_value(f, text, "true or false");
+        if (!strcmp(text, "true") || !strcmp(text, "1"))
+            *(bool *)at = true;
+        else if (!strcmp(text, "false") || !strcmp(text, "0"))
+            *(bool *)at = false;
+        else
+            return bad_value(f, text, "true or false");
         return CGS_OK;
     case CGS_KIND_text:
         if (strlen(text) >= CGS_TEXT_MAX)
@@ -141,8 +144,7 @@ cgs_status cgs_config_read(const cgs_section *s, int sections, const char *path)
     size_t bytes;
     CGS_TRY(cgs_read_file(path, CONFIG_FILE_LIMIT, &text, &bytes));
     cgs_status rc = CGS_OK;
-    if (memchr(text, '\0', bytes))
-        rc = cgs_fail(CGS_EFORMAT, "%s: not a text file", path);
+    if (memchr(text, '\0', bytes)) rc = cgs_fail(CGS_EFORMAT, "%s: not a text file", path);
     int number = 0;
     for (char *line = text; rc == CGS_OK && line;) {
         char *next = strchr(line, '\n');
@@ -166,7 +168,9 @@ void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t
     const void *at = (const char *)values + f->offset;
     switch (f->kind) {
     case CGS_KIND_int: snprintf(out, size, "%d", *(const int *)at); break;
-    case CGS_KIND_u64: snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at); break;
+    case CGS_KIND_u64:
+        snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at);
+        break;
     case CGS_KIND_float: snprintf(out, size, "%.9g", (double)*(const float *)at); break;
     case CGS_KIND_flag: snprintf(out, size, "%s", *(const bool *)at ? "true" : "false"); break;
     case CGS_KIND_text: snprintf(out, size, "%s", ((const cgs_type_text *)at)->s); break;

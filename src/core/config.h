@@ -53,7 +53,7 @@ typedef struct cgs_field {
  *   #define ROW(kind, field, initial, low, high, key, doc) \
  *       CGS_CONFIG_ROW(my_config, kind, field, initial, low, high, key, doc)
  *   static const cgs_field fields[] = { MY_CONFIG(ROW) };                          */
-#define CGS_CONFIG_ROW(type, kind, name, initial, low, high, key, doc) \
+#define CGS_CONFIG_ROW(type, kind, name, initial, low, high, key, doc)                             \
     {key, CGS_KIND_##kind, offsetof(type, name), #initial, low, high, doc},
 
 /* A configuration: one or more tables, each over its own struct. */

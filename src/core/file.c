@@ -96,9 +96,12 @@ static void sync_parent(const char *path) {
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", path);
     char *slash = strrchr(dir, '/');
-    if (slash == dir) slash[1] = '\0';
-    else if (slash) *slash = '\0';
-    else strcpy(dir, ".");
+    if (slash == dir)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    else
+        strcpy(dir, ".");
     int fd = open(dir, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return;
     fsync(fd);
@@ -110,8 +113,8 @@ cgs_status cgs_newfile_commit(cgs_newfile *n) {
     bool failed = ferror(n->f) || fflush(n->f) != 0 || fsync(fileno(n->f)) != 0 ||
                   rename(n->tmp, n->path) != 0;
     if (failed) {
-        cgs_status rc = cgs_fail(CGS_EIO, "%s: %s", n->path,
-                                 errno ? strerror(errno) : "write failed");
+        cgs_status rc =
+            cgs_fail(CGS_EIO, "%s: %s", n->path, errno ? strerror(errno) : "write failed");
         cgs_newfile_abandon(n);
         return rc;
     }
@@ -126,8 +129,10 @@ cgs_status cgs_replace_file(const char *tmp, const char *path) {
     bool failed = fd < 0 || fsync(fd) != 0 || rename(tmp, path) != 0;
     cgs_status rc = failed ? cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno)) : CGS_OK;
     if (fd >= 0) close(fd);
-    if (failed) unlink(tmp);
-    else sync_parent(path);
+    if (failed)
+        unlink(tmp);
+    else
+        sync_parent(path);
     return rc;
 }
 

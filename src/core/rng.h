@@ -17,14 +17,14 @@ typedef enum cgs_purpose {
     CGS_STREAM_DATA = 1, /* shuffling and splits            */
     CGS_STREAM_INIT,     /* weight initialisation           */
     CGS_STREAM_DROPOUT,
-    CGS_STREAM_SIGREG,   /* projection directions           */
-    CGS_STREAM_PLAN,     /* planner candidates              */
-    CGS_STREAM_ENV,      /* environment resets              */
-    CGS_STREAM_POLICY,   /* behaviour policies              */
-    CGS_STREAM_PRIOR,    /* behaviour-cloning training      */
-    CGS_STREAM_STATS,    /* bootstrap                       */
+    CGS_STREAM_SIGREG, /* projection directions           */
+    CGS_STREAM_PLAN,   /* planner candidates              */
+    CGS_STREAM_ENV,    /* environment resets              */
+    CGS_STREAM_POLICY, /* behaviour policies              */
+    CGS_STREAM_PRIOR,  /* behaviour-cloning training      */
+    CGS_STREAM_STATS,  /* bootstrap                       */
     CGS_STREAM_TEST,
-    CGS_STREAM_THEORY    /* systems and samples of the theory */
+    CGS_STREAM_THEORY /* systems and samples of the theory */
 } cgs_purpose;
 
 typedef struct cgs_rng {
@@ -45,16 +45,16 @@ static inline cgs_rng cgs_rng_stream(uint64_t seed, cgs_purpose purpose, uint64_
 }
 
 /* The n-th draw of a stream without advancing it. */
-static inline uint64_t cgs_rng_at(uint64_t key, uint64_t n) { return cgs_mix64(key ^ cgs_mix64(n)); }
+static inline uint64_t cgs_rng_at(uint64_t key, uint64_t n) {
+    return cgs_mix64(key ^ cgs_mix64(n));
+}
 
 static inline uint64_t cgs_rng_u64(cgs_rng *r) { return cgs_rng_at(r->key, r->n++); }
 
 /* 64 random bits to a uniform in [0, 1): 24 bits, every value exact in a float */
 static inline float cgs_to_f32(uint64_t bits) { return (float)(bits >> 40) * 0x1p-24f; }
 /* ... and to a uniform in (0, 1) with 53 bits */
-static inline double cgs_to_f64(uint64_t bits) {
-    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
-}
+static inline double cgs_to_f64(uint64_t bits) { return ((double)(bits >> 11) + 0.5) * 0x1p-53; }
 
 static inline float cgs_rng_f32(cgs_rng *r) { return cgs_to_f32(cgs_rng_u64(r)); }
 static inline double cgs_rng_f64(cgs_rng *r) { return cgs_to_f64(cgs_rng_u64(r)); }

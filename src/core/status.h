@@ -12,8 +12,7 @@
 
 /* Stores the sentence and returns the code, so that callers write
  *     return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno)); */
-cgs_status cgs_fail(cgs_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+cgs_status cgs_fail(cgs_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "prefix: " before the stored sentence; used where a caller knows the
  * file and the callee only knew the key. Returns the code it was given. */
@@ -29,10 +28,10 @@ void cgs_failure_note(cgs_failure *f, cgs_status code); /* by any thread, also w
 bool cgs_failure_any(cgs_failure *f);                   /* likewise */
 cgs_status cgs_failure_report(const cgs_failure *f);    /* when they are done */
 
-#define CGS_TRY(call)                                   \
-    do {                                                \
-        cgs_status try_status_ = (call);                \
-        if (try_status_ != CGS_OK) return try_status_;  \
+#define CGS_TRY(call)                                                                              \
+    do {                                                                                           \
+        cgs_status try_status_ = (call);                                                           \
+        if (try_status_ != CGS_OK) return try_status_;                                             \
     } while (0)
 
 #endif /* CGS_CORE_STATUS_H */

@@ -357,8 +357,7 @@ void cgs_together(int threads, cgs_job *work, void *context) {
     double begun = cgs_now();
     me.slept += begun - me.outside; /* whatever it waited for */
     look_around(t, begun);
-    if (crowded(t, begun))
-        atomic_store_explicit(&t->where, sched_getcpu(), memory_order_relaxed);
+    if (crowded(t, begun)) atomic_store_explicit(&t->where, sched_getcpu(), memory_order_relaxed);
     t->work = work;
     t->context = context;
     t->threads = threads;

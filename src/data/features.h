@@ -37,7 +37,8 @@ typedef struct cgs_features_writer {
     int64_t written;
 } cgs_features_writer;
 /* Waits for another writer.  Afterwards the file may be there: look before computing anything. */
-cgs_status cgs_features_begin(cgs_features_writer *w, const char *path, const cgs_features_key *key);
+cgs_status cgs_features_begin(cgs_features_writer *w, const char *path,
+                              const cgs_features_key *key);
 cgs_status cgs_features_append(cgs_features_writer *w, const void *rows, int count);
 cgs_status cgs_features_commit(cgs_features_writer *w);
 void cgs_features_pause(cgs_features_writer *w);

@@ -49,7 +49,7 @@ typedef struct cgs_mj_view {
     mjvScene scene;
     mjvOption option;
     cgs_scene picture;
-    cgs_canvas canvas;
+    cgs_scene_image canvas;
     bool upside_down; /* row 0 is the bottom of the view */
 } cgs_mj_view;
 

@@ -41,7 +41,7 @@ void cgs_policy_act(cgs_policy *p, cgs_env *e);
 bool cgs_policy_over(const cgs_policy *p, const cgs_env *e);
 
 extern const cgs_policy_class cgs_policy_pusht_expert, cgs_policy_pusht_weak,
-    cgs_policy_tworooms_expert, cgs_policy_wall_walk,
-    cgs_policy_reacher_uniform, cgs_policy_cube_plan, cgs_policy_cube_markov;
+    cgs_policy_tworooms_expert, cgs_policy_wall_walk, cgs_policy_reacher_uniform,
+    cgs_policy_cube_plan, cgs_policy_cube_markov;
 
 #endif /* CGS_ENV_POLICY_H */

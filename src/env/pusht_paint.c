@@ -32,7 +32,7 @@ static void corners(int part, const double *origin, double angle, int *x, int *y
     }
 }
 
-static void draw_ground(cgs_canvas *c) {
+static void draw_ground(cgs_raster *c) {
     static const double middle[2] = {256, 256};
     for (int y = c->clip.y0; y <= c->clip.y1; y++)
         for (int x = c->clip.x0; x <= c->clip.x1; x++)
@@ -44,7 +44,7 @@ static void draw_ground(cgs_canvas *c) {
     }
 }
 
-static void draw_walls(cgs_canvas *c) {
+static void draw_walls(cgs_raster *c) {
     for (int i = 0; i < 4; i++) {
         const double(*w)[2] = cgs_pusht_wall[i];
         cgs_raster_fat_segment(c, (int)w[0][0], (int)w[0][1], (int)w[1][0], (int)w[1][1],
@@ -53,7 +53,7 @@ static void draw_walls(cgs_canvas *c) {
 }
 
 /* everything inside the clip box, in upstream's order; scene NULL: nothing that moves */
-static void draw(cgs_canvas *c, const cgs_pusht_scene *scene) {
+static void draw(cgs_raster *c, const cgs_pusht_scene *scene) {
     draw_ground(c);
     if (scene) {
         for (int part = 0; part < 2; part++) {
@@ -78,7 +78,7 @@ static void draw(cgs_canvas *c, const cgs_pusht_scene *scene) {
 }
 
 void cgs_pusht_canvas(const cgs_pusht_scene *scene, cgs_pixel *canvas) {
-    cgs_canvas c = {canvas, PUSHT_WORLD, {0, 0, PUSHT_WORLD - 1, PUSHT_WORLD - 1}};
+    cgs_raster c = {canvas, PUSHT_WORLD, {0, 0, PUSHT_WORLD - 1, PUSHT_WORLD - 1}};
     draw(&c, scene);
 }
 
@@ -180,7 +180,7 @@ cgs_status cgs_pusht_paint(cgs_pusht_painter *p, const cgs_pusht_scene *scene, i
         cgs_box need = out;
         cgs_resample_needed(&p->shrink, &need.x0, &need.x1);
         cgs_resample_needed(&p->shrink, &need.y0, &need.y1);
-        cgs_canvas c = {p->canvas, PUSHT_WORLD, need};
+        cgs_raster c = {p->canvas, PUSHT_WORLD, need};
         draw(&c, scene);
         cgs_resample_run(&p->shrink, (const uint8_t *)p->canvas, sizeof(cgs_pixel), out, rgb);
     }

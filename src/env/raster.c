@@ -17,7 +17,7 @@ int cgs_raster_round(double v) {
 }
 
 /* one row from xa to xb, both included, in any order */
-static void span(cgs_canvas *c, int xa, int xb, int y, cgs_pixel color) {
+static void span(cgs_raster *c, int xa, int xb, int y, cgs_pixel color) {
     if (y < c->clip.y0 || y > c->clip.y1) return;
     int lo = xa < xb ? xa : xb, hi = xa < xb ? xb : xa;
     if (lo < c->clip.x0) lo = c->clip.x0;
@@ -32,7 +32,7 @@ static const uint8_t DISC_2[] = {1, 2};
 static const uint8_t DISC_11[] = {3, 5, 6, 8, 8, 9, 10, 10, 11, 11, 11};
 static const uint8_t DISC_15[] = {3, 6, 8, 9, 10, 11, 12, 13, 13, 14, 14, 14, 15, 15, 15};
 
-void cgs_raster_disc(cgs_canvas *c, int cx, int cy, int r, cgs_pixel color) {
+void cgs_raster_disc(cgs_raster *c, int cx, int cy, int r, cgs_pixel color) {
     const uint8_t *half = r == 2 ? DISC_2 : r == 11 ? DISC_11 : DISC_15;
     assert(r == 2 || r == 11 || r == 15);
     for (int i = 0; i < r; i++) {
@@ -41,7 +41,7 @@ void cgs_raster_disc(cgs_canvas *c, int cx, int cy, int r, cgs_pixel color) {
     }
 }
 
-void cgs_raster_polygon(cgs_canvas *c, const int *x, const int *y, int n, cgs_pixel color) {
+void cgs_raster_polygon(cgs_raster *c, const int *x, const int *y, int n, cgs_pixel color) {
     int top = y[0], bottom = y[0];
     for (int i = 1; i < n; i++) {
         top = y[i] < top ? y[i] : top;
@@ -80,7 +80,7 @@ void cgs_raster_polygon(cgs_canvas *c, const int *x, const int *y, int n, cgs_pi
 }
 
 /* a line `width` thick, grown along the axis it runs less along */
-static void thick_line(cgs_canvas *c, int x1, int y1, int x2, int y2, int width, cgs_pixel color) {
+static void thick_line(cgs_raster *c, int x1, int y1, int x2, int y2, int width, cgs_pixel color) {
     int dx = abs(x2 - x1), dy = abs(y2 - y1);
     int sx = x1 < x2 ? 1 : -1, sy = y1 < y2 ? 1 : -1;
     int error = (dx > dy ? dx : -dy) / 2;
@@ -104,14 +104,14 @@ static void thick_line(cgs_canvas *c, int x1, int y1, int x2, int y2, int width,
     }
 }
 
-static bool outside(const cgs_canvas *c, int x1, int y1, int x2, int y2, int reach) {
+static bool outside(const cgs_raster *c, int x1, int y1, int x2, int y2, int reach) {
     return (x1 + reach < c->clip.x0 && x2 + reach < c->clip.x0) ||
            (x1 - reach > c->clip.x1 && x2 - reach > c->clip.x1) ||
            (y1 + reach < c->clip.y0 && y2 + reach < c->clip.y0) ||
            (y1 - reach > c->clip.y1 && y2 - reach > c->clip.y1);
 }
 
-void cgs_raster_fat_segment(cgs_canvas *c, int x1, int y1, int x2, int y2, int r, cgs_pixel color) {
+void cgs_raster_fat_segment(cgs_raster *c, int x1, int y1, int x2, int y2, int r, cgs_pixel color) {
     if (outside(c, x1, y1, x2, y2, r + 2)) return;
     thick_line(c, x1, y1, x2, y2, 2 * r, color);
     double ox = abs(y2 - y1), oy = abs(x2 - x1);
@@ -131,7 +131,7 @@ static uint8_t mix(uint8_t over, uint8_t under, float share) {
     return (uint8_t)(share * (float)over + (1 - share) * (float)under);
 }
 
-static void blend(cgs_canvas *c, int x, int y, cgs_pixel color, float share) {
+static void blend(cgs_raster *c, int x, int y, cgs_pixel color, float share) {
     if (x < c->clip.x0 || x > c->clip.x1 || y < c->clip.y0 || y > c->clip.y1) return;
     cgs_pixel *p = &c->pixel[(size_t)y * (size_t)c->side + (size_t)x];
     p->r = mix(color.r, p->r, share);
@@ -139,7 +139,7 @@ static void blend(cgs_canvas *c, int x, int y, cgs_pixel color, float share) {
     p->b = mix(color.b, p->b, share);
 }
 
-void cgs_raster_smooth_line(cgs_canvas *c, int x1, int y1, int x2, int y2, cgs_pixel color) {
+void cgs_raster_smooth_line(cgs_raster *c, int x1, int y1, int x2, int y2, cgs_pixel color) {
     if (outside(c, x1, y1, x2, y2, 2)) return;
     /* u runs along the longer axis, v across */
     bool steep = abs(x2 - x1) < abs(y2 - y1);

@@ -19,24 +19,24 @@ typedef struct cgs_box {
     int x0, y0, x1, y1; /* inclusive; empty when x1 < x0 or y1 < y0 */
 } cgs_box;
 
-typedef struct cgs_canvas {
+typedef struct cgs_raster {
     cgs_pixel *pixel; /* (side, side) */
     int side;
     cgs_box clip; /* inside the canvas */
-} cgs_canvas;
+} cgs_raster;
 
 /* Rounds half to even, saturating far outside any picture. */
 int cgs_raster_round(double v);
 
 /* A filled disc of radius 2, 11 or 15 covers [c - r, c + r - 1] in both axes. */
-void cgs_raster_disc(cgs_canvas *c, int cx, int cy, int r, cgs_pixel color);
+void cgs_raster_disc(cgs_raster *c, int cx, int cy, int r, cgs_pixel color);
 /* A filled convex polygon, boundary included.  x, y: (n), n <= 8. */
-void cgs_raster_polygon(cgs_canvas *c, const int *x, const int *y, int n, cgs_pixel color);
+void cgs_raster_polygon(cgs_raster *c, const int *x, const int *y, int n, cgs_pixel color);
 /* A segment with round ends of radius r, 2 here: a line 2r wide, a quad, two discs.  The quad's
  * offset is (|dy|, |dx|): a true perpendicular only where dx dy <= 0, as upstream has it. */
-void cgs_raster_fat_segment(cgs_canvas *c, int x1, int y1, int x2, int y2, int r, cgs_pixel color);
+void cgs_raster_fat_segment(cgs_raster *c, int x1, int y1, int x2, int y2, int r, cgs_pixel color);
 /* An anti-aliased line one pixel wide, blended with what is there. */
-void cgs_raster_smooth_line(cgs_canvas *c, int x1, int y1, int x2, int y2, cgs_pixel color);
+void cgs_raster_smooth_line(cgs_raster *c, int x1, int y1, int x2, int y2, cgs_pixel color);
 
 #define CGS_RESAMPLE_MAX 512 /* largest input side */
 

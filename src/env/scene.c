@@ -154,7 +154,7 @@ static void store(uint8_t *rgb, int side, int x, int y, bool upside_down, const 
 }
 
 /* the picture without what moves, kept in the canvas */
-static cgs_status draw_background(cgs_canvas *c, const cgs_scene *s, const loops *run) {
+static cgs_status draw_background(cgs_scene_image *c, const cgs_scene *s, const loops *run) {
     cgs_frame *f = c->frame;
     cgs_scene *still = malloc(sizeof *still);
     if (!still) return cgs_fail(CGS_ENOMEM, "no memory for a scene");
@@ -175,7 +175,7 @@ static cgs_status draw_background(cgs_canvas *c, const cgs_scene *s, const loops
     return CGS_OK;
 }
 
-static cgs_status open_canvas(cgs_canvas *c, const cgs_scene *s, int side, const loops *run) {
+static cgs_status open_canvas(cgs_scene_image *c, const cgs_scene *s, int side, const loops *run) {
     int isa = c->isa;
     cgs_canvas_free(c);
     c->isa = isa;
@@ -194,7 +194,7 @@ static cgs_status open_canvas(cgs_canvas *c, const cgs_scene *s, int side, const
     return rc;
 }
 
-cgs_status cgs_scene_draw(cgs_canvas *c, const cgs_scene *s, int side, bool upside_down,
+cgs_status cgs_scene_draw(cgs_scene_image *c, const cgs_scene *s, int side, bool upside_down,
                           uint8_t *rgb) {
     const loops *run = &LOOPS[(c->isa > 0 ? c->isa : cgs_scene_isas()) - 1];
     if (c->side != side) CGS_TRY(open_canvas(c, s, side, run));
@@ -221,7 +221,7 @@ cgs_status cgs_scene_draw(cgs_canvas *c, const cgs_scene *s, int side, bool upsi
     return CGS_OK;
 }
 
-void cgs_canvas_free(cgs_canvas *c) {
+void cgs_canvas_free(cgs_scene_image *c) {
     free(c->background);
     free(c->reach);
     free(c->frame);

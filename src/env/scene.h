@@ -68,19 +68,19 @@ typedef struct cgs_scene {
 } cgs_scene;
 
 /* What is kept between pictures of one scene: the parts that do not move. */
-typedef struct cgs_canvas {
+typedef struct cgs_scene_image {
     int side, tiles;     /* tiles a row */
     uint8_t *background; /* (tiles, tiles, 64, 3) the still shapes alone */
     float (*reach)[4];   /* (tiles, tiles) a ball around what is seen of them, radius < 0: sky */
     struct cgs_frame *frame; /* scratch */
     int isa; /* which compilation of the loops to use; 0: the best one here (tests choose) */
-} cgs_canvas;
+} cgs_scene_image;
 
 /* rgb: (side, side, 3).  The scene's still shapes, lamps and eye must stay what they were at
  * the first call with this canvas.  upside_down: row 0 is the bottom of the view. */
-cgs_status cgs_scene_draw(cgs_canvas *c, const cgs_scene *s, int side, bool upside_down,
+cgs_status cgs_scene_draw(cgs_scene_image *c, const cgs_scene *s, int side, bool upside_down,
                           uint8_t *rgb);
-void cgs_canvas_free(cgs_canvas *c);
+void cgs_canvas_free(cgs_scene_image *c);
 
 /* Compilations of the loops this machine can run: 1 to 3. */
 int cgs_scene_isas(void);

@@ -7,6 +7,7 @@
 
 #include "core/arena.h"
 #include "core/threads.h"
+#include "rollout/rollout.h"
 
 #define MAX_HISTORY 16 /* as model.history allows */
 
@@ -199,7 +200,8 @@ static float *history_at(const cgs_loop *l, size_t e, int i) {
     return l->z + (e * (size_t)l->N + (size_t)i) * (size_t)l->D;
 }
 
-static cgs_status begin(cgs_loop *l, const cgs_cases *c, int first, int E, cgs_outcome *out) {
+static cgs_status begin(cgs_loop *l, const cgs_start_states *c, int first, int E,
+                        cgs_outcome *out) {
     size_t dim = (size_t)c->state_dim, D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
     int C = cgs_history_context(l->config.history, l->config.model);
     if (C > c->context)
@@ -254,7 +256,7 @@ static cgs_status initial_plan(cgs_loop *l, int n, int solve) {
     return CGS_OK;
 }
 
-static cgs_status solve(cgs_loop *l, const cgs_cases *c, int n, int first, int number,
+static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first, int number,
                         cgs_outcome *out) {
     size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N, C = (size_t)l->seen;
     size_t length = (size_t)l->H * A;
@@ -280,7 +282,7 @@ static cgs_status solve(cgs_loop *l, const cgs_cases *c, int n, int first, int n
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = r ? cgs_rollout_resident(r) : NULL};
+                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
     cgs_plan_result result;
     CGS_TRY(cgs_planner_solve(l->planner, &q, &result));
     for (int i = 0; i < n; i++) {
@@ -332,7 +334,8 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     }
     CGS_TRY(cgs_env_batch_render(&l->envs, l->active, n, l->S, l->frames));
     double before = cgs_now();
-    CGS_TRY(cgs_encoder_sense(l->config.encoder, l->frames, p->dim ? l->sensed : NULL, n, l->z_now));
+    CGS_TRY(
+        cgs_encoder_sense(l->config.encoder, l->frames, p->dim ? l->sensed : NULL, n, l->z_now));
     double spent = cgs_now() - before;
     for (int i = 0; out && i < n; i++) out[l->active[i]].seconds += spent / n;
     return CGS_OK;
@@ -353,7 +356,7 @@ static void remember(cgs_loop *l, int n, int block) {
     }
 }
 
-static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int E,
+static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int first, int E,
                             cgs_outcome *out) {
     const cgs_loop_config *c = &l->config;
     int step = 0, n, f = c->scale.frameskip;
@@ -393,7 +396,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_cases *cases, int first, int 
     return CGS_OK;
 }
 
-cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome) {
+cgs_status cgs_loop_run(cgs_loop *l, const cgs_start_states *cases, cgs_outcome *outcome) {
     const cgs_loop_watch *w = &l->config.watch;
     if (cases->D != l->D || cases->A != l->A || cases->state_dim != l->config.env->state_dim)
         return cgs_fail(CGS_EARG, "cases of another model or environment");

@@ -17,7 +17,7 @@
 #ifndef CGS_EVAL_EPISODE_H
 #define CGS_EVAL_EPISODE_H
 
-#include "eval/cases.h"
+#include "eval/start_states.h"
 #include "model/prior.h"
 #include "plan/planner.h"
 
@@ -59,14 +59,14 @@ typedef struct cgs_loop_config {
     const cgs_env_class *env;
     cgs_action_scale scale;
     cgs_proprio_scale proprio; /* where the model wants it */
-    cgs_plan_config plan; /* A is set from the model */
+    cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;
-    int budget;  /* actions an episode may take */
-    int execute; /* blocks of a plan that are carried out; 0: all */
-    int batch;   /* episodes side by side */
-    const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its own,
-                                * which takes longer than a short search (Cube: 30 ms each) */
+    int budget;                /* actions an episode may take */
+    int execute;               /* blocks of a plan that are carried out; 0: all */
+    int batch;                 /* episodes side by side */
+    const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its
+                                * own, which takes longer than a short search (Cube: 30 ms each) */
     cgs_loop_watch watch;
 } cgs_loop_config;
 
@@ -80,6 +80,6 @@ void cgs_loop_destroy(cgs_loop *l);
 int cgs_history_context(cgs_history h, const cgs_model *m);
 
 /* outcome: (count) */
-cgs_status cgs_loop_run(cgs_loop *l, const cgs_cases *cases, cgs_outcome *outcome);
+cgs_status cgs_loop_run(cgs_loop *l, const cgs_start_states *cases, cgs_outcome *outcome);
 
 #endif /* CGS_EVAL_EPISODE_H */

@@ -59,7 +59,7 @@ static cgs_status check_lists(const cgs_eval_options *o) {
     return CGS_OK;
 }
 
-static cgs_status open_all(cgs_bench *b) {
+static cgs_status open_all(cgs_eval_session *b) {
     const cgs_eval_options *o = b->o;
     CGS_TRY(cgs_device_open(&b->device, o->device, o->threads));
     CGS_TRY(cgs_dataset_open(&b->data, o->data));
@@ -76,9 +76,9 @@ static cgs_status open_all(cgs_bench *b) {
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
     for (int i = 0; i < o->model_count; i++) {
-        CGS_TRY(cgs_subject_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
-                                     CGS_FRAMES_BY_DEVICE, b->data));
-        CGS_TRY(cgs_subject_fits(&b->subject[i], b->e->env, b->source));
+        CGS_TRY(cgs_loaded_model_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
+                                          CGS_FRAMES_BY_DEVICE, b->data));
+        CGS_TRY(cgs_loaded_model_fits(&b->subject[i], b->e->env, b->source));
         b->e->card[i] = b->subject[i].card;
         memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);
     }
@@ -88,7 +88,7 @@ static cgs_status open_all(cgs_bench *b) {
 /* ---- the list of runs -------------------------------------------------------------- */
 
 /* own_tau: each model at the temperature that is known for its cost */
-static cgs_status add_runs(cgs_bench *b, const cgs_plan_config *p, bool own_tau) {
+static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool own_tau) {
     CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
     int more = b->o->model_count * b->o->seed_count;
@@ -100,14 +100,14 @@ static cgs_status add_runs(cgs_bench *b, const cgs_plan_config *p, bool own_tau)
             cgs_eval_run *r = &list[e->count++];
             *r = (cgs_eval_run){.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r->plan.seed = r->seed;
-            r->plan.A = cgs_model_block(b->subject[m].world);
-            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].world, b->e->env->id);
+            r->plan.A = cgs_model_block(b->subject[m].model);
+            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].model, b->e->env->id);
         }
     return CGS_OK;
 }
 
 /* only what a planner uses is swept: CEM has no temperature, GD no samples */
-static cgs_status add_planner(cgs_bench *b, const char *name) {
+static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     const cgs_eval_options *o = b->o;
     cgs_plan_config p = cgs_plan_defaults();
     cgs_plan_kind kind;
@@ -120,7 +120,7 @@ static cgs_status add_planner(cgs_bench *b, const char *name) {
     bool samples = mppi || kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
     bool own_tau = mppi && !o->tau_count;
     for (int i = 0; own_tau && i < o->model_count; i++)
-        if (!(cgs_model_tau(b->subject[i].world, b->e->env->id) > 0))
+        if (!(cgs_model_tau(b->subject[i].model, b->e->env->id) > 0))
             return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
                             b->e->env->id);
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
@@ -138,23 +138,23 @@ static cgs_status add_planner(cgs_bench *b, const char *name) {
 
 /* ---- all of it --------------------------------------------------------------------- */
 
-static cgs_status evaluate(cgs_bench *b) {
+static cgs_status evaluate(cgs_eval_session *b) {
     const cgs_eval_options *o = b->o;
     CGS_TRY(check_lists(o));
     CGS_TRY(open_all(b));
     for (int i = 0; i < o->planner_count; i++) CGS_TRY(add_planner(b, o->planners[i]));
-    CGS_TRY(cgs_bench_starts(b));
+    CGS_TRY(cgs_eval_session_starts(b));
     if (o->out) CGS_TRY(cgs_eval_file_read(&b->file, o->out));
-    CGS_TRY(cgs_bench_find_done(b));
-    for (int m = 0; m < o->model_count; m++) CGS_TRY(cgs_bench_run(b, m));
+    CGS_TRY(cgs_eval_session_find_done(b));
+    for (int m = 0; m < o->model_count; m++) CGS_TRY(cgs_eval_session_run(b, m));
     return CGS_OK;
 }
 
 cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
-    cgs_bench b = {.o = o, .e = e};
+    cgs_eval_session b = {.o = o, .e = e};
     memset(e, 0, sizeof *e);
     cgs_status rc = evaluate(&b);
-    for (int i = 0; b.subject && i < o->model_count; i++) cgs_subject_close(&b.subject[i]);
+    for (int i = 0; b.subject && i < o->model_count; i++) cgs_loaded_model_close(&b.subject[i]);
     for (int i = 0; b.starts && i < o->seed_count; i++) cgs_starts_free(&b.starts[i]);
     cgs_env_batch_destroy(&b.envs);
     cgs_eval_file_free(&b.file);

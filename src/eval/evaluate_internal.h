@@ -4,28 +4,28 @@
 #define CGS_EVAL_EVALUATE_INTERNAL_H
 
 #include "eval/evaluate.h"
-#include "eval/subject.h"
+#include "rollout/loaded_model.h"
 
-typedef struct cgs_bench {
+typedef struct cgs_eval_session {
     const cgs_eval_options *o;
     cgs_evaluation *e;
     cgs_device device;
     cgs_dataset *data;
     const cgs_source *source;
-    cgs_subject *subject; /* (models) */
-    int64_t *ep_len;      /* (episodes) */
-    uint8_t *use;         /* (episodes) or NULL */
-    cgs_starts *starts;   /* (seeds) */
-    cgs_env_batch envs;   /* used by one plan after the other; count 0: none yet */
+    cgs_loaded_model *subject; /* (models) */
+    int64_t *ep_len;           /* (episodes) */
+    uint8_t *use;              /* (episodes) or NULL */
+    cgs_starts *starts;        /* (seeds) */
+    cgs_env_batch envs;        /* used by one plan after the other; count 0: none yet */
     cgs_eval_file file;
     double done, total; /* episodes */
-} cgs_bench;
+} cgs_eval_session;
 
 /* the starts of every seed */
-cgs_status cgs_bench_starts(cgs_bench *b);
+cgs_status cgs_eval_session_starts(cgs_eval_session *b);
 /* marks the runs whose results are in the file already; the others are counted in total */
-cgs_status cgs_bench_find_done(cgs_bench *b);
+cgs_status cgs_eval_session_find_done(cgs_eval_session *b);
 /* every plan of one model that is not done yet */
-cgs_status cgs_bench_run(cgs_bench *b, int model);
+cgs_status cgs_eval_session_run(cgs_eval_session *b, int model);
 
 #endif /* CGS_EVAL_EVALUATE_INTERNAL_H */

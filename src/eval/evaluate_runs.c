@@ -16,8 +16,8 @@ static int seed_index(const cgs_eval_options *o, uint64_t seed) {
     return i;
 }
 
-static cgs_eval_settings settings_of(cgs_bench *b, const cgs_eval_run *r) {
-    const cgs_subject *s = &b->subject[r->model];
+static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
+    const cgs_loaded_model *s = &b->subject[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
     cgs_eval_settings out = {.model = s->dir,
                              .weights = s->weights,
@@ -30,7 +30,7 @@ static cgs_eval_settings settings_of(cgs_bench *b, const cgs_eval_run *r) {
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
                              .device = b->device.ops->name,
-                             .precision = cgs_subject_precision(s)};
+                             .precision = cgs_loaded_model_precision(s)};
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
@@ -48,7 +48,7 @@ static cgs_status copy_result(cgs_eval_result *to, const cgs_eval_result *from) 
     return CGS_OK;
 }
 
-cgs_status cgs_bench_find_done(cgs_bench *b) {
+cgs_status cgs_eval_session_find_done(cgs_eval_session *b) {
     for (int i = 0; i < b->e->count; i++) {
         cgs_eval_run *r = &b->e->run[i];
         cgs_eval_settings s = settings_of(b, r);
@@ -72,16 +72,16 @@ cgs_status cgs_bench_find_done(cgs_bench *b) {
 }
 
 static void on_progress(void *user, int episodes) {
-    cgs_bench *b = user;
+    cgs_eval_session *b = user;
     if (b->o->progress) b->o->progress(b->o->user, "evaluate", b->done + episodes, b->total);
 }
 
 static bool on_stop(void *user) {
-    cgs_bench *b = user;
+    cgs_eval_session *b = user;
     return b->o->stop && b->o->stop(b->o->user);
 }
 
-static cgs_status keep_result(cgs_bench *b, cgs_eval_run *r, const cgs_starts *starts,
+static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_starts *starts,
                               const cgs_outcome *outcome) {
     cgs_eval_settings s = settings_of(b, r);
     r->result.episodes = starts->count;
@@ -103,36 +103,37 @@ static cgs_status keep_result(cgs_bench *b, cgs_eval_run *r, const cgs_starts *s
 /* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
  * the longer a GPU waits.  Nothing is drawn differently for it. */
 typedef struct lot {
-    cgs_cases cases;
+    cgs_start_states cases;
     bool *in; /* (seeds) */
 } lot;
 
 static bool wanted(const cgs_eval_run *r) { return !r->reused; }
 
-static cgs_status fill_lot(cgs_bench *b, lot *l, cgs_subject *s, const cgs_eval_run *run) {
+static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
+                           const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
     for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
     if (same) return CGS_OK;
-    cgs_cases_free(&l->cases);
+    cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
-        cgs_cases list = {0};
+        cgs_start_states list = {0};
         l->in[i] = wanted(&run[i]);
         if (!l->in[i]) continue;
-        cgs_status rc =
-            cgs_cases_build(&list, b->data, b->e->env, &b->starts[i], s->encoder, s->world,
-                            &s->scale, &s->proprio, cgs_history_context(o->history, s->world));
-        if (rc == CGS_OK) rc = cgs_cases_join(&l->cases, &list, run[i].seed);
-        cgs_cases_free(&list);
+        cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
+                                               s->model, &s->scale, &s->proprio,
+                                               cgs_history_context(o->history, s->model));
+        if (rc == CGS_OK) rc = cgs_start_states_append(&l->cases, &list, run[i].seed);
+        cgs_start_states_free(&list);
         CGS_TRY(rc);
     }
     return CGS_OK;
 }
 
 /* one plan for one model: run (seeds) */
-static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
+static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
-    cgs_subject *s = &b->subject[run->model];
+    cgs_loaded_model *s = &b->subject[run->model];
     int count = l->cases.count, batch = o->batch;
     if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
     if (batch > count) batch = count;
@@ -140,7 +141,7 @@ static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, co
         cgs_env_batch_destroy(&b->envs);
         CGS_TRY(cgs_env_batch_create(&b->envs, b->e->env, batch));
     }
-    cgs_loop_config c = {.model = s->world,
+    cgs_loop_config c = {.model = s->model,
                          .encoder = s->encoder,
                          .prior = prior,
                          .env = b->e->env,
@@ -177,8 +178,8 @@ static cgs_status run_plan(cgs_bench *b, cgs_eval_run *run, cgs_prior *prior, co
 
 /* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
  * the other */
-cgs_status cgs_bench_run(cgs_bench *b, int model) {
-    cgs_subject *s = &b->subject[model];
+cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
+    cgs_loaded_model *s = &b->subject[model];
     int seeds = b->o->seed_count;
     cgs_prior *prior = NULL;
     lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};
@@ -195,7 +196,7 @@ cgs_status cgs_bench_run(cgs_bench *b, int model) {
         if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
         if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);
     }
-    cgs_cases_free(&l.cases);
+    cgs_start_states_free(&l.cases);
     free(l.in);
     cgs_prior_destroy(prior);
     return rc;

@@ -7,7 +7,7 @@
 #include "eval/evaluate_internal.h"
 
 /* episodes that no model of the comparison has trained on */
-static cgs_status find_held_out(cgs_bench *b) {
+static cgs_status find_held_out(cgs_eval_session *b) {
     if (!b->o->held_out) return CGS_OK;
     size_t n = (size_t)b->source->episodes;
     uint8_t *held = malloc(n);
@@ -19,7 +19,7 @@ static cgs_status find_held_out(cgs_bench *b) {
     memset(b->use, 1, n);
     cgs_status rc = CGS_OK;
     for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
-        rc = cgs_subject_held_out(&b->subject[i], b->source, held);
+        rc = cgs_loaded_model_held_out(&b->subject[i], b->source, held);
         for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
     }
     free(held);
@@ -28,7 +28,7 @@ static cgs_status find_held_out(cgs_bench *b) {
 
 /* starts that satisfy the success predicate before anything is done */
 typedef struct solved_filter {
-    cgs_bench *b;
+    cgs_eval_session *b;
     const char *column;
     cgs_env *env;
 } solved_filter;
@@ -43,7 +43,7 @@ static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
     return CGS_OK;
 }
 
-static cgs_status choose_starts(cgs_bench *b, int seed, const cgs_episodes *ep) {
+static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episodes *ep) {
     const cgs_eval_options *o = b->o;
     cgs_start_rule rule = {.count = o->episodes,
                            .goal_offset = o->goal_offset,
@@ -75,9 +75,9 @@ static cgs_status choose_starts(cgs_bench *b, int seed, const cgs_episodes *ep) 
     return o->manifest ? cgs_starts_save(s, name) : CGS_OK;
 }
 
-cgs_status cgs_bench_starts(cgs_bench *b) {
+cgs_status cgs_eval_session_starts(cgs_eval_session *b) {
     const cgs_eval_options *o = b->o;
-    int frameskip = b->subject[0].world->frameskip, longest = 0;
+    int frameskip = b->subject[0].model->frameskip, longest = 0;
     for (int i = 0; i < b->source->episodes; i++)
         if (b->source->ep_len[i] > longest) longest = b->source->ep_len[i];
     if (o->horizon > 0 && (int64_t)o->horizon * frameskip >= longest)

@@ -10,8 +10,8 @@
 
 #include "core/build.h"
 #include "core/file.h"
+#include "core/statistics.h"
 #include "data/checksum.h"
-#include "eval/statistics.h"
 
 #define FORMAT "cgs-eval"
 #define VERSION 1

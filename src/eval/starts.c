@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/numpy_rng.h"
+#include "core/numpy_rng.h"
 
 /* rows of episode e that have a goal */
 static int64_t valid_rows(const cgs_episodes *ep, int64_t e, int goal_offset) {

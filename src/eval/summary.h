@@ -2,8 +2,8 @@
 #ifndef CGS_EVAL_SUMMARY_H
 #define CGS_EVAL_SUMMARY_H
 
+#include "core/statistics.h"
 #include "eval/evaluate.h"
-#include "eval/statistics.h"
 
 /* One model with one planner setting, over all seeds. */
 typedef struct cgs_summary_row {

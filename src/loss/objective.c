@@ -10,8 +10,10 @@ static cgs_status common_inputs(cgs_objective *o, cgs_tape *t, const cgs_model *
                                 int reference_width) {
     int N = m->history;
     if (N < 2)
-        return cgs_fail(CGS_EARG, "model.history: %d, training needs at least 2 to compare "
-                                  "transitions", N);
+        return cgs_fail(CGS_EARG,
+                        "model.history: %d, training needs at least 2 to compare "
+                        "transitions",
+                        N);
     *o = (cgs_objective){0};
     o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, N + 1, cgs_model_block(m)));
     o->reference = cgs_input(t, "reference", CGS_F32, 3, DIM(B, N, reference_width));
@@ -43,7 +45,8 @@ cgs_status cgs_objective_build(cgs_objective *o, cgs_tape *t, cgs_lewm *m, int B
     o->z = cgs_keep(cgs_lewm_encode(t, m, o->frames, training));
     cgs_tensor *z = cgs_reshape(t, o->z, 3, DIM(B, T, D));
     cgs_conditioning condition = cgs_lewm_condition(t, m, cgs_take(t, o->actions, 0, N), NULL);
-    o->zhat = cgs_keep(cgs_lewm_predict(t, m, cgs_take(t, z, 0, N), &condition, 0, false, training));
+    o->zhat =
+        cgs_keep(cgs_lewm_predict(t, m, cgs_take(t, z, 0, N), &condition, 0, false, training));
 
     /* no stop-gradient: the target branch learns too */
     o->term[CGS_TERM_PRED] = cgs_mse(t, o->zhat, cgs_take(t, z, 1, N));

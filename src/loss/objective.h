@@ -23,8 +23,8 @@ typedef struct cgs_objective {
     cgs_tensor *mask;      /* (B, N)             */
     cgs_tensor *weights;   /* (CGS_TERMS)        */
     /* results */
-    cgs_tensor *z;         /* (B*T, D) latents   */
-    cgs_tensor *zhat;      /* (B, N, D) predicted */
+    cgs_tensor *z;    /* (B*T, D) latents   */
+    cgs_tensor *zhat; /* (B, N, D) predicted */
     cgs_tensor *term[CGS_TERMS], *total;
 } cgs_objective;
 

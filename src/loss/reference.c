@@ -21,8 +21,10 @@ cgs_status cgs_reference_kind_of(const char *name, cgs_reference_kind *kind) {
             *kind = known[i].kind;
             return CGS_OK;
         }
-    return cgs_fail(CGS_EARG, "loss.cgs.reference: \"%.40s\" is not action, full, xyz-grasp, xyz "
-                              "or transition", name);
+    return cgs_fail(CGS_EARG,
+                    "loss.cgs.reference: \"%.40s\" is not action, full, xyz-grasp, xyz "
+                    "or transition",
+                    name);
 }
 
 cgs_status cgs_grasp_rule_of(const char *name, cgs_grasp_rule *rule) {
@@ -78,7 +80,8 @@ void cgs_reference_fill(const cgs_reference *r, int B, int T, int N, const float
     int block = r->frameskip * r->action_dim, width = cgs_reference_width(r);
     for (int b = 0; b < B; b++)
         for (int t = 0; t < N; t++) {
-            size_t from = ((size_t)b * (size_t)T + (size_t)t), to = (size_t)b * (size_t)N + (size_t)t;
+            size_t from = ((size_t)b * (size_t)T + (size_t)t),
+                   to = (size_t)b * (size_t)N + (size_t)t;
             const float *a = actions + from * (size_t)block;
             float *v = out + to * (size_t)width;
             mask[to] = 1;

@@ -270,6 +270,7 @@ cgs_status cgs_backbone_save(const cgs_backbone *b, const char *path) {
                              {META_HEADS, heads},
                              {META_SIZE, size},
                              {META_PIXELS, b->view.imagenet ? "imagenet" : "half"}};
-    /* a published network has no input of its own: what it was trained on is not what it is used on */
+    /* a published network has no input of its own: what it was trained on is not what it is used on
+     */
     return cgs_params_save(&b->params, path, meta, strcmp(b->origin, "dinov2") ? 4 : 2);
 }

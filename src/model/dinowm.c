@@ -183,7 +183,7 @@ static cgs_compared compare(cgs_tape *t, cgs_model *base, cgs_tensor *z) {
     const cgs_dinowm_config *c = &m->config;
     int P = cgs_dinowm_tokens(c), C = cgs_dinowm_channels(c), E = c->embed, n = (int)cgs_rows(z);
     cgs_compared p = {.count = c->proprio_cost > 0 ? 2 : 1,
-                   .weight = {1.0f / (float)(P * C), c->proprio_cost / (float)E}};
+                      .weight = {1.0f / (float)(P * C), c->proprio_cost / (float)E}};
     p.part[0] = cgs_reshape(t, columns(t, z, C + E, 0, C), 2, DIM(n, P * C));
     if (p.count > 1) p.part[1] = cgs_reshape(t, columns(t, z, P * (C + E), C, E), 2, DIM(n, E));
     return p;

@@ -18,32 +18,33 @@
 #include "model/model.h"
 
 /* Defaults are those of the paper; what the backbone decides is filled in from its file. */
-#define CGS_DINOWM_CONFIG(X)                                                                        \
-    X(text, tokens, "patch", 0, 0, "model.tokens", "patch or cls")                                  \
-    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")                \
-    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels a side of what the backbone sees")    \
-    X(text, positions, "hub", 0, 0, "model.backbone.positions",                                     \
-      "rule for its position table: hub or huggingface")                                            \
-    X(text, pixels, "half", 0, 0, "model.backbone.pixels", "pixel statistics: half or imagenet")    \
-    X(int, patch, 14, 1, 64, "model.backbone.patch", "its patch, as its file says")                 \
-    X(int, features, 384, 8, 4096, "model.backbone.width", "its width, as its file says")           \
-    X(int, hidden, 192, 1, 4096, "model.projector.hidden", "channels between the convolutions")     \
-    X(int, channels, 8, 1, 4096, "model.projector.channels", "channels C of a patch token")         \
-    X(int, aggregate_hidden, 512, 1, 16384, "model.aggregate.hidden",                               \
-      "hidden width of the aggregation head")                                                       \
-    X(int, aggregate, 128, 2, 4096, "model.aggregate.width", "its result, for geometry losses")     \
-    X(int, embed, 10, 1, 256, "model.embed", "width E of action and proprioception in a token")     \
-    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")                \
-    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads", "attention heads of the predictor") \
-    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                          \
-      "width of one predictor head")                                                                \
-    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs")  \
-    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")           \
-    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                       \
-    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")             \
-    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")           \
-    X(int, proprio_dim, 4, 1, 64, "model.proprio_dim", "numbers of proprioception")                 \
-    X(float, proprio_cost, 1, 0, 1000, "model.proprio_cost",                                        \
+#define CGS_DINOWM_CONFIG(X)                                                                       \
+    X(text, tokens, "patch", 0, 0, "model.tokens", "patch or cls")                                 \
+    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")               \
+    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels a side of what the backbone sees")   \
+    X(text, positions, "hub", 0, 0, "model.backbone.positions",                                    \
+      "rule for its position table: hub or huggingface")                                           \
+    X(text, pixels, "half", 0, 0, "model.backbone.pixels", "pixel statistics: half or imagenet")   \
+    X(int, patch, 14, 1, 64, "model.backbone.patch", "its patch, as its file says")                \
+    X(int, features, 384, 8, 4096, "model.backbone.width", "its width, as its file says")          \
+    X(int, hidden, 192, 1, 4096, "model.projector.hidden", "channels between the convolutions")    \
+    X(int, channels, 8, 1, 4096, "model.projector.channels", "channels C of a patch token")        \
+    X(int, aggregate_hidden, 512, 1, 16384, "model.aggregate.hidden",                              \
+      "hidden width of the aggregation head")                                                      \
+    X(int, aggregate, 128, 2, 4096, "model.aggregate.width", "its result, for geometry losses")    \
+    X(int, embed, 10, 1, 256, "model.embed", "width E of action and proprioception in a token")    \
+    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")               \
+    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads",                                    \
+      "attention heads of the predictor")                                                          \
+    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                         \
+      "width of one predictor head")                                                               \
+    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs") \
+    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")          \
+    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                      \
+    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")            \
+    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")          \
+    X(int, proprio_dim, 4, 1, 64, "model.proprio_dim", "numbers of proprioception")                \
+    X(float, proprio_cost, 1, 0, 1000, "model.proprio_cost",                                       \
       "weight of proprioception in the planner's cost")
 
 typedef struct cgs_dinowm_config {
@@ -80,16 +81,16 @@ typedef struct cgs_dinowm_layer {
 typedef struct cgs_dinowm {
     cgs_model base;
     cgs_dinowm_config config;
-    cgs_params params; /* the backbone has its own */
+    cgs_params params;      /* the backbone has its own */
     cgs_backbone *backbone; /* NULL while nobody needs one: features can come from elsewhere */
     uint64_t dropout_seed;
     size_t heads_end; /* elements of params that belong to projector, adapter and aggregation */
 
-    cgs_affine adapter;                       /* cls   */
-    cgs_affine conv[2], conv_norm[2];         /* patch */
-    cgs_affine aggregate[3], aggregate_norm;  /* patch */
+    cgs_affine adapter;                      /* cls   */
+    cgs_affine conv[2], conv_norm[2];        /* patch */
+    cgs_affine aggregate[3], aggregate_norm; /* patch */
     cgs_affine action, action_norm, proprio, proprio_norm;
-    cgs_tensor pos; /* (N*P, W) */
+    cgs_tensor pos;          /* (N*P, W) */
     cgs_dinowm_layer *layer; /* (predictor_layers) */
     cgs_affine norm;
 } cgs_dinowm;

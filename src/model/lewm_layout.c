@@ -7,7 +7,7 @@
 
 #include "model/lewm.h"
 
-#define ROW(kind, name, initial, low, high, key, doc) \
+#define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_lewm_config, kind, name, initial, low, high, key, doc)
 const cgs_field cgs_lewm_fields[] = {CGS_LEWM_CONFIG(ROW)};
 #undef ROW
@@ -53,30 +53,31 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
 /* ---- declarations ------------------------------------------------------------------ */
 
 #define VIT_STD 0.02f
-#define DIM(...) (const int[]){__VA_ARGS__}
+#define DIM(...)                                                                                   \
+    (const int[]) { __VA_ARGS__ }
 
 /* a linear map as PyTorch initialises it: uniform by fan-in, bias too */
-#define LINEAR(p, a, out_, in_, fmt, ...)                                                         \
-    do {                                                                                          \
-        float bound_ = 1.0f / sqrtf((float)(in_));                                                \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_UNIFORM, bound_, 2, DIM(out_, in_), fmt ".weight", \
-                          __VA_ARGS__);                                                           \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_UNIFORM, bound_, 1, DIM(out_), fmt ".bias",        \
-                          __VA_ARGS__);                                                           \
+#define LINEAR(p, a, out_, in_, fmt, ...)                                                          \
+    do {                                                                                           \
+        float bound_ = 1.0f / sqrtf((float)(in_));                                                 \
+        cgs_param_declare(p, &(a)->w, CGS_INIT_UNIFORM, bound_, 2, DIM(out_, in_), fmt ".weight",  \
+                          __VA_ARGS__);                                                            \
+        cgs_param_declare(p, &(a)->b, CGS_INIT_UNIFORM, bound_, 1, DIM(out_), fmt ".bias",         \
+                          __VA_ARGS__);                                                            \
     } while (0)
 
 /* a linear map of the encoder: normal weights, zero bias */
-#define VIT_LINEAR(p, a, out_, in_, fmt, ...)                                                     \
-    do {                                                                                          \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_NORMAL, VIT_STD, 2, DIM(out_, in_), fmt ".weight", \
-                          __VA_ARGS__);                                                           \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(out_), fmt ".bias", __VA_ARGS__);  \
+#define VIT_LINEAR(p, a, out_, in_, fmt, ...)                                                      \
+    do {                                                                                           \
+        cgs_param_declare(p, &(a)->w, CGS_INIT_NORMAL, VIT_STD, 2, DIM(out_, in_), fmt ".weight",  \
+                          __VA_ARGS__);                                                            \
+        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(out_), fmt ".bias", __VA_ARGS__);   \
     } while (0)
 
-#define NORM(p, a, n, fmt, ...)                                                                \
-    do {                                                                                       \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_ONE, 0, 1, DIM(n), fmt ".weight", __VA_ARGS__); \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(n), fmt ".bias", __VA_ARGS__);  \
+#define NORM(p, a, n, fmt, ...)                                                                    \
+    do {                                                                                           \
+        cgs_param_declare(p, &(a)->w, CGS_INIT_ONE, 0, 1, DIM(n), fmt ".weight", __VA_ARGS__);     \
+        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(n), fmt ".bias", __VA_ARGS__);      \
     } while (0)
 
 static void declare_vit_layer(cgs_params *p, cgs_vit_layer *l, const cgs_lewm_config *c, int i) {
@@ -101,8 +102,8 @@ static void declare_vit_layer(cgs_params *p, cgs_vit_layer *l, const cgs_lewm_co
     NORM(p, &l->norm2, D, "encoder.encoder.layer.%d.layernorm_after", i);
 }
 
-static void declare_predictor_layer(cgs_params *p, cgs_predictor_layer *l,
-                                    const cgs_lewm_config *c, int i) {
+static void declare_predictor_layer(cgs_params *p, cgs_predictor_layer *l, const cgs_lewm_config *c,
+                                    int i) {
     int D = c->width, inner = c->predictor_heads * c->predictor_head_width;
     NORM(p, &l->attn_norm, D, "predictor.transformer.layers.%d.attn.norm", i);
     cgs_param_declare(p, &l->qkv, CGS_INIT_UNIFORM, 1.0f / sqrtf((float)D), 2, DIM(3 * inner, D),
@@ -162,8 +163,7 @@ static void declare(cgs_lewm *m) {
     declare_mlp_bn(p, &m->pred_proj, c, "pred_proj");
 }
 
-cgs_status cgs_lewm_create(cgs_lewm **out, const cgs_lewm_config *c, cgs_device *d,
-                           bool training) {
+cgs_status cgs_lewm_create(cgs_lewm **out, const cgs_lewm_config *c, cgs_device *d, bool training) {
     *out = NULL;
     CGS_TRY(cgs_lewm_check(c));
     cgs_lewm *m = calloc(1, sizeof *m);

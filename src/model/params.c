@@ -76,10 +76,10 @@ static void declare(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, in
     }
 }
 
-#define DECLARE(trainable, stacked)                                              \
-    va_list ap;                                                                  \
-    va_start(ap, fmt);                                                           \
-    declare(p, t, init, scale, rank, dim, trainable, stacked, fmt, ap);          \
+#define DECLARE(trainable, stacked)                                                                \
+    va_list ap;                                                                                    \
+    va_start(ap, fmt);                                                                             \
+    declare(p, t, init, scale, rank, dim, trainable, stacked, fmt, ap);                            \
     va_end(ap)
 
 void cgs_param_declare(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, int rank,

@@ -18,7 +18,7 @@
 typedef enum cgs_init {
     CGS_INIT_ZERO,
     CGS_INIT_ONE,
-    CGS_INIT_NORMAL, /* standard deviation `scale`  */
+    CGS_INIT_NORMAL,  /* standard deviation `scale`  */
     CGS_INIT_UNIFORM, /* in +- `scale`              */
     CGS_INIT_IDENTITY
 } cgs_init;
@@ -29,33 +29,31 @@ typedef struct cgs_param {
     cgs_init init;
     float scale;
     bool trainable;
-    size_t offset, count;      /* into `values` or `statistics` */
+    size_t offset, count; /* into `values` or `statistics` */
 } cgs_param;
 
 typedef struct cgs_params {
     cgs_device *device;
     cgs_param *list;
     int count, room;
-    size_t trainable, stats;   /* elements, padding included */
+    size_t trainable, stats;                   /* elements, padding included */
     float *values, *grads, *moment1, *moment2; /* (trainable) on the device; the last three
                                                   only when training */
-    uint16_t *bf16;            /* (trainable) rounded copy            */
-    float *statistics;         /* (stats)                             */
+    uint16_t *bf16;                            /* (trainable) rounded copy            */
+    float *statistics;                         /* (stats)                             */
     bool bound;
     cgs_status status;
 } cgs_params;
 
 /* One stored tensor.  `fmt`, ... make its name. */
 void cgs_param_declare(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, int rank,
-                       const int *dim, const char *fmt, ...)
-    __attribute__((format(printf, 7, 8)));
+                       const int *dim, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* A statistic: stored, not learned. */
 void cgs_param_statistic(cgs_params *p, cgs_tensor *t, cgs_init init, int n, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* Grows a declared tensor by another stored part of the same shape, directly behind it. */
 void cgs_param_stack(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, int rank,
-                     const int *dim, const char *fmt, ...)
-    __attribute__((format(printf, 7, 8)));
+                     const int *dim, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 
 /* Between the measuring and the binding run of the declarations. */
 cgs_status cgs_params_bind(cgs_params *p, cgs_device *d, bool training);

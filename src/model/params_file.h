@@ -1,4 +1,5 @@
-/* params_file.h - a set of parameters as a safetensors file, by the names they were declared with. */
+/* params_file.h - a set of parameters as a safetensors file, by the names they were declared with.
+ */
 #ifndef CGS_MODEL_PARAMS_FILE_H
 #define CGS_MODEL_PARAMS_FILE_H
 

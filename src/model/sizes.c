@@ -49,9 +49,9 @@ cgs_status cgs_sizes_claim(cgs_sizes *s, const char *key, double value, const ch
 /* ---- shapes ------------------------------------------------------------------------ */
 
 /* Claims `key` from dimension `axis` of a tensor, which must have that many of them. */
-static cgs_status claim_dim(cgs_sizes *s, const cgs_catalogue *c, const char *path, const char *key,
-                            const char *tensor, int rank, int axis) {
-    const cgs_weight *e = cgs_catalogue_find(c, "%s", tensor);
+static cgs_status claim_dim(cgs_sizes *s, const cgs_named_weights *c, const char *path,
+                            const char *key, const char *tensor, int rank, int axis) {
+    const cgs_weight *e = cgs_named_weights_find(c, "%s", tensor);
     char shape[CGS_SHAPE_TEXT], source[96];
     if (!e) return cgs_fail(CGS_EFORMAT, "%s: holds no tensor \"%s\" of LeWM", path, tensor);
     if (e->rank != rank)
@@ -63,11 +63,11 @@ static cgs_status claim_dim(cgs_sizes *s, const cgs_catalogue *c, const char *pa
 }
 
 /* How many tensors of the form `fmt` follow each other with the shape of the first. */
-static int count_layers(const cgs_catalogue *c, const char *before, const char *after) {
-    const cgs_weight *first = cgs_catalogue_find(c, "%s0%s", before, after);
+static int count_layers(const cgs_named_weights *c, const char *before, const char *after) {
+    const cgs_weight *first = cgs_named_weights_find(c, "%s0%s", before, after);
     int n = 0;
     for (; first && n < 1024; n++) {
-        const cgs_weight *e = cgs_catalogue_find(c, "%s%d%s", before, n, after);
+        const cgs_weight *e = cgs_named_weights_find(c, "%s%d%s", before, n, after);
         if (!e || e->rank != first->rank || e->count != first->count) break;
     }
     return n;
@@ -76,7 +76,7 @@ static int count_layers(const cgs_catalogue *c, const char *before, const char *
 #define VIT0 "encoder.encoder.layer.0."
 #define PRED0 "predictor.transformer.layers.0."
 
-cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_catalogue *c, const char *path) {
+cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_named_weights *c, const char *path) {
     static const struct {
         const char *key, *tensor;
         int rank, axis;
@@ -112,7 +112,7 @@ cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_catalogue *c, const ch
                              "the number of predictor blocks");
     if (rc != CGS_OK) return cgs_fail_in(rc, path);
 
-    const cgs_weight *pos = cgs_catalogue_find(c, "encoder.embeddings.position_embeddings");
+    const cgs_weight *pos = cgs_named_weights_find(c, "encoder.embeddings.position_embeddings");
     double side = round(sqrt((double)pos->dim[1] - 1));
     if (!(pos->dim[1] > 1) || side * side + 1 != (double)pos->dim[1])
         return cgs_fail(CGS_EFORMAT,

@@ -8,7 +8,7 @@
 #define CGS_MODEL_SIZES_H
 
 #include "model/lewm.h"
-#include "model/spelling.h"
+#include "model/tensor_names.h"
 
 /* the settings of the model, and two products of them that shapes show */
 #define CGS_SIZE_COUNT 20
@@ -27,7 +27,7 @@ cgs_status cgs_sizes_claim(cgs_sizes *s, const char *key, double value, const ch
 
 /* Claims everything that the shapes tell.  All tensors that this looks at exist in the
  * file, so a model of these sizes is not much larger than the file. */
-cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_catalogue *c, const char *path);
+cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_named_weights *c, const char *path);
 
 /* After the tensors and all others: deduces or guesses the rest and checks that all fit together;
  * guessed (may be NULL) lists the keys that were guessed, "" when none was. */

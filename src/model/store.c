@@ -16,7 +16,7 @@
 #include "io/safetensors.h"
 #include "model/config_json.h"
 #include "model/sizes.h"
-#include "model/spelling.h"
+#include "model/tensor_names.h"
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
 /* metadata of our safetensors files */
@@ -146,13 +146,13 @@ static const char *shape_of(const cgs_param *e, char text[CGS_SHAPE_TEXT]) {
 }
 
 /* Every tensor of the model is there with its shape, and nothing else is. */
-static cgs_status check_names(const cgs_lewm *m, const cgs_catalogue *c, const char *path) {
+static cgs_status check_names(const cgs_lewm *m, const cgs_named_weights *c, const char *path) {
     int missing = 0;
     const char *first = NULL;
     for (int i = 0; i < m->params.count + 2; i++) {
         const cgs_param *e = i < m->params.count ? &m->params.list[i] : NULL;
         const char *name = e ? e->name : COUNTERS[i - m->params.count];
-        const cgs_weight *w = cgs_catalogue_find(c, "%s", name);
+        const cgs_weight *w = cgs_named_weights_find(c, "%s", name);
         if (!w) {
             if (missing++ == 0) first = name;
             continue;
@@ -203,7 +203,7 @@ static cgs_status read_counter(cgs_lewm *m, const cgs_weight *w) {
     return CGS_OK;
 }
 
-static cgs_status load(cgs_lewm *m, const cgs_weights *w, const cgs_catalogue *c) {
+static cgs_status load(cgs_lewm *m, const cgs_weights *w, const cgs_named_weights *c) {
     CGS_TRY(check_names(m, c, w->path));
     cgs_checksum_state state;
     CGS_TRY(cgs_weights_checksum(&state, w));
@@ -218,41 +218,41 @@ static cgs_status load(cgs_lewm *m, const cgs_weights *w, const cgs_catalogue *c
     cgs_status rc = CGS_OK;
     for (int i = 0; rc == CGS_OK && i < m->params.count; i++) {
         const cgs_param *e = &m->params.list[i];
-        rc = read_values(m, e, cgs_catalogue_find(c, "%s", e->name), values);
+        rc = read_values(m, e, cgs_named_weights_find(c, "%s", e->name), values);
     }
     free(values);
     m->base.batches_tracked = 0;
     for (int i = 0; rc == CGS_OK && i < 2; i++)
-        rc = read_counter(m, cgs_catalogue_find(c, "%s", COUNTERS[i]));
+        rc = read_counter(m, cgs_named_weights_find(c, "%s", COUNTERS[i]));
     if (rc == CGS_OK) cgs_params_round(&m->params);
     return rc;
 }
 
 cgs_status cgs_lewm_load_weights(cgs_lewm *m, const char *path, int *ignored) {
     cgs_weights *w;
-    cgs_catalogue c = {0};
+    cgs_named_weights c = {0};
     CGS_TRY(cgs_weights_open(&w, path));
-    cgs_status rc = cgs_catalogue_make(&c, w);
+    cgs_status rc = cgs_named_weights_make(&c, w);
     if (rc == CGS_OK) rc = load(m, w, &c);
     if (ignored) *ignored = c.ignored;
-    cgs_catalogue_free(&c);
+    cgs_named_weights_free(&c);
     cgs_weights_close(w);
     return rc;
 }
 
 cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path) {
     cgs_weights *w;
-    cgs_catalogue c = {0};
+    cgs_named_weights c = {0};
     cgs_sizes s = {0};
     CGS_TRY(cgs_weights_open(&w, weights_path));
-    cgs_status rc = cgs_catalogue_make(&c, w);
+    cgs_status rc = cgs_named_weights_make(&c, w);
     if (rc == CGS_OK) rc = cgs_sizes_from_tensors(&s, &c, weights_path);
     if (rc == CGS_OK) {
         rc = cgs_sizes_settle(&s, NULL, 0);
         if (rc != CGS_OK) cgs_fail_in(rc, weights_path);
     }
     if (rc == CGS_OK) *out = s.config;
-    cgs_catalogue_free(&c);
+    cgs_named_weights_free(&c);
     cgs_weights_close(w);
     return rc;
 }
@@ -261,7 +261,7 @@ cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path)
 
 /* The shapes, then whatever describes the model, then guesses. */
 static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *how,
-                              const cgs_weights *w, const cgs_catalogue *c) {
+                              const cgs_weights *w, const cgs_named_weights *c) {
     CGS_TRY(cgs_sizes_from_tensors(s, c, w->path));
     const char *inside = cgs_weights_meta(w, META_CONFIG);
     if (how->config) {
@@ -287,12 +287,12 @@ static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *ho
 cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *how,
                             const char *weights, cgs_device *d, bool training) {
     cgs_weights *w;
-    cgs_catalogue c = {0};
+    cgs_named_weights c = {0};
     cgs_sizes s = {0};
     cgs_model_card seen = {0};
     *out = NULL;
     CGS_TRY(cgs_weights_open(&w, weights));
-    cgs_status rc = cgs_catalogue_make(&c, w);
+    cgs_status rc = cgs_named_weights_make(&c, w);
     if (rc == CGS_OK) rc = learn_sizes(&s, &seen, how, w, &c);
     if (rc == CGS_OK) rc = cgs_lewm_create(out, &s.config, d, training);
     if (rc == CGS_OK) rc = load(*out, w, &c);
@@ -303,7 +303,7 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
     how->ignored = c.ignored;
     how->has_card = seen.method[0] != '\0';
     if (card) *card = how->has_card ? seen : cgs_card_default();
-    cgs_catalogue_free(&c);
+    cgs_named_weights_free(&c);
     cgs_weights_close(w);
     return rc;
 }

@@ -113,7 +113,8 @@ static void find_lifetimes(cgs_tape *t, usage *use, int end) {
             int n = r->in[k] ? node_of(t, tape_root(r->in[k])) : -1;
             if (n < 0) continue;
             extend_all(&use[n].data, r, i, false);
-            if (t->active[i] && tape_backward_reads_in(r, k)) extend_all(&use[n].data, r, back, true);
+            if (t->active[i] && tape_backward_reads_in(r, k))
+                extend_all(&use[n].data, r, back, true);
         }
         for (int k = 0; k < CGS_MAX_SAVED; k++) {
             int n = r->saved[k] ? node_of(t, r->saved[k]) : -1;
@@ -158,8 +159,7 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
                 use[n].grad_of = use[out].grad_of;
             use[n].grad_begun = true;
             extend_all(&use[use[n].grad_of].grad, r, back, true);
-            if (x->keep || tape_node_at(t, n)->producer < 0)
-                extend(&use[use[n].grad_of].grad, end);
+            if (x->keep || tape_node_at(t, n)->producer < 0) extend(&use[use[n].grad_of].grad, end);
         }
     }
 }
@@ -229,8 +229,10 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     for (int i = 0; i < count; i++) {
         cgs_tensor *x = &tape_node_at(t, buffers[i].node)->tensor;
         void *at = (unsigned char *)t->memory + buffers[i].offset;
-        if (buffers[i].gradient) x->grad = at;
-        else x->data = at;
+        if (buffers[i].gradient)
+            x->grad = at;
+        else
+            x->data = at;
     }
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;

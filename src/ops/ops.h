@@ -24,30 +24,30 @@
  * backward reads the output.  The memory planner frees what backward does not read.
  *
  *  operation      in[]                                     out                       */
-#define CGS_OPS(X)                                                                         \
-    X(patchify,     0x0, 0) /* frames u8 (F,S,S,3)          (F*P, 3*p*p), no gradient    */ \
-    X(unfold,       0x0, 0) /* x (F,n*n,C)                   (F,n*n,C*9), 3x3 surroundings */ \
-    X(linear,       0x3, 0) /* x (n,k), W (m,k), b (m)|NULL  x W^T + b (n,m)             */ \
-    X(tokens,       0x0, 0) /* x (F*P,D), cls (D), pos (P+1,D)  (F,P+1,D)                */ \
-    X(add_pos,      0x0, 0) /* x (B,T,D), pos (>=T,D)        x + pos[t]                  */ \
-    X(add,          0x0, 0) /* x, y                          x + y                       */ \
-    X(layernorm,    0x3, 0) /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */ \
-    X(modulate,     0x3, 0) /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */ \
-    X(gate_add,     0x6, 0) /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */ \
-    X(attention,    0x1, 1) /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, rest */ \
-    X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */ \
-    X(activation,   0x1, 0) /* x                             gelu, silu or relu          */ \
-    X(dropout,      0x0, 0) /* x                             x keep / (1 - p)            */ \
-    X(batchnorm,    0x3, 0) /* x (n,C), w, b, run mean, run var   saved: mean, rstd      */ \
-    X(take,         0x0, 0) /* x (B,T,D)                     x[:, t0:t0+n] (B,n,D)       */ \
-    X(join,         0x0, 0) /* x (B,T,D), y (B,U,D)          (B,T+U,D)                   */ \
-    X(repeat,       0x0, 0) /* x (B,...)                     each row block K times      */ \
-    X(mse,          0x3, 0) /* a, b                          mean (a-b)^2, scalar        */ \
-    X(sqdist,       0x3, 0) /* a (E*K,D), b (E,D)            |a - b|^2 (E*K)             */ \
-    X(directions,   0x0, 0) /* -                             random unit rows (P,D)      */ \
-    X(sigreg,       0x3, 0) /* z (B,T,D), A (P,D)            scalar                      */ \
-    X(straighten,   0x1, 0) /* z (B,T,D)                     L_TS, scalar                */ \
-    X(cgs,          0x7, 0) /* z (B,N+1,D), r (B,N,R), mask (B,N)|NULL   L_CGS, scalar   */ \
+#define CGS_OPS(X)                                                                                 \
+    X(patchify, 0x0, 0)     /* frames u8 (F,S,S,3)          (F*P, 3*p*p), no gradient    */        \
+    X(unfold, 0x0, 0)       /* x (F,n*n,C)                   (F,n*n,C*9), 3x3 surroundings */      \
+    X(linear, 0x3, 0)       /* x (n,k), W (m,k), b (m)|NULL  x W^T + b (n,m)             */        \
+    X(tokens, 0x0, 0)       /* x (F*P,D), cls (D), pos (P+1,D)  (F,P+1,D)                */        \
+    X(add_pos, 0x0, 0)      /* x (B,T,D), pos (>=T,D)        x + pos[t]                  */        \
+    X(add, 0x0, 0)          /* x, y                          x + y                       */        \
+    X(layernorm, 0x3, 0)    /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */        \
+    X(modulate, 0x3, 0)     /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */        \
+    X(gate_add, 0x6, 0)     /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */        \
+    X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, rest */       \
+    X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */   \
+    X(activation, 0x1, 0)   /* x                             gelu, silu or relu          */        \
+    X(dropout, 0x0, 0)      /* x                             x keep / (1 - p)            */        \
+    X(batchnorm, 0x3, 0)    /* x (n,C), w, b, run mean, run var   saved: mean, rstd      */        \
+    X(take, 0x0, 0)         /* x (B,T,D)                     x[:, t0:t0+n] (B,n,D)       */        \
+    X(join, 0x0, 0)         /* x (B,T,D), y (B,U,D)          (B,T+U,D)                   */        \
+    X(repeat, 0x0, 0)       /* x (B,...)                     each row block K times      */        \
+    X(mse, 0x3, 0)          /* a, b                          mean (a-b)^2, scalar        */        \
+    X(sqdist, 0x3, 0)       /* a (E*K,D), b (E,D)            |a - b|^2 (E*K)             */        \
+    X(directions, 0x0, 0)   /* -                             random unit rows (P,D)      */        \
+    X(sigreg, 0x3, 0)       /* z (B,T,D), A (P,D)            scalar                      */        \
+    X(straighten, 0x1, 0)   /* z (B,T,D)                     L_TS, scalar                */        \
+    X(cgs, 0x7, 0)          /* z (B,N+1,D), r (B,N,R), mask (B,N)|NULL   L_CGS, scalar   */        \
     X(weighted_sum, 0x1, 0) /* w (n), s_1 .. s_n scalars     sum w_i s_i, scalar         */
 
 typedef enum cgs_opcode {
@@ -98,24 +98,67 @@ typedef struct cgs_record {
     bool rows_alone;      /* see cgs_tape_rows_alone */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
-        struct { int size, patch; float mean[3], std[3]; } patchify;
-        struct { int side; } unfold; /* n */
-        struct { float eps; } layernorm;
-        struct { cgs_rowmap rows; int shift, scale; } modulate; /* first columns of the slices */
-        struct { cgs_rowmap rows; int gate; } gate_add;
+        struct {
+            int size, patch;
+            float mean[3], std[3];
+        } patchify;
+        struct {
+            int side;
+        } unfold; /* n */
+        struct {
+            float eps;
+        } layernorm;
+        struct {
+            cgs_rowmap rows;
+            int shift, scale;
+        } modulate; /* first columns of the slices */
+        struct {
+            cgs_rowmap rows;
+            int gate;
+        } gate_add;
         /* block: tokens a frame; token i sees token j iff j/block <= i/block when causal */
-        struct { int heads, width, block; bool causal; float dropout; uint64_t key; } attention;
-        struct { int heads, width; } attend_first;
-        struct { cgs_activation kind; } activation;
-        struct { float p; uint64_t key; } dropout;
-        struct { bool training; float eps, momentum; } batchnorm;
-        struct { int t0; } take;
-        struct { int times; } repeat;
-        struct { int K; } sqdist;
-        struct { uint64_t key; } directions;
-        struct { float min_norm; } straighten;
-        struct { float min_norm; bool per_window; } cgs;
-        struct { int terms; } weighted_sum;
+        struct {
+            int heads, width, block;
+            bool causal;
+            float dropout;
+            uint64_t key;
+        } attention;
+        struct {
+            int heads, width;
+        } attend_first;
+        struct {
+            cgs_activation kind;
+        } activation;
+        struct {
+            float p;
+            uint64_t key;
+        } dropout;
+        struct {
+            bool training;
+            float eps, momentum;
+        } batchnorm;
+        struct {
+            int t0;
+        } take;
+        struct {
+            int times;
+        } repeat;
+        struct {
+            int K;
+        } sqdist;
+        struct {
+            uint64_t key;
+        } directions;
+        struct {
+            float min_norm;
+        } straighten;
+        struct {
+            float min_norm;
+            bool per_window;
+        } cgs;
+        struct {
+            int terms;
+        } weighted_sum;
     } arg;
     /* The neighbours on the tape that the backend runs together with this record, or NULL. */
     struct cgs_record *before, *next;

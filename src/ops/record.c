@@ -13,18 +13,20 @@ static const char *shape(const cgs_tensor *x, char out[96]) {
     for (int i = 0; i < x->rank && at < 80; i++)
         at += snprintf(out + at, (size_t)(96 - at), i ? ", %d" : "%d", x->dim[i]);
     snprintf(out + at, (size_t)(96 - at), ") %s",
-             x->dtype == CGS_F32 ? "f32" : x->dtype == CGS_BF16 ? "bf16" : "u8");
+             x->dtype == CGS_F32    ? "f32"
+             : x->dtype == CGS_BF16 ? "bf16"
+                                    : "u8");
     return out;
 }
 
 static cgs_tensor *misfit(cgs_tape *t, const char *op, const cgs_tensor *a, const cgs_tensor *b) {
     char sa[96], sb[96];
     if (t->status != CGS_OK) return &t->nothing;
-    return tape_fail(t, cgs_fail(CGS_EARG, "%s: shapes %s and %s do not fit", op, shape(a, sa),
-                                 shape(b, sb)));
+    return tape_fail(
+        t, cgs_fail(CGS_EARG, "%s: shapes %s and %s do not fit", op, shape(a, sa), shape(b, sb)));
 }
 
-#define CHECK(condition, op, a, b) \
+#define CHECK(condition, op, a, b)                                                                 \
     if (t->status != CGS_OK || !(condition)) return misfit(t, op, a, b)
 
 static bool same_shape(const cgs_tensor *a, const cgs_tensor *b) {
@@ -64,8 +66,8 @@ static void save(cgs_tape *t, cgs_record *r, int slot, cgs_dtype dtype, int rank
     r->saved[slot] = tape_new_tensor(t, dtype, rank, dim, t->records - 1);
 }
 
-#define APPEND(r, ...)                    \
-    cgs_record *r = append(__VA_ARGS__);  \
+#define APPEND(r, ...)                                                                             \
+    cgs_record *r = append(__VA_ARGS__);                                                           \
     if (!r) return &t->nothing
 
 static const int scalar_dim[1] = {1};
@@ -75,7 +77,8 @@ cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, 
     size_t n = 1;
     for (int i = 0; i < rank; i++) {
         if (dim[i] <= 0 || n > SIZE_MAX / 16 / (size_t)dim[i])
-            return tape_fail(t, cgs_fail(CGS_EARG, "input %s: dimension %d is %d", name, i, dim[i]));
+            return tape_fail(t,
+                             cgs_fail(CGS_EARG, "input %s: dimension %d is %d", name, i, dim[i]));
         n *= (size_t)dim[i];
     }
     cgs_tensor *x = tape_new_tensor(t, dtype, rank, dim, -1);
@@ -243,8 +246,8 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
 
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key) {
-    CHECK(qkv->rank == 3 && heads > 0 && block > 0 && cgs_cols(qkv) % (3 * heads) == 0,
-          "attention", qkv, NULL);
+    CHECK(qkv->rank == 3 && heads > 0 && block > 0 && cgs_cols(qkv) % (3 * heads) == 0, "attention",
+          qkv, NULL);
     int B = qkv->dim[0], T = qkv->dim[1], dim[3] = {B, T, cgs_cols(qkv) / 3};
     APPEND(r, t, CGS_OP_attention, t->act, 3, dim, qkv, NULL, NULL);
     r->arg.attention.heads = heads;

@@ -19,7 +19,8 @@ void cgs_tape_destroy(cgs_tape *t) {
     const cgs_backend *ops = t->device->ops;
     for (int i = 0; i < 2; i++)
         if (t->pass[i]) ops->forget(t->device, t->pass[i]);
-    for (int i = 0; t->finished && i < t->records; i++) ops->unprepare(t->device, tape_record(t, i));
+    for (int i = 0; t->finished && i < t->records; i++)
+        ops->unprepare(t->device, tape_record(t, i));
     if (t->memory) ops->release(t->device, t->memory);
     for (int i = 0; i < t->record_room; i++) free(t->record_chunks[i]);
     for (int i = 0; i < t->node_room; i++) free(t->node_chunks[i]);
@@ -68,8 +69,7 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     void **chunks = (void **)t->node_chunks;
     bool ok = grow(&chunks, &t->node_room, t->nodes, sizeof(tape_node));
     t->node_chunks = (tape_node **)chunks;
-    if (!ok)
-        return tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for tensor %d", t->nodes));
+    if (!ok) return tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for tensor %d", t->nodes));
     tape_node *n = tape_node_at(t, t->nodes++);
     n->producer = producer;
     n->tensor.dtype = dtype;

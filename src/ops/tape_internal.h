@@ -26,10 +26,10 @@ struct cgs_tape {
     tape_node **node_chunks;
     int records, nodes, record_room, node_room; /* rooms in chunks */
 
-    bool *active;  /* (records) lies between a wanted gradient and the loss */
+    bool *active; /* (records) lies between a wanted gradient and the loss */
     cgs_tensor *loss;
-    bool seeded;   /* gradients come from the caller, too */
-    void *memory;  /* everything the tape planned, one block on the device */
+    bool seeded;  /* gradients come from the caller, too */
+    void *memory; /* everything the tape planned, one block on the device */
     size_t bytes;
     bool finished;
     void *pass[2]; /* what the backend remembers of forward and backward */

@@ -16,17 +16,17 @@ typedef enum cgs_dtype { CGS_F32, CGS_BF16, CGS_U8 } cgs_dtype;
 #define CGS_MAX_RANK 4
 
 typedef struct cgs_tensor {
-    const char *name;       /* for messages and files, may be NULL             */
+    const char *name; /* for messages and files, may be NULL             */
     int rank;
-    int dim[CGS_MAX_RANK];  /* outermost first                                 */
-    cgs_dtype dtype;        /* of data; gradients have the same type           */
-    bool wants_grad;        /* some parameter or marked input lies upstream    */
-    bool keep;              /* memory is not reused by later tensors           */
-    bool outside;           /* memory belongs to somebody else (parameters)    */
+    int dim[CGS_MAX_RANK]; /* outermost first                                 */
+    cgs_dtype dtype;       /* of data; gradients have the same type           */
+    bool wants_grad;       /* some parameter or marked input lies upstream    */
+    bool keep;             /* memory is not reused by later tensors           */
+    bool outside;          /* memory belongs to somebody else (parameters)    */
     void *data;
-    void *grad;             /* NULL unless wants_grad                          */
+    void *grad;                 /* NULL unless wants_grad                          */
     struct cgs_tensor *view_of; /* reshaped: memory and gradient are the other's */
-    uint16_t *bf16;         /* parameters: rounded copy of f32 data, or NULL   */
+    uint16_t *bf16;             /* parameters: rounded copy of f32 data, or NULL   */
 } cgs_tensor;
 
 static inline size_t cgs_numel(const cgs_tensor *t) {

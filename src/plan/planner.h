@@ -113,7 +113,7 @@ typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E,
 
 /* The same functions for a planner whose loop runs on a device (ops/planning.h): they enqueue
  * work there and return, and their pointers are of the device's memory. */
-typedef struct cgs_plan_resident {
+typedef struct cgs_device_scorer {
     struct cgs_device *device;
     uint64_t version; /* no two objects, and no two states of one, have the same */
     int K;            /* candidates an episode that it scores, 1 for gradients */
@@ -122,7 +122,7 @@ typedef struct cgs_plan_resident {
     cgs_status (*begin)(void *ctx, int E); /* before each solve: brings what it needs there */
     void (*cost)(void *ctx, const float *plans, int E, int K, float *cost);
     void (*gradient)(void *ctx, const float *plans, int E, float *cost, float *grad);
-} cgs_plan_resident;
+} cgs_device_scorer;
 
 /* What to solve.  Everything is borrowed for the length of the call. */
 typedef struct cgs_plan_problem {
@@ -134,8 +134,8 @@ typedef struct cgs_plan_problem {
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
-    void *ctx; /* handed to both functions */
-    const cgs_plan_resident *resident; /* used instead where it can be; NULL: there is none */
+    void *ctx;                         /* handed to both functions */
+    const cgs_device_scorer *resident; /* used instead where it can be; NULL: there is none */
 } cgs_plan_problem;
 
 /* Where the time of a solve went, in seconds.  On a device all of an iteration is `cost`. */

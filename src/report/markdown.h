@@ -5,7 +5,7 @@
 #ifndef CGS_REPORT_MARKDOWN_H
 #define CGS_REPORT_MARKDOWN_H
 
-#include "eval/statistics.h"
+#include "core/statistics.h"
 #include "io/text.h"
 
 /* A number of ours and what stands behind it. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/published.h"
+#include "report/paper_rates.h"
 #include "report/sections.h"
 
 enum { MAX_MODELS = 12 };

@@ -7,7 +7,7 @@
 #ifndef CGS_REPORT_RATES_H
 #define CGS_REPORT_RATES_H
 
-#include "eval/statistics.h"
+#include "core/statistics.h"
 #include "report/folder.h"
 
 /* A column: a model. */

@@ -2,8 +2,8 @@
 #ifndef CGS_REPORT_SECTIONS_H
 #define CGS_REPORT_SECTIONS_H
 
+#include "report/paper_rates.h"
 #include "report/plot.h"
-#include "report/published.h"
 #include "report/rates.h"
 
 /* The verdict at the top; returns the sentence in `sentence` (size bytes). */

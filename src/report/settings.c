@@ -7,7 +7,7 @@
 
 #include "eval/evaluate.h"
 #include "report/method.h"
-#include "report/published.h"
+#include "report/paper_rates.h"
 #include "report/sections.h"
 
 void cgs_format_signed(char *out, size_t size, double v) {

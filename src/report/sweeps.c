@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "report/method.h"
+#include "report/paper_rates.h"
 #include "report/plot.h"
-#include "report/published.h"
 #include "report/sections.h"
 
 enum { MAX_PLOTS = 12 };

@@ -42,14 +42,14 @@ static bool is_held_out(const cgs_protocol *q) {
     return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(q->settings, "held_out"));
 }
 
-static void name_subject(const cgs_tables *t, int run, int protocol, cgs_tables_subject *out) {
+static void name_subject(const cgs_tables *t, int run, int protocol, cgs_tables_model *out) {
     const cgs_rates *r = &t->run[run].rates;
     const cgs_protocol *q = &r->protocol[protocol];
     bool alone = true;
     for (int i = 0; i < r->count; i++)
         alone &= i == protocol || strcmp(r->protocol[i].env, q->env) != 0 ||
                  is_held_out(&r->protocol[i]) != is_held_out(q);
-    *out = (cgs_tables_subject){.q = q, .held_out = is_held_out(q)};
+    *out = (cgs_tables_model){.q = q, .held_out = is_held_out(q)};
     run_label(t, run, q->env, alone ? cgs_env_name(q->env) : q->name, out->label,
               sizeof out->label);
 }

@@ -27,18 +27,18 @@ cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *ti
 /* ---- shared by the files that write them ------------------------------------------- */
 
 /* A protocol of a run, and how it is called. */
-typedef struct cgs_tables_subject {
+typedef struct cgs_tables_model {
     const cgs_protocol *q;
     bool held_out; /* starts in episodes that no model was trained on */
     char label[512];
-} cgs_tables_subject;
+} cgs_tables_model;
 
 typedef struct cgs_tables {
     cgs_text text;
     int written;
     const cgs_tables_run *run;
     int count;
-    cgs_tables_subject *subject;
+    cgs_tables_model *subject;
     int subjects;
     /* scratch, as large as the largest protocol and all models together need */
     int *index, *other;       /* (settings) */

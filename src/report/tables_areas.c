@@ -92,7 +92,7 @@ static void area_cell(const cgs_protocol *q, const int *index, int n, cgs_rate_o
         snprintf(c->tail, sizeof c->tail, " (%.1f)", pub);
 }
 
-static void area_row(cgs_tables *t, const cgs_tables_subject *of, int n, cgs_rate_over over,
+static void area_row(cgs_tables *t, const cgs_tables_model *of, int n, cgs_rate_over over,
                      const cgs_tables_families *f) {
     char label[128];
     cgs_tables_sweep_label(t, of->q, t->index[0], over, label, sizeof label);
@@ -151,7 +151,7 @@ void cgs_tables_areas(cgs_tables *t, cgs_rate_over over) {
 
 /* ---- temperature ------------------------------------------------------------------- */
 
-static void temperature_row(cgs_tables *t, const cgs_tables_subject *of, int n, int points, int m) {
+static void temperature_row(cgs_tables *t, const cgs_tables_model *of, int n, int points, int m) {
     const cgs_protocol *q = of->q;
     char name[128], label[800];
     cgs_tables_sweep_label(t, q, t->index[0], CGS_OVER_TAU, name, sizeof name);

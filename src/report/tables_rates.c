@@ -143,7 +143,7 @@ static void difference(cgs_tables *t, const cgs_protocol *q, int setting, int a,
     }
 }
 
-static void held_out_row(cgs_tables *t, const cgs_tables_subject *of, int setting,
+static void held_out_row(cgs_tables *t, const cgs_tables_model *of, int setting,
                          const cgs_tables_families *f) {
     const cgs_rate_setting *s = &of->q->setting[setting];
     char label[160];

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/statistics.h"
+#include "core/statistics.h"
 #include "report/method.h"
+#include "report/paper_rates.h"
 #include "report/plot.h"
-#include "report/published.h"
 #include "report/sections.h"
-#include "train/growth.h"
+#include "train/gradient_monitor.h"
 
 enum { BINS = 160, MAX_VALID = 512 };
 
@@ -39,7 +39,7 @@ typedef struct trained {
     double x[BINS], y[CURVES][BINS];
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
-    cgs_growth growth;
+    cgs_gradient_monitor growth;
     double grew; /* the step at which the gradient had grown, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
@@ -71,7 +71,7 @@ static void add_line(void *user, const cJSON *line) {
         t->valid++;
         return;
     }
-    if (cgs_growth_add(&t->growth, value_of(line, GRADIENT))) t->grew = step;
+    if (cgs_gradient_monitor_add(&t->growth, value_of(line, GRADIENT))) t->grew = step;
     int bin = (int)(step / (t->last + 1) * BINS);
     for (int c = 0; c < CURVES; c++) {
         double v = value_of(line, c);

@@ -274,9 +274,9 @@ static void checked(line *l, const cJSON *all, const cgs_stage *g) {
 static const struct {
     const char *verb;
     void (*tell)(line *l, const cJSON *all, const cgs_stage *g);
-} verbs[] = {{"collect", collected}, {"train", trained},       {"prior", fitted},
-             {"plan", planned},      {"eval", evaluated},      {"geometry", measured},
-             {"probe", probed},      {"theory", checked},      {"decode", drawn},
+} verbs[] = {{"collect", collected},  {"train", trained},       {"prior", fitted},
+             {"plan", planned},       {"eval", evaluated},      {"geometry", measured},
+             {"probe", probed},       {"theory", checked},      {"decode", drawn},
              {"surprise", surprised}, {"pretrain", pretrained}, {"bench", timed}};
 
 /* every line that is a JSON object; lines that are not are left out */

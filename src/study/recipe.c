@@ -173,9 +173,9 @@ static const cgs_variant dino_and_lewm[] = {
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
-/* The paper's model and pictures with data, updates and rates for minutes on one GPU: pictures where
- * windows can begin, six times the paper's learning rate, because there are few updates to use it,
- * fewer temperatures (the paper's own among them) and fewer budgets on held-out episodes */
+/* The paper's model and pictures with data, updates and rates for minutes on one GPU: pictures
+ * where windows can begin, six times the paper's learning rate, because there are few updates to
+ * use it, fewer temperatures (the paper's own among them) and fewer budgets on held-out episodes */
 #define BRIEF                                                                                      \
     PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
           "held_K=32,128|held_pg_K=1,32,128|"
@@ -239,7 +239,8 @@ const cgs_recipe cgs_recipes[] = {
      "checkpoint=300|held=150|"
      "held_K=1,4,16|held_pg_K=1,4|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
      "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
-     "prior.hidden=256 prior.batch=256", NULL},
+     "prior.hidden=256 prior.batch=256",
+     NULL},
 };
 const int cgs_recipe_count = COUNT(cgs_recipes);
 

@@ -47,7 +47,7 @@ typedef struct cgs_recipe {
     const char *rows;           /* ids, in order                                       */
     const cgs_variant *variant; /* (variants)                                          */
     int variants;
-    const char *settings;      /* key=value, separated by bars                        */
+    const char *settings; /* key=value, separated by bars                        */
     /* the same, by preset; NULL: the preset is not offered.  brief: the paper's sizes, but as
      * little data, training and evaluation as fits into minutes on one GPU */
     const char *paper, *small, *brief;
@@ -67,8 +67,8 @@ extern const cgs_recipe_group cgs_recipe_groups[];
 extern const int cgs_recipe_group_count;
 extern const char cgs_study_defaults[]; /* key=value, separated by bars */
 
-const cgs_study_row *cgs_study_row_find(const char *id); /* NULL: none */
-const cgs_recipe *cgs_recipe_find(const char *name);     /* NULL: none */
+const cgs_study_row *cgs_study_row_find(const char *id);         /* NULL: none */
+const cgs_recipe *cgs_recipe_find(const char *name);             /* NULL: none */
 const cgs_recipe_group *cgs_recipe_group_find(const char *name); /* NULL: none */
 
 /* A table or figure of the paper and the commands that make it. */

@@ -91,9 +91,13 @@ cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int pa
                                     .rank = 1,
                                     .dim = {(int64_t)h.count[i]},
                                     .data = h.data[i]};
-        const cgs_meta meta[] = {{"format", "cgs checkpoint 1"}, {"step", step}, {"crc32", crc},
-                                 {"batches_tracked", tracked},   {"config", c->config},
-                                 {"dataset", c->identity},       {"code_version", cgs_version()},
+        const cgs_meta meta[] = {{"format", "cgs checkpoint 1"},
+                                 {"step", step},
+                                 {"crc32", crc},
+                                 {"batches_tracked", tracked},
+                                 {"config", c->config},
+                                 {"dataset", c->identity},
+                                 {"code_version", cgs_version()},
                                  {"code_commit", cgs_commit()}};
         rc = cgs_safetensors_write(path, tensors, (size_t)h.buffers, meta,
                                    sizeof meta / sizeof meta[0]);

@@ -71,9 +71,12 @@ cgs_status cgs_metrics_open(cgs_metrics **out, const char *dir, uint64_t resume_
     }
     if (rc == CGS_OK) rc = cgs_events_open(&m->events, dir, (int64_t)resume_step, wall_clock());
     if (rc == CGS_OK && fresh)
-        fprintf(m->csv, "step,epoch,lr,loss,pred,sigreg,ts,cgs,cgs_weight,grad_norm,frames_per_s\n");
-    if (rc == CGS_OK) *out = m;
-    else cgs_metrics_close(m);
+        fprintf(m->csv,
+                "step,epoch,lr,loss,pred,sigreg,ts,cgs,cgs_weight,grad_norm,frames_per_s\n");
+    if (rc == CGS_OK)
+        *out = m;
+    else
+        cgs_metrics_close(m);
     return rc;
 }
 
@@ -86,8 +89,10 @@ static cgs_status flushed(cgs_metrics *m) {
 cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *i) {
     fprintf(m->json, "{\"step\":%llu,\"epoch\":%llu,\"lr\":%.9g,\"loss\":%.9g",
             (unsigned long long)i->step, (unsigned long long)i->epoch, i->lr, i->loss);
-    for (int k = 0; k < CGS_TERMS; k++) fprintf(m->json, ",\"%s\":%.9g", cgs_term_names[k], i->term[k]);
-    fprintf(m->json, ",\"cgs_weight\":%.9g,\"grad_norm\":%.9g,\"frames_per_s\":%.6g,\"waited\":%.4g",
+    for (int k = 0; k < CGS_TERMS; k++)
+        fprintf(m->json, ",\"%s\":%.9g", cgs_term_names[k], i->term[k]);
+    fprintf(m->json,
+            ",\"cgs_weight\":%.9g,\"grad_norm\":%.9g,\"frames_per_s\":%.6g,\"waited\":%.4g",
             i->cgs_weight, i->grad_norm, i->frames_per_s, i->waited);
     fprintf(m->json, ",\"seconds\":%.4g,\"memory_mib\":%.0f,\"total\":%llu}\n", i->seconds,
             cgs_peak_memory() / (1 << 20), (unsigned long long)i->total);

@@ -9,8 +9,8 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/rng.h"
-#include "optim/schedule.h"
 #include "train/checkpoint.h"
+#include "train/schedule.h"
 #include "train/views.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})

@@ -17,7 +17,7 @@
 typedef struct cgs_pretrain_options {
     const char *const *data; /* (count) datasets with pictures of one size */
     int count;
-    const char *size; /* "paper" (ViT-S/14 at 196 px) or "small" (4 layers, patch 8, 64 px) */
+    const char *size;   /* "paper" (ViT-S/14 at 196 px) or "small" (4 layers, patch 8, 64 px) */
     int updates, batch; /* frames an update */
     double lr, sigreg;
     uint64_t seed;

@@ -3,7 +3,7 @@
 
 #include "train/train.h"
 
-#define ROW(kind, name, initial, low, high, key, doc) \
+#define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_train_config, kind, name, initial, low, high, key, doc)
 static const cgs_field train_fields[] = {CGS_TRAIN_CONFIG(ROW)};
 #undef ROW
@@ -16,8 +16,8 @@ void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]) {
     sections[0] = cgs_run_is_dinowm(c)
                       ? (cgs_section){cgs_dinowm_fields, cgs_dinowm_field_count, &c->dino}
                       : (cgs_section){cgs_lewm_fields, cgs_lewm_field_count, &c->model};
-    sections[1] = (cgs_section){train_fields, sizeof train_fields / sizeof train_fields[0],
-                                &c->train};
+    sections[1] =
+        (cgs_section){train_fields, sizeof train_fields / sizeof train_fields[0], &c->train};
 }
 
 cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
@@ -39,8 +39,11 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
 static const struct {
     const char *env;
     float ts, cgs;
-} weights[] = {{"pusht", 0.01f, 0.01f}, {"cube", 0.1f, 0.5f}, {"tworooms", 0.5f, 0.5f},
-               {"reacher", 0.1f, 0.5f}, {"", 0.1f, 0.5f}};
+} weights[] = {{"pusht", 0.01f, 0.01f},
+               {"cube", 0.1f, 0.5f},
+               {"tworooms", 0.5f, 0.5f},
+               {"reacher", 0.1f, 0.5f},
+               {"", 0.1f, 0.5f}};
 
 /* DINO-WM: the paper's optimiser; lambdas are published for CGS on PushT alone */
 static cgs_status dinowm_method(cgs_run_config *c, const char *method, const char *env) {
@@ -49,8 +52,10 @@ static cgs_status dinowm_method(cgs_run_config *c, const char *method, const cha
     bool patch = n == 5 && !strncmp(tokens, "patch", n), cls = n == 3 && !strncmp(tokens, "cls", n);
     bool ts = end && !strcmp(end, "-ts"), cgs = end && !strcmp(end, "-cgs");
     if ((!patch && !cls) || (end && !ts && !cgs))
-        return cgs_fail(CGS_EARG, "no method is called \"%.40s\"; there are dinowm-patch and "
-                                  "dinowm-cls, each alone or with -ts or -cgs", method);
+        return cgs_fail(CGS_EARG,
+                        "no method is called \"%.40s\"; there are dinowm-patch and "
+                        "dinowm-cls, each alone or with -ts or -cgs",
+                        method);
     bool small = c->train.batch == 64; /* of the small preset: short runs, higher rates */
     strcpy(c->dino.tokens.s, patch ? "patch" : "cls");
     /* other tasks have proprioception in the model, not in the cost */
@@ -85,9 +90,10 @@ cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env
     while (*weights[w].env && strcmp(weights[w].env, env) != 0) w++;
     while (m < sizeof methods / sizeof methods[0] && strcmp(methods[m].name, method) != 0) m++;
     if (m == sizeof methods / sizeof methods[0])
-        return cgs_fail(CGS_EARG, "no method is called \"%.40s\"; there are lewm, lewm-ts, lewm-cgs, "
-                                  "lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full, and "
-                                  "dinowm-patch and dinowm-cls, each alone or with -ts or -cgs",
+        return cgs_fail(CGS_EARG,
+                        "no method is called \"%.40s\"; there are lewm, lewm-ts, lewm-cgs, "
+                        "lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full, and "
+                        "dinowm-patch and dinowm-cls, each alone or with -ts or -cgs",
                         method);
     const char *reference = methods[m].reference;
     if (!reference) reference = !strcmp(env, "cube") ? "xyz-grasp" : "action";

@@ -23,8 +23,7 @@
     X(int, batch, 128, 2, 65536, "train.batch", "windows an update")                               \
     X(int, epochs, 10, 1, 100000, "train.schedule_epochs", "epochs the learning rate decays over") \
     X(int, stop_epoch, 0, 0, 100000, "train.stop_epoch", "stop after this epoch; 0: the last")     \
-    X(int, updates, 0, 0, 100000000, "train.updates",                                              \
-      "updates instead of epochs; 0: by epochs")                                                   \
+    X(int, updates, 0, 0, 100000000, "train.updates", "updates instead of epochs; 0: by epochs")   \
     X(u64, seed, 3072, 0, 0, "train.seed", "seed of weights, order, dropout and directions")       \
     X(int, checkpoint_every, 500, 1, 100000000, "train.checkpoint_every",                          \
       "updates between checkpoints")                                                               \
@@ -117,7 +116,7 @@ cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v);
 cgs_status cgs_trainer_save(cgs_trainer *t);
 
 cgs_model *cgs_trainer_model(cgs_trainer *t);
-size_t cgs_trainer_memory(const cgs_trainer *t); /* bytes planned for tapes and parameters */
+size_t cgs_trainer_memory(const cgs_trainer *t);    /* bytes planned for tapes and parameters */
 uint64_t cgs_trainer_updates(const cgs_trainer *t); /* of the whole run */
 
 /* Called after each update; returning false saves a checkpoint and stops (CGS_ESTOPPED).

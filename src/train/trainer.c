@@ -21,12 +21,12 @@
 #include "data/windows.h"
 #include "loss/reference.h"
 #include "model/store.h"
-#include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/frames.h"
-#include "train/growth.h"
+#include "train/gradient_monitor.h"
 #include "train/learner.h"
 #include "train/metrics.h"
+#include "train/schedule.h"
 #include "train/train.h"
 
 struct cgs_trainer {
@@ -59,7 +59,7 @@ struct cgs_trainer {
     cgs_batch ahead; /* the next batch, if it was there while the last update ran */
     bool have_ahead;
     cgs_metrics *metrics;
-    cgs_growth growth;
+    cgs_gradient_monitor growth;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -428,7 +428,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
             "the last checkpoint in %s is good, a lower optim.lr may help",
             (unsigned long long)t->step, (double)loss, info->term[0], info->term[1], info->term[2],
             info->term[3], norm, t->dir);
-    if (cgs_growth_add(&t->growth, norm))
+    if (cgs_gradient_monitor_add(&t->growth, norm))
         cgs_log(CGS_WARN,
                 "update %llu: the gradient's norm has grown to %.2g, usual was %.2g; a lower "
                 "optim.lr or train.precision=f32 may help",

@@ -1,4 +1,4 @@
-/* products.cpp - matrix products by loops, in place of src/ops/cuda/product.c and cuBLASLt. */
+/* products.cpp - matrix products by loops, in place of src/ops/cuda/gemm.c and cuBLASLt. */
 #include <cuda_runtime.h>
 #include <stdlib.h>
 extern "C" {

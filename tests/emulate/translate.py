@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""translate.py SRC OUT: CUDA sources below SRC/ops/cuda -> C++ below OUT/ops/cuda.
+"""translate.py SRC OUT: CUDA sources below SRC -> C++ below OUT.
 
 asm statements become calls with their operands, launches calls of emulate::launch, __shared__
 variables memory of the block (see emulate.h).  Files that stay the same keep their time."""
@@ -114,7 +114,7 @@ def shared(text):
     return re.sub(r'(?<!extern )__shared__\s+(?:__align__\(\d+\)\s*)?(\w+)\s+([^;]*);', fixed, text)
 
 src, out = sys.argv[1:3]
-for folder, _, names in os.walk(os.path.join(src, 'ops/cuda')):
+for folder, _, names in os.walk(src):
     for name in names:
         if not name.endswith(('.cu', '.cuh')): continue
         path = os.path.join(folder, name)

@@ -1,4 +1,4 @@
-"""Writes the small torch files that tests/test_io_torch.c reads.
+"""Writes the small torch files that tests/io/test_io_torch.c reads.
 
     python3 tests/parity/torch_files.py tests/golden
 

@@ -32,7 +32,7 @@ typedef struct cgs_frame {
 /* Marks the shapes whose shadow from a lamp can fall into a ball; returns how many. */
 typedef int cgs_casters_fn(const cgs_frame *f, const cgs_lamp *lamp, const float *ball,
                            int16_t *out);
-/* Draws the tile at column x and row y with the listed shapes; reach: see cgs_canvas. */
+/* Draws the tile at column x and row y with the listed shapes; reach: see cgs_scene_image. */
 typedef void cgs_tile_fn(const cgs_frame *f, int x, int y, const int16_t *list, int count,
                          uint8_t *rgb, float *reach);
 

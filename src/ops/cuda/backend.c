@@ -194,7 +194,8 @@ static void release(cgs_device *d, void *p) {
 
 static cgs_status upload(cgs_device *d, void *dst, const void *src, size_t bytes) {
     if (!bytes) return CGS_OK;
-    /* from ordinary memory this returns when the source may be reused; pinned memory is waited for */
+    /* from ordinary memory this returns when the source may be reused; pinned memory is waited for
+     */
     cudaStream_t stream = cgs_cuda_of(d)->stream;
     struct cudaPointerAttributes of;
     cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream);
@@ -263,8 +264,8 @@ static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *seco
         return alone && (cgs_cuda_linear_joins_gelu(d, first, second) ||
                          cgs_cuda_mlp_begins(d, first, second));
     if (a == CGS_OP_activation && b == CGS_OP_linear)
-        return alone && (cgs_cuda_gelu_joins_linear(d, first, second) ||
-                         cgs_cuda_mlp_ends(first, second));
+        return alone &&
+               (cgs_cuda_gelu_joins_linear(d, first, second) || cgs_cuda_mlp_ends(first, second));
     if (a == CGS_OP_linear && b == CGS_OP_attention)
         return alone && ((!(off & CGS_CUDA_SUMS) && cgs_cuda_attention_tiles(d, second)) ||
                          cgs_cuda_attention_narrow(d, first, second));
@@ -454,7 +455,8 @@ static void forget(cgs_device *d, void *kept) {
     free(p);
 }
 
-/* ---- the GPU's time ---------------------------------------------------------------------------- */
+/* ---- the GPU's time ----------------------------------------------------------------------------
+ */
 
 static void mark(cgs_device *d, int i) {
     cgs_cuda *c = cgs_cuda_of(d);

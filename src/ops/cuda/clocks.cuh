@@ -13,8 +13,14 @@ namespace {
 
 enum { CLOCK_PHASES = 16 };
 __device__ unsigned long long clock_sums[CLOCK_PHASES];
-enum clock_kind { CLOCK_ROLLOUT, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_TILES, CLOCK_ATTENTION,
-                  CLOCK_KINDS };
+enum clock_kind {
+    CLOCK_ROLLOUT,
+    CLOCK_FORWARD,
+    CLOCK_BACKWARD,
+    CLOCK_TILES,
+    CLOCK_ATTENTION,
+    CLOCK_KINDS
+};
 __device__ int clock_launches[CLOCK_KINDS], clock_blocks[CLOCK_KINDS];
 
 __device__ __forceinline__ unsigned *clock_here() {
@@ -80,8 +86,7 @@ __global__ void print_clocks(int kind, int blocks) {
     if (clock_blocks[kind] != blocks) clock_launches[kind] = 0;
     clock_blocks[kind] = blocks;
     bool print = ++clock_launches[kind] == 19;
-    const char *const names[] = {"rollout", "forward", "backward", "tiles",
-                                 "attention backward"};
+    const char *const names[] = {"rollout", "forward", "backward", "tiles", "attention backward"};
     if (print) printf("%s, %d clusters or blocks, cycles a phase:", names[kind], blocks);
     for (int i = 0; i < CLOCK_PHASES; i++) {
         if (print) printf(" %llu", clock_sums[i]);

@@ -21,18 +21,18 @@ typedef struct cgs_cuda {
     cgs_cuda_blas *blas;
     unsigned char *scratch; /* used inside one operation only */
     size_t scratch_bytes;
-    uint64_t *step;         /* (1) on the device: the update that random draws are for */
-    double *sums;           /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
-    int max_shared;         /* bytes of shared memory that one block may have          */
-    int capability;         /* compute capability: 90 for 9.0                          */
-    int processors;         /* multiprocessors                                         */
-    unsigned off;           /* CGS_CUDA_* below that the environment turned off        */
-    bool capturing;         /* calls are recorded into a graph                         */
-    cudaStream_t copies;    /* beside the computation                                  */
+    uint64_t *step;             /* (1) on the device: the update that random draws are for */
+    double *sums;               /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
+    int max_shared;             /* bytes of shared memory that one block may have          */
+    int capability;             /* compute capability: 90 for 9.0                          */
+    int processors;             /* multiprocessors                                         */
+    unsigned off;               /* CGS_CUDA_* below that the environment turned off        */
+    bool capturing;             /* calls are recorded into a graph                         */
+    cudaStream_t copies;        /* beside the computation                                  */
     cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
-    int64_t *which;         /* (which_count) on the device, for gather                 */
+    int64_t *which;             /* (which_count) on the device, for gather                 */
     size_t which_count;
-    cudaEvent_t *marks;     /* (mark_count) NULL where not used yet                    */
+    cudaEvent_t *marks; /* (mark_count) NULL where not used yet                    */
     int mark_count;
     unsigned scratch_moved; /* how often; graphs hold the address                      */
     char failure[200];      /* first failure since the last sync                       */
@@ -44,13 +44,13 @@ typedef struct cgs_cuda {
  * CGS_CUDA_OFF turn them off, to find out what each is worth or which one is broken.  Those by
  * warpgroups need compute capability 9.0. */
 enum {
-    CGS_CUDA_NORM = 1,   /* "norm": addition and the following norm in one kernel           */
-    CGS_CUDA_GRAPH = 2,  /* "graph": a pass of a tape is one launch                         */
-    CGS_CUDA_CACHE = 4,  /* "cache": the frames of a dataset stay in the GPU's memory       */
-    CGS_CUDA_SUMS = 16,  /* "sums": the gradient of qkv's bias inside attention's kernels   */
-    CGS_CUDA_STREAM = 32, /* "stream": long or dropping attention in passing tiles          */
-    CGS_CUDA_NARROW = 64, /* "narrow": attention of narrow tokens without making qkv        */
-    CGS_CUDA_MLP = 128,  /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
+    CGS_CUDA_NORM = 1,     /* "norm": addition and the following norm in one kernel           */
+    CGS_CUDA_GRAPH = 2,    /* "graph": a pass of a tape is one launch                         */
+    CGS_CUDA_CACHE = 4,    /* "cache": the frames of a dataset stay in the GPU's memory       */
+    CGS_CUDA_SUMS = 16,    /* "sums": the gradient of qkv's bias inside attention's kernels   */
+    CGS_CUDA_STREAM = 32,  /* "stream": long or dropping attention in passing tiles          */
+    CGS_CUDA_NARROW = 64,  /* "narrow": attention of narrow tokens without making qkv        */
+    CGS_CUDA_MLP = 128,    /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
     CGS_CUDA_HALVES = 256, /* "halves": maps of 588 columns as two of 592                   */
     CGS_CUDA_WGMMA_FORWARD = 512,   /* "wgmma-forward": attention by warpgroups             */
     CGS_CUDA_WGMMA_BACKWARD = 1024, /* "wgmma-backward": its gradient                       */
@@ -116,7 +116,7 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
 typedef struct cgs_cuda_linear {
     cgs_cuda_product *forward, *dx, *dW;
     cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
-    bool round_dy; /* dy is f32 and enters the products rounded */
+    bool round_dy;                    /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
 
 /* Whether a map from n rows of k to m bf16 columns is made as two products of half of the rows. */

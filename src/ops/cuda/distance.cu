@@ -4,7 +4,8 @@
 namespace {
 
 template <class TA, class TB>
-__global__ void __launch_bounds__(1024) mean_square(float *out, const TA *a, const TB *b, size_t n) {
+__global__ void __launch_bounds__(1024)
+    mean_square(float *out, const TA *a, const TB *b, size_t n) {
     __shared__ float room[32];
     float sum = 0;
 #pragma unroll 8 /* loads in flight: this block is alone */
@@ -36,8 +37,8 @@ template <class TA, class TB, class TG> struct mean_square_back {
 
 /* a warp for each of the E*K rows of a */
 template <class TA, class TB>
-__global__ void __launch_bounds__(256) distances(float *out, const TA *a, const TB *b, size_t rows,
-                                                 int K, int D) {
+__global__ void __launch_bounds__(256)
+    distances(float *out, const TA *a, const TB *b, size_t rows, int K, int D) {
     size_t i = (size_t)blockIdx.x * 8 + threadIdx.y;
     if (i >= rows) return;
     a += i * D;
@@ -164,18 +165,16 @@ void cgs_cuda_sqdist_backward(cgs_device *d, const cgs_record *r) {
         WITH_TYPE(TA, a->dtype,
                   WITH_TYPE(TB, b->dtype,
                             launch_each(d, cgs_numel(a), false, "sqdist backward",
-                                        distances_back_a<TA, TB>{D, K, r->accumulate[0], g,
-                                                                 (const TA *)a->data,
-                                                                 (const TB *)b->data,
-                                                                 (TA *)a->grad})));
+                                        distances_back_a<TA, TB>{
+                                            D, K, r->accumulate[0], g, (const TA *)a->data,
+                                            (const TB *)b->data, (TA *)a->grad})));
     if (cgs_cuda_wants(r, 1))
         WITH_TYPE(TA, a->dtype,
                   WITH_TYPE(TB, b->dtype,
                             launch_each(d, cgs_numel(b), false, "sqdist backward",
-                                        distances_back_b<TA, TB>{D, K, r->accumulate[1], g,
-                                                                 (const TA *)a->data,
-                                                                 (const TB *)b->data,
-                                                                 (TB *)b->grad})));
+                                        distances_back_b<TA, TB>{
+                                            D, K, r->accumulate[1], g, (const TA *)a->data,
+                                            (const TB *)b->data, (TB *)b->grad})));
 }
 
 void cgs_cuda_weighted_sum_forward(cgs_device *d, const cgs_record *r) {

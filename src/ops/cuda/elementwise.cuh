@@ -18,10 +18,10 @@ template <class TF, class TT> struct convert {
 
 static inline void launch_convert(cgs_device *d, void *to, cgs_dtype to_type, const void *from,
                                   cgs_dtype from_type, size_t n, bool add, const char *what) {
-    WITH_TYPE(TF, from_type,
-              WITH_TYPE(TT, to_type,
-                        launch_each(d, n, true, what,
-                                    convert<TF, TT>{(const TF *)from, (TT *)to, add})));
+    WITH_TYPE(
+        TF, from_type,
+        WITH_TYPE(TT, to_type,
+                  launch_each(d, n, true, what, convert<TF, TT>{(const TF *)from, (TT *)to, add})));
 }
 
 /* Gives d loss / d out to input k.  The tape lets input 0 share the buffer: nothing to do. */

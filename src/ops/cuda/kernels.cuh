@@ -30,7 +30,9 @@ using bf16 = __nv_bfloat16;
     } while (0)
 
 static inline cudaStream_t stream_of(const cgs_device *d) { return cgs_cuda_of(d)->stream; }
-static inline unsigned blocks_for(size_t n, size_t each) { return (unsigned)((n + each - 1) / each); }
+static inline unsigned blocks_for(size_t n, size_t each) {
+    return (unsigned)((n + each - 1) / each);
+}
 
 /* ---- V elements at a time, as floats; V is 1 or 8, and 8 are aligned to 16 bytes -------- */
 
@@ -42,7 +44,8 @@ template <> __device__ __forceinline__ bf16 narrow<bf16>(float x) { return __flo
 
 template <int V> __device__ __forceinline__ void load(float (&v)[V], const float *p) {
     if constexpr (V == 8) {
-        float4 a = *reinterpret_cast<const float4 *>(p), b = *reinterpret_cast<const float4 *>(p + 4);
+        float4 a = *reinterpret_cast<const float4 *>(p),
+               b = *reinterpret_cast<const float4 *>(p + 4);
         v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
         v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
     } else if constexpr (V == 2) {
@@ -87,8 +90,8 @@ static __device__ __forceinline__ unsigned pack(float low, float high) {
 }
 template <int V> __device__ __forceinline__ void store(bf16 *p, const float (&v)[V]) {
     if constexpr (V == 8) {
-        *reinterpret_cast<uint4 *>(p) = make_uint4(pack(v[0], v[1]), pack(v[2], v[3]),
-                                                   pack(v[4], v[5]), pack(v[6], v[7]));
+        *reinterpret_cast<uint4 *>(p) =
+            make_uint4(pack(v[0], v[1]), pack(v[2], v[3]), pack(v[4], v[5]), pack(v[6], v[7]));
     } else if constexpr (V == 2) {
         *reinterpret_cast<unsigned *>(p) = pack(v[0], v[1]);
     } else {
@@ -135,7 +138,8 @@ static void launch_each(cgs_device *d, size_t n, bool in_eights, const char *wha
     LAUNCHED(d, what);
 }
 
-/* ---- reductions in a fixed order -------------------------------------------------------------- */
+/* ---- reductions in a fixed order --------------------------------------------------------------
+ */
 
 template <class T> __device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll
@@ -158,7 +162,8 @@ template <class T> __device__ T block_sum(T v, T *room) {
     return warp_sum(all);
 }
 
-/* ---- random numbers, bit for bit those of core/rng.h ------------------------------------------- */
+/* ---- random numbers, bit for bit those of core/rng.h -------------------------------------------
+ */
 
 static __device__ __forceinline__ uint64_t mix64(uint64_t x) {
     x += 0x9E3779B97F4A7C15ull;
@@ -174,7 +179,8 @@ static __device__ __forceinline__ uint64_t update_key(uint64_t key, const uint64
     return mix64(key ^ mix64(*step));
 }
 /* dropout: 0, or `scale` = 1 / (1 - p) */
-static __device__ __forceinline__ float keep_factor(uint64_t key, uint64_t i, float p, float scale) {
+static __device__ __forceinline__ float keep_factor(uint64_t key, uint64_t i, float p,
+                                                    float scale) {
     return (float)(rng_at(key, i) >> 40) * 0x1p-24f >= p ? scale : 0.0f;
 }
 static inline float keep_scale(float p) { return (float)(1.0 / (1.0 - (double)p)); }

@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
             int c = column<V, N>(lane, i);
 #pragma unroll
             for (int k = 0; k < V; k++)
-                if (c < D) 
+                if (c < D)
                     shared[threadIdx.y * D + c + k] = which == 0   ? dw[i][k]
                                                       : which == 1 ? db[i][k]
                                                                    : ds[i][k];
@@ -189,9 +189,8 @@ template <int V, int N> void forward(cgs_device *d, const cgs_record *r) {
         WITH_TYPE(TX, x->dtype,
                   WITH_TYPE(TY, y->dtype,
                             normalise<V, N><<<grid, block, 0, stream_of(d)>>>(
-                                (TY *)y->data, means, rstds, (const TX *)x->data,
-                                (const TX *)NULL, (TX *)NULL, w, b, rows, cgs_cols(x),
-                                r->arg.layernorm.eps)));
+                                (TY *)y->data, means, rstds, (const TX *)x->data, (const TX *)NULL,
+                                (TX *)NULL, w, b, rows, cgs_cols(x), r->arg.layernorm.eps)));
     }
     LAUNCHED(d, "layernorm");
 }
@@ -210,12 +209,12 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
     if (added) {
         const cgs_tensor *a = sum->in[1];
-        WITH_TYPE(TA, a->dtype,
-                  WITH_TYPE(TY, y->dtype,
-                            gradient<V, N><<<blocks, dim3(32, WARPS), shared, stream_of(d)>>>(
-                                (float *)x->grad, r->accumulate[0], (TA *)a->grad, parts,
-                                (const TY *)y->grad, (const float *)x->data, means, rstds, w, rows,
-                                D)));
+        WITH_TYPE(
+            TA, a->dtype,
+            WITH_TYPE(TY, y->dtype,
+                      gradient<V, N><<<blocks, dim3(32, WARPS), shared, stream_of(d)>>>(
+                          (float *)x->grad, r->accumulate[0], (TA *)a->grad, parts,
+                          (const TY *)y->grad, (const float *)x->data, means, rstds, w, rows, D)));
     } else {
         WITH_TYPE(TX, x->dtype,
                   WITH_TYPE(TY, y->dtype,
@@ -231,9 +230,8 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     } of[3] = {{r, 1}, {r, 2}, {bias ? map : NULL, 2}};
     for (int i = 0; i < 3; i++)
         if (of[i].r && cgs_cuda_wants(of[i].r, of[i].k))
-            cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad,
-                               of[i].r->accumulate[of[i].k], parts + i * (size_t)D, blocks,
-                               3 * (size_t)D, D);
+            cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad, of[i].r->accumulate[of[i].k],
+                               parts + i * (size_t)D, blocks, 3 * (size_t)D, D);
 }
 
 /* the smallest kernel that holds a row */

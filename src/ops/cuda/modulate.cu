@@ -129,10 +129,10 @@ template <class TX, class TY> void gate_backward(cgs_device *d, const cgs_record
     bool want_y = cgs_cuda_wants(r, 1), want_m = cgs_cuda_wants(r, 2);
     WITH_TYPE(TM, m->dtype,
               launch_each(d, cgs_numel(y), eights(c.D, c.C, g, 0), "gate_add backward",
-                          gate_back<TX, TY, TM>{
-                              c, g, r->accumulate[1], r->accumulate[2], (const TX *)r->out->grad,
-                              (const TY *)y->data, (const TM *)m->data,
-                              want_y ? (TY *)y->grad : NULL, want_m ? (TM *)m->grad : NULL}));
+                          gate_back<TX, TY, TM>{c, g, r->accumulate[1], r->accumulate[2],
+                                                (const TX *)r->out->grad, (const TY *)y->data,
+                                                (const TM *)m->data, want_y ? (TY *)y->grad : NULL,
+                                                want_m ? (TM *)m->grad : NULL}));
 }
 
 } // namespace
@@ -158,26 +158,23 @@ void cgs_cuda_modulate_backward(cgs_device *d, const cgs_record *r) {
     cgs_cuda_clear_grad(d, r, 1); /* most of m belongs to other records */
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TM, m->dtype,
-                        launch_each(d, cgs_numel(x), eights(c.D, c.C, shift, scale),
-                                    "modulate backward",
-                                    modulate_back<TX, TM>{
-                                        c, shift, scale, r->accumulate[0], r->accumulate[1],
-                                        (const TX *)x->data, (const TX *)r->out->grad,
-                                        (const TM *)m->data, want_x ? (TX *)x->grad : NULL,
-                                        want_m ? (TM *)m->grad : NULL})));
+                        launch_each(
+                            d, cgs_numel(x), eights(c.D, c.C, shift, scale), "modulate backward",
+                            modulate_back<TX, TM>{
+                                c, shift, scale, r->accumulate[0], r->accumulate[1],
+                                (const TX *)x->data, (const TX *)r->out->grad, (const TM *)m->data,
+                                want_x ? (TX *)x->grad : NULL, want_m ? (TM *)m->grad : NULL})));
 }
 
 void cgs_cuda_gate_add_forward(cgs_device *d, const cgs_record *r) {
-    WITH_TYPE(TX, r->in[0]->dtype,
-              WITH_TYPE(TY, r->in[1]->dtype, gate_forward<TX, TY>(d, r)));
+    WITH_TYPE(TX, r->in[0]->dtype, WITH_TYPE(TY, r->in[1]->dtype, gate_forward<TX, TY>(d, r)));
 }
 
 void cgs_cuda_gate_add_backward(cgs_device *d, const cgs_record *r) {
     pass_gradient(d, r, 0, "gate_add backward");
     cgs_cuda_clear_grad(d, r, 2); /* most of m belongs to other records */
     if (cgs_cuda_wants(r, 1) || cgs_cuda_wants(r, 2))
-        WITH_TYPE(TX, r->in[0]->dtype,
-                  WITH_TYPE(TY, r->in[1]->dtype, gate_backward<TX, TY>(d, r)));
+        WITH_TYPE(TX, r->in[0]->dtype, WITH_TYPE(TY, r->in[1]->dtype, gate_backward<TX, TY>(d, r)));
 }
 
 } /* extern "C" */

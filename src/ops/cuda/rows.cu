@@ -147,8 +147,8 @@ void cgs_cuda_join_backward(cgs_device *d, const cgs_record *r) {
         if (cgs_cuda_wants(r, k))
             WITH_TYPE(T, r->out->dtype,
                       launch_each(d, cgs_numel(r->in[k]), eights(whole, n, first), "join backward",
-                                  cut<T>{whole, n, first, r->accumulate[k],
-                                         (const T *)r->out->grad, (T *)r->in[k]->grad}));
+                                  cut<T>{whole, n, first, r->accumulate[k], (const T *)r->out->grad,
+                                         (T *)r->in[k]->grad}));
         first += n;
     }
 }

@@ -28,7 +28,8 @@ struct corner {
 };
 
 /* pairs (T-2) in shared memory; returns how many count */
-template <class T> __device__ int look_at_corners(corner *pairs, latents<T> w, int T_, double least) {
+template <class T>
+__device__ int look_at_corners(corner *pairs, latents<T> w, int T_, double least) {
     int count = 0;
     for (int t = 0; t + 2 < T_; t++) {
         double aa = sqrt(w.dot(t, t)), bb = sqrt(w.dot(t + 1, t + 1)), ab = w.dot(t, t + 1);
@@ -45,7 +46,8 @@ template <class T> __device__ int look_at_corners(corner *pairs, latents<T> w, i
 }
 
 template <class T>
-__global__ void __launch_bounds__(32) corners(double *sums, const T *z, int T_, int D, float least) {
+__global__ void __launch_bounds__(32)
+    corners(double *sums, const T *z, int T_, int D, float least) {
     extern __shared__ double shared[];
     corner *pairs = (corner *)shared;
     int count = look_at_corners(pairs, latents<T>{z + (size_t)blockIdx.x * T_ * D, D}, T_, least);
@@ -82,9 +84,10 @@ __global__ void __launch_bounds__(32)
         }
 }
 
-/* ---- control geometry ------------------------------------------------------------------------- */
+/* ---- control geometry -------------------------------------------------------------------------
+ */
 
-struct geometry { /* one window; arrays in shared memory */
+struct geometry {   /* one window; arrays in shared memory */
     double *length; /* (N) of D_t, 0 where t does not count        */
     double *Kz, *E; /* (N,N), 0 where a pair does not count        */
     double pairs;
@@ -177,11 +180,12 @@ __global__ void __launch_bounds__(32)
     }
 }
 
-/* ---- both ---------------------------------------------------------------------------------------- */
+/* ---- both
+ * ---------------------------------------------------------------------------------------- */
 
 /* out = sum / count, 0 without any */
-__global__ void __launch_bounds__(256) average(float *out, float *count_out, const double *sums,
-                                               int B) {
+__global__ void __launch_bounds__(256)
+    average(float *out, float *count_out, const double *sums, int B) {
     __shared__ double room[32];
     double sum = 0, count = 0;
     for (int b = threadIdx.x; b < B; b += 256) {
@@ -197,8 +201,7 @@ __global__ void __launch_bounds__(256) average(float *out, float *count_out, con
 
 void launch_average(cgs_device *d, const cgs_record *r) {
     average<<<1, 256, 0, stream_of(d)>>>((float *)r->out->data, (float *)r->saved[0]->data,
-                                         (const double *)cgs_cuda_of(d)->scratch,
-                                         r->in[0]->dim[0]);
+                                         (const double *)cgs_cuda_of(d)->scratch, r->in[0]->dim[0]);
     LAUNCHED(d, "average over windows");
 }
 

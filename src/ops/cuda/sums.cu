@@ -90,9 +90,9 @@ void cgs_cuda_column_sums(cgs_device *d, float *to, bool accumulate, const void 
     size_t parts = parts_of(rows), run = (rows + parts - 1) / parts;
     parts = (rows + run - 1) / run;
     bool whole = parts == 1;
-    WITH_TYPE(T, type,
-              launch(d, whole ? to : scratch, whole && accumulate, (const T *)x, rows, cols, cols,
-                     run));
+    WITH_TYPE(
+        T, type,
+        launch(d, whole ? to : scratch, whole && accumulate, (const T *)x, rows, cols, cols, run));
     if (!whole) cgs_cuda_add_parts(d, to, accumulate, scratch, parts, cols, cols);
 }
 

@@ -151,11 +151,11 @@ void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
         q.std[c] = r->arg.patchify.std[c];
     }
     if (r->in[0]->dim[1] != S) {
-        WITH_TYPE(T, r->out->dtype,
-                  launch_each(d, cgs_numel(r->out), false, "patchify",
-                              resized_patches<T>{r->in[0]->dim[1], S, p, q,
-                                                 (const uint8_t *)r->in[0]->data,
-                                                 (T *)r->out->data}));
+        WITH_TYPE(
+            T, r->out->dtype,
+            launch_each(d, cgs_numel(r->out), false, "patchify",
+                        resized_patches<T>{r->in[0]->dim[1], S, p, q,
+                                           (const uint8_t *)r->in[0]->data, (T *)r->out->data}));
         return;
     }
     size_t room = (q.table ? table : 0) + (q.strip ? strip : 0);

@@ -64,12 +64,12 @@ void cgs_cuda_unfold_forward(cgs_device *d, const cgs_record *r) {
 void cgs_cuda_unfold_backward(cgs_device *d, const cgs_record *r) {
     if (!cgs_cuda_wants(r, 0)) return;
     const cgs_tensor *x = r->in[0], *y = r->out;
-    WITH_TYPE(TX, x->dtype,
-              WITH_TYPE(TY, y->dtype,
-                        launch_each(d, cgs_numel(x), false, "unfold backward",
-                                    scatter<TX, TY>{r->arg.unfold.side, cgs_cols(x),
-                                                    r->accumulate[0], (const TY *)y->grad,
-                                                    (TX *)x->grad})));
+    WITH_TYPE(
+        TX, x->dtype,
+        WITH_TYPE(TY, y->dtype,
+                  launch_each(d, cgs_numel(x), false, "unfold backward",
+                              scatter<TX, TY>{r->arg.unfold.side, cgs_cols(x), r->accumulate[0],
+                                              (const TY *)y->grad, (TX *)x->grad})));
 }
 
 } /* extern "C" */

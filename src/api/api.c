@@ -1,0 +1,351 @@
+/* api.c - the public C API (include/cgs/cgs.h) over models, planners and environments. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/threads.h"
+#include "eval/evaluate.h"
+#include "rollout/loaded_model.h"
+#include "rollout/rollout.h"
+
+#define MAX_HISTORY 16 /* as model.history allows */
+
+/* ---- agent ------------------------------------------------------------------------- */
+
+typedef enum goal_kind { GOAL_NONE, GOAL_LATENT, GOAL_COST } goal_kind;
+
+struct cgs_agent {
+    cgs_device device;
+    cgs_loaded_model s;
+    cgs_prior *prior;
+    cgs_plan_config plan;
+    cgs_plan_kind kind;
+    cgs_planner *planner;
+    cgs_rollout *rollout[MAX_HISTORY + 1]; /* by context frames */
+    goal_kind goal_kind;
+    cgs_cost_fn cost;
+    void *user;
+    uint64_t solves;
+
+    cgs_arena arena;
+    char *dir;
+    float *z, *past;     /* (N, D), (N - 1, A) */
+    float *goal;         /* (D) */
+    float *last, *start; /* (H, A) */
+    float *raw;          /* (K, H, A) actions for a cost of one's own */
+};
+
+static void layout(cgs_agent *a, const char *dir) {
+    cgs_arena *m = &a->arena;
+    const cgs_lewm_config *c = &a->s.lewm->config;
+    size_t N = (size_t)c->history, D = (size_t)c->width, A = (size_t)cgs_lewm_block(c);
+    size_t n = (size_t)a->plan.H * A;
+    a->dir = CGS_TAKE(m, char, strlen(dir) + 1);
+    a->z = CGS_TAKE(m, float, N *D);
+    a->past = CGS_TAKE(m, float, N *A);
+    a->goal = CGS_TAKE(m, float, D);
+    a->last = CGS_TAKE(m, float, n);
+    a->start = CGS_TAKE(m, float, n);
+    a->raw = CGS_TAKE(m, float, (size_t)a->plan.K *n);
+}
+
+static bool asks_for_costs(const cgs_agent *a) {
+    return a->kind != CGS_PLAN_ZERO && a->kind != CGS_PLAN_RANDOM;
+}
+
+static cgs_status plan_settings(cgs_agent *a, const cgs_agent_options *o) {
+    cgs_plan_config *p = &a->plan;
+    *p = cgs_plan_defaults();
+    snprintf(p->kind.s, sizeof p->kind.s, "%.100s", o->planner ? o->planner : "mppi");
+    CGS_TRY(cgs_plan_kind_parse(&a->kind, p->kind.s));
+    if (o->samples) p->K = o->samples;
+    if (o->iters) p->iters = p->gd_steps = o->iters;
+    if (o->horizon) p->H = o->horizon;
+    p->A = cgs_lewm_block(&a->s.lewm->config);
+    p->seed = o->seed;
+    p->tau = o->tau != 0 ? (float)o->tau : cgs_default_tau(a->s.card.env);
+    bool mppi = a->kind == CGS_PLAN_MPPI || a->kind == CGS_PLAN_PG_MPPI;
+    if (o->tau == 0 && !(p->tau > 0)) {
+        if (mppi)
+            return cgs_fail(CGS_EARG, "%s: no temperature is known for \"%s\"; set tau", a->s.dir,
+                            a->s.card.env);
+        p->tau = 1;
+    }
+    return cgs_plan_check(p);
+}
+
+static cgs_status build(cgs_agent *a, const char *dir, const cgs_agent_options *o) {
+    CGS_TRY(cgs_device_open(&a->device, o->device ? o->device : "cpu", o->threads));
+    CGS_TRY(cgs_loaded_model_open(&a->s, dir, &a->device, o->precision, 1, NULL));
+    CGS_TRY(plan_settings(a, o));
+    layout(a, dir);
+    CGS_TRY(cgs_arena_bind(&a->arena, "agent"));
+    layout(a, dir);
+    strcpy(a->dir, dir);
+    a->s.dir = a->dir;
+    CGS_TRY(cgs_planner_create(&a->planner, &a->plan, 1));
+    if (cgs_plan_wants_prior(a->kind)) {
+        CGS_TRY(cgs_prior_load(&a->prior, dir, a->s.weights, &a->device));
+        if (a->prior->card.horizon != a->plan.H)
+            return cgs_fail(CGS_EARG, "%s: the prior plans %d blocks, wanted are %d", dir,
+                            a->prior->card.horizon, a->plan.H);
+    }
+    bool gradient = cgs_plan_wants_gradient(a->kind);
+    for (int C = 1; C <= a->s.lewm->config.history && asks_for_costs(a); C++) {
+        cgs_rollout_config r = {.episodes = 1,
+                                .context = C,
+                                .horizon = a->plan.H,
+                                .samples = gradient ? 1 : a->plan.K,
+                                .gradient = gradient,
+                                .group = 1,
+                                .act = a->s.act};
+        CGS_TRY(cgs_rollout_create(&a->rollout[C], a->s.lewm, &r));
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_agent_create(cgs_agent **out, const char *dir, const cgs_agent_options *options) {
+    const cgs_agent_options none = {0};
+    *out = NULL;
+    if (!dir) return cgs_fail(CGS_EARG, "agent: no model directory");
+    cgs_agent *a = calloc(1, sizeof *a);
+    if (!a) return cgs_fail(CGS_ENOMEM, "agent: no memory");
+    cgs_status rc = build(a, dir, options ? options : &none);
+    if (rc != CGS_OK) {
+        cgs_agent_destroy(a);
+        return rc;
+    }
+    *out = a;
+    return CGS_OK;
+}
+
+void cgs_agent_destroy(cgs_agent *a) {
+    if (!a) return;
+    cgs_planner_destroy(a->planner);
+    cgs_prior_destroy(a->prior);
+    for (int i = 0; i <= MAX_HISTORY; i++) cgs_rollout_destroy(a->rollout[i]);
+    cgs_loaded_model_close(&a->s);
+    cgs_device_close(&a->device);
+    cgs_arena_free(&a->arena);
+    free(a);
+}
+
+cgs_agent_info cgs_agent_describe(const cgs_agent *a) {
+    const cgs_lewm_config *c = &a->s.lewm->config;
+    return (cgs_agent_info){c->image_size, c->width,  c->history,    c->action_dim,
+                            c->frameskip,  a->plan.H, a->s.card.env, a->s.card.method};
+}
+
+cgs_status cgs_agent_encode(cgs_agent *a, const uint8_t *rgb, int n, float *z) {
+    return cgs_encoder_run(a->s.encoder, rgb, n, z);
+}
+
+/* ---- goals ------------------------------------------------------------------------- */
+
+/* actions of a plan in the units of the data */
+static void unstandardise(const cgs_agent *a, const float *from, size_t n, float *to) {
+    const cgs_action_scale *s = &a->s.scale;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = i % (size_t)s->dim;
+        to[i] = (float)((double)from[i] * s->std[k] + s->mean[k]);
+    }
+}
+
+static cgs_status own_cost(void *user, int episode, const float *plans, const float *z, int n,
+                           float *cost) {
+    cgs_agent *a = user;
+    (void)episode;
+    unstandardise(a, plans, (size_t)n * (size_t)a->plan.H * (size_t)a->plan.A, a->raw);
+    return a->cost(a->user, z, a->raw, n, cost);
+}
+
+static void use_cost(cgs_agent *a, cgs_rollout_cost_fn fn) {
+    for (int i = 0; i <= MAX_HISTORY; i++)
+        if (a->rollout[i]) cgs_rollout_use_cost(a->rollout[i], fn, a);
+}
+
+cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z) {
+    size_t D = (size_t)a->s.lewm->config.width;
+    for (size_t i = 0; i < D; i++)
+        if (!isfinite(z[i]))
+            return cgs_fail(CGS_ENUMERIC, "goal: value %zu of the latent is %g", i, (double)z[i]);
+    memcpy(a->goal, z, D * sizeof *z);
+    a->goal_kind = GOAL_LATENT;
+    use_cost(a, NULL);
+    return CGS_OK;
+}
+
+cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb) {
+    CGS_TRY(cgs_encoder_run(a->s.encoder, rgb, 1, a->goal));
+    a->goal_kind = GOAL_LATENT;
+    use_cost(a, NULL);
+    return CGS_OK;
+}
+
+cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user) {
+    if (!fn) return cgs_fail(CGS_EARG, "goal: no cost function");
+    if (cgs_plan_wants_gradient(a->kind) || cgs_plan_wants_prior(a->kind))
+        return cgs_fail(CGS_EARG, "goal: %s needs a picture or a latent", a->plan.kind.s);
+    a->cost = fn;
+    a->user = user;
+    a->goal_kind = GOAL_COST;
+    use_cost(a, own_cost);
+    return CGS_OK;
+}
+
+/* ---- planning ---------------------------------------------------------------------- */
+
+static cgs_status observe(cgs_agent *a, const cgs_observation *o) {
+    const cgs_lewm_config *m = &a->s.lewm->config;
+    const cgs_action_scale *s = &a->s.scale;
+    if (!o->frames || o->count < 1 || o->count > m->history)
+        return cgs_fail(CGS_EARG, "observation: %d frames, 1 ... %d can be given", o->count,
+                        m->history);
+    if (o->count > 1 && !o->executed)
+        return cgs_fail(CGS_EARG, "observation: %d frames without the actions between them",
+                        o->count);
+    CGS_TRY(cgs_encoder_run(a->s.encoder, o->frames, o->count, a->z));
+    for (int i = 0; i < (o->count - 1) * a->plan.A; i++) {
+        int k = i % s->dim;
+        if (!isfinite(o->executed[i]))
+            return cgs_fail(CGS_ENUMERIC, "observation: executed value %d is %g", i,
+                            o->executed[i]);
+        a->past[i] = (float)((o->executed[i] - s->mean[k]) / s->std[k]);
+    }
+    return CGS_OK;
+}
+
+/* where the search begins */
+static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
+    const cgs_action_scale *s = &a->s.scale;
+    int A = a->plan.A, H = a->plan.H, C = o->count, D = a->s.lewm->config.width;
+    if (a->prior) return cgs_prior_plan(a->prior, a->z + (C - 1) * D, a->goal, 1, a->start);
+    int left = o->advanced > 0 && a->solves > 0 ? H - o->advanced : 0;
+    if (left < 0) left = 0;
+    memcpy(a->start, a->last + (H - left) * A, sizeof *a->start * (size_t)(left * A));
+    /* standardised zero control where one descends, the mean action where one samples */
+    for (int i = left * A; i < H * A; i++)
+        a->start[i] =
+            a->kind == CGS_PLAN_GD ? (float)(-s->mean[i % s->dim] / s->std[i % s->dim]) : 0;
+    return CGS_OK;
+}
+
+static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result *result) {
+    cgs_rollout *r = a->rollout[o->count];
+    uint64_t episode = 0;
+    if (r)
+        CGS_TRY(cgs_rollout_set(r, 1, a->z, a->past, a->goal_kind == GOAL_LATENT ? a->goal : NULL));
+    cgs_plan_problem q = {.E = 1,
+                          .episode = &episode,
+                          .solve = &a->solves,
+                          .start = a->start,
+                          .cost = cgs_rollout_cost,
+                          .gradient = cgs_rollout_gradient,
+                          .ctx = r,
+                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
+    return cgs_planner_solve(a->planner, &q, result);
+}
+
+cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadline, double *actions,
+                          cgs_plan_report *report) {
+    double begun = cgs_now();
+    const cgs_action_scale *s = &a->s.scale;
+    int n = a->plan.H * a->plan.A;
+    cgs_plan_result result;
+    if (a->goal_kind == GOAL_NONE && (asks_for_costs(a) || a->prior))
+        return cgs_fail(CGS_EARG, "agent: no goal is set");
+    if (!(deadline >= 0) || !isfinite(deadline))
+        return cgs_fail(CGS_EARG, "agent: a deadline of %g seconds", deadline);
+    CGS_TRY(observe(a, o));
+    CGS_TRY(begin(a, o));
+    /* what encoding left over; never 0, which would mean no limit */
+    double left = deadline - (cgs_now() - begun);
+    cgs_planner_set_deadline(a->planner, deadline > 0 ? (float)(left > 1e-9 ? left : 1e-9) : 0);
+    CGS_TRY(solve(a, o, &result));
+    a->solves++;
+    memcpy(a->last, result.plan, (size_t)n * sizeof *a->last);
+    for (int i = 0; i < n; i++)
+        actions[i] = (double)a->last[i] * s->std[i % s->dim] + s->mean[i % s->dim];
+    if (report)
+        *report = (cgs_plan_report){
+            .seconds = cgs_now() - begun,
+            .iterations = result.iterations,
+            .cut = result.cut,
+            .cost = result.iterations ? (double)result.best[result.iterations - 1] : (double)NAN};
+    return CGS_OK;
+}
+
+/* ---- environments ------------------------------------------------------------------ */
+
+struct cgs_sim {
+    cgs_env *env;
+};
+
+int cgs_sim_count(void) { return cgs_env_count(); }
+
+const char *cgs_sim_id(int i) { return i >= 0 && i < cgs_env_count() ? cgs_env_at(i)->id : NULL; }
+
+cgs_status cgs_sim_create(cgs_sim **out, const char *id) {
+    const cgs_env_class *cls;
+    *out = NULL;
+    if (!id) return cgs_fail(CGS_EARG, "environment: no id");
+    CGS_TRY(cgs_env_find(id, &cls));
+    cgs_sim *s = calloc(1, sizeof *s);
+    if (!s) return cgs_fail(CGS_ENOMEM, "%s: no memory", id);
+    cgs_status rc = cgs_env_create(&s->env, cls);
+    if (rc == CGS_OK) rc = cgs_sim_reset(s, 0);
+    if (rc != CGS_OK) {
+        cgs_sim_destroy(s);
+        return rc;
+    }
+    *out = s;
+    return CGS_OK;
+}
+
+void cgs_sim_destroy(cgs_sim *s) {
+    if (!s) return;
+    cgs_env_destroy(s->env);
+    free(s);
+}
+
+cgs_sim_info cgs_sim_describe(const cgs_sim *s) {
+    const cgs_env_class *c = s->env->cls;
+    return (cgs_sim_info){c->id,        c->summary,    c->success,     c->version,
+                          c->state_dim, c->action_dim, c->action_range};
+}
+
+cgs_status cgs_sim_reset(cgs_sim *s, uint64_t seed) {
+    cgs_rng rng = cgs_rng_stream(seed, CGS_STREAM_ENV, 0);
+    return cgs_env_reset(s->env, &rng);
+}
+
+cgs_status cgs_sim_set_state(cgs_sim *s, const double *state, int dim) {
+    return cgs_env_start(s->env, state, dim);
+}
+
+cgs_status cgs_sim_set_goal(cgs_sim *s, const double *goal, int dim) {
+    return cgs_env_set_goal(s->env, goal, dim);
+}
+
+const double *cgs_sim_state(const cgs_sim *s) { return s->env->state; }
+const double *cgs_sim_goal(const cgs_sim *s) { return s->env->goal; }
+
+cgs_status cgs_sim_step(cgs_sim *s, const double *action, int dim) {
+    const cgs_env_class *c = s->env->cls;
+    if (dim != c->action_dim)
+        return cgs_fail(CGS_EARG, "%s: an action has %d numbers, not %d", c->id, c->action_dim,
+                        dim);
+    memcpy(s->env->action, action, (size_t)dim * sizeof *action);
+    cgs_env_step(s->env);
+    if (*s->env->done)
+        return cgs_fail(CGS_EARG, "%s: the action cannot be carried out (first number %g)", c->id,
+                        action[0]);
+    return CGS_OK;
+}
+
+int cgs_sim_success(const cgs_sim *s) { return *s->env->success; }
+
+cgs_status cgs_sim_render(cgs_sim *s, int side, uint8_t *rgb) {
+    return cgs_env_render(s->env, side, rgb);
+}

@@ -1,0 +1,268 @@
+/* bench_plan.c - how fast planning through a model is, and what a rollout is made of. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "core/rng.h"
+#include "core/statistics.h"
+#include "core/threads.h"
+#include "ops/check/cost.h"
+#include "ops/cpu/gemm.h"
+#include "plan/planner.h"
+#include "rollout/rollout.h"
+
+enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
+
+typedef struct bed {
+    cgs_model *model;
+    cgs_device *device;
+    cgs_dtype act;
+    int episodes;
+    double peak;     /* FLOP/s of matrix products */
+    float *z, *goal; /* (MANY, D) */
+    cgs_bench_world subject;
+    cgs_bench_fn fn;
+    void *user;
+} bed;
+
+static void say(const bed *b, const char *planner, const char *what, double value,
+                const char *unit) {
+    char name[128];
+    bool lewm = !strcmp(b->subject.family, "lewm");
+    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->subject.preset,
+             lewm ? "" : " ", lewm ? "" : b->subject.family, b->act == CGS_BF16 ? "bf16" : "f32",
+             b->episodes, b->episodes == 1 ? "" : "s", what);
+    b->fn(b->user, name, value, unit);
+}
+
+static double tape_flops(const cgs_tape *t, bool backward) {
+    double sum = 0;
+    for (int i = 0; i < cgs_tape_records(t); i++) {
+        const cgs_record *r = cgs_tape_record(t, i);
+        sum += cgs_forward_cost(r).flops;
+        /* weights are constants: of backward's two products only the one for inputs is made */
+        if (backward && r->out->wants_grad)
+            sum += r->op == CGS_OP_linear ? cgs_forward_cost(r).flops : cgs_backward_cost(r).flops;
+    }
+    return sum;
+}
+
+/* of the forward pass; every operand once */
+static double tape_bytes(const cgs_tape *t) {
+    double sum = 0;
+    for (int i = 0; i < cgs_tape_records(t); i++)
+        sum += cgs_forward_cost(cgs_tape_record(t, i)).bytes;
+    return sum;
+}
+
+/* plans in one run of a rollout's tape */
+static double tape_plans(const cgs_tape *t) {
+    for (int i = cgs_tape_records(t) - 1; i >= 0; i--)
+        if (cgs_tape_record(t, i)->op == CGS_OP_sqdist)
+            return (double)cgs_numel(cgs_tape_record(t, i)->out);
+    return 1;
+}
+
+/* seconds of each kind of operation in one forward run of the tape */
+static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
+    double spent[CGS_OP_COUNT] = {0}, total = 0;
+    for (int run = 0; run < RUNS; run++)
+        for (int i = 0; i < cgs_tape_records(t); i++) {
+            const cgs_record *r = cgs_tape_record(t, i);
+            double begin = cgs_now();
+            b->device->ops->forward[r->op](b->device, r);
+            b->device->ops->sync(b->device);
+            double took = (cgs_now() - begin) / RUNS;
+            spent[r->op] += took;
+            total += took;
+        }
+    for (int op = 0; op < CGS_OP_COUNT; op++) {
+        char what[64];
+        if (spent[op] < 0.005 * total) continue;
+        snprintf(what, sizeof what, "share of %s in a rollout", cgs_op_name((cgs_opcode)op));
+        say(b, planner, what, 100 * spent[op] / total, "%");
+    }
+}
+
+/* microseconds of scoring all candidates once on the device, without the planner */
+static cgs_status one_scoring(const bed *b, const char *planner, const cgs_device_scorer *q, int E,
+                              int n) {
+    enum { TIMES = 20 };
+    cgs_device *d = b->device;
+    size_t rows = (size_t)E * (size_t)q->K, plans = rows * (size_t)n;
+    void *memory;
+    double took[RUNS];
+    CGS_TRY(d->ops->alloc(d, &memory, (2 * plans + rows) * sizeof(float)));
+    float *cost = memory, *plan = cost + rows, *grad = plan + plans;
+    cgs_status rc = q->begin(q->ctx, E);
+    for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
+        double begin = cgs_now();
+        for (int i = 0; i < TIMES; i++)
+            if (!strcmp(planner, "gd"))
+                q->gradient(q->ctx, plan, E, cost, grad);
+            else
+                q->cost(q->ctx, plan, E, q->K, cost);
+        rc = d->ops->sync(d);
+        took[run] = 1e6 * (cgs_now() - begin) / TIMES;
+    }
+    d->ops->release(d, memory);
+    if (rc == CGS_OK)
+        say(b, planner, "one scoring, launched by the host", cgs_median(took, RUNS), "us");
+    return rc;
+}
+
+static cgs_plan_config settings(const bed *b, const char *planner) {
+    cgs_plan_config p = cgs_plan_defaults();
+    snprintf(p.kind.s, sizeof p.kind.s, "%s", planner);
+    p.K = K;
+    p.iters = ITERS;
+    p.gd_steps = STEPS;
+    p.H = H;
+    p.A = cgs_model_block(b->model);
+    return p;
+}
+
+/* a planner and its rollout for E episodes, and their problem */
+typedef struct bench_solver {
+    cgs_rollout_config config;
+    cgs_planner *planner;
+    cgs_rollout *rollout;
+    cgs_plan_problem problem;
+} bench_solver;
+
+static void close_solver(bench_solver *s) {
+    cgs_planner_destroy(s->planner);
+    cgs_rollout_destroy(s->rollout);
+}
+
+static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_config *p, int E) {
+    bool gradient = !strcmp(p->kind.s, "gd");
+    *s = (bench_solver){.config = {.episodes = E,
+                                   .context = 1,
+                                   .horizon = H,
+                                   .samples = gradient ? 1 : K,
+                                   .gradient = gradient,
+                                   .group = E == 1, /* many: what is efficient */
+                                   .act = b->act}};
+    CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
+    CGS_TRY(cgs_planner_create(&s->planner, p, E));
+    CGS_TRY(cgs_rollout_set(s->rollout, E, b->z, NULL, b->goal));
+    s->problem = (cgs_plan_problem){.E = E,
+                                    .cost = cgs_rollout_cost,
+                                    .gradient = cgs_rollout_gradient,
+                                    .ctx = s->rollout,
+                                    .resident = cgs_rollout_device_scorer(s->rollout)};
+    return CGS_OK;
+}
+
+/* work: FLOP of a solve for one episode, measured by the call for one and used by the others */
+static cgs_status measure(bed *b, const char *planner, int E, double *work) {
+    cgs_plan_config p = settings(b, planner);
+    bool gradient = !strcmp(planner, "gd");
+    bench_solver s;
+    cgs_plan_result result;
+    double seconds[RUNS], outside[RUNS];
+    b->episodes = E;
+    cgs_status rc = open_solver(&s, b, &p, E);
+    cgs_plan_problem q = s.problem;
+    /* the first solve on a device makes its program */
+    if (rc == CGS_OK && q.resident) {
+        rc = cgs_planner_solve(s.planner, &q, &result);
+        if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
+    }
+    for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
+        rc = cgs_planner_solve(s.planner, &q, &result);
+        seconds[run] = result.times.total;
+        outside[run] = 100 * (1 - result.times.cost / result.times.total);
+    }
+    if (rc == CGS_OK) {
+        const cgs_tape *t = cgs_rollout_tape(s.rollout);
+        double took = cgs_median(seconds, RUNS), turns = gradient ? STEPS : ITERS;
+        turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
+        if (E == 1) *work = tape_flops(t, gradient) * turns;
+        say(b, planner, "solve", took, "s");
+        say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
+        say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
+            "%");
+        if (q.resident) {
+            say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
+                cgs_rollout_fused(s.rollout), "");
+            rc = one_scoring(b, planner, q.resident, E, p.H * p.A);
+        } else {
+            say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
+        }
+        say(b, planner, "memory of the tape", 1e-6 * (double)cgs_rollout_memory(s.rollout), "MB");
+        if (E == 1) {
+            say(b, planner, "operands of the operations", 1e-9 * tape_bytes(t) * turns / took,
+                "GB/s");
+            breakdown(b, planner, t);
+        }
+    }
+    close_solver(&s);
+    return rc;
+}
+
+static cgs_status open_bed(bed *b, cgs_bench_world s) {
+    CGS_TRY(cgs_bench_model(&b->model, s, false, b->device));
+    size_t n = MANY * (size_t)b->model->width;
+    b->z = malloc(2 * n * sizeof *b->z);
+    if (!b->z) return cgs_fail(CGS_ENOMEM, "bench: no memory");
+    cgs_rng r = cgs_rng_stream(0, CGS_STREAM_TEST, 0);
+    b->goal = b->z + n;
+    for (size_t i = 0; i < 2 * n; i++) b->z[i] = (float)cgs_rng_normal(&r);
+    return CGS_OK;
+}
+
+static void close_bed(bed *b) {
+    free(b->z);
+    cgs_model_destroy(b->model);
+}
+
+static cgs_status latency(bed *b, double *seconds, int solves) {
+    cgs_plan_config p = settings(b, "mppi");
+    bench_solver s;
+    cgs_plan_result result;
+    b->episodes = 1;
+    cgs_status rc = open_solver(&s, b, &p, 1);
+    for (int i = 0; i <= solves && rc == CGS_OK; i++) {
+        rc = cgs_planner_solve(s.planner, &s.problem, &result);
+        if (i > 0) seconds[i - 1] = result.times.total; /* the first warms up */
+    }
+    close_solver(&s);
+    if (rc != CGS_OK) return rc;
+    say(b, "mppi", "solve, median", 1e3 * cgs_percentile(seconds, solves, 50), "ms");
+    say(b, "mppi", "solve, 99th percentile", 1e3 * cgs_percentile(seconds, solves, 99), "ms");
+    say(b, "mppi", "solve, longest", 1e3 * cgs_percentile(seconds, solves, 100), "ms");
+    return CGS_OK;
+}
+
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, int solves,
+                             cgs_bench_fn fn, void *user) {
+    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
+    double *seconds = malloc((size_t)solves * sizeof *seconds);
+    cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
+    if (rc == CGS_OK) rc = latency(&b, seconds, solves);
+    close_bed(&b);
+    free(seconds);
+    return rc;
+}
+
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
+                          void *user) {
+    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    cgs_status rc = open_bed(&b, s);
+    if (rc == CGS_OK) rc = cgs_bench_gemm_peak(d, act, &b.peak);
+    static const char *const planners[] = {"mppi", "cem", "gd"};
+    for (int i = 0; i < 3 && rc == CGS_OK; i++) {
+        double work = 0;
+        rc = measure(&b, planners[i], 1, &work);
+        /* on a CPU many episodes take as many times as long, and so do patches anywhere */
+        if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
+            rc = measure(&b, planners[i], MANY, &work);
+    }
+    close_bed(&b);
+    return rc;
+}

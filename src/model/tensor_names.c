@@ -1,0 +1,89 @@
+/* tensor_names.c - stored names to our names, and a file's tensors by them. */
+#include "model/tensor_names.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* more tensors than any model of this kind has; keeps hostile files cheap */
+#define TENSORS_MAX 8192
+
+/* parts of one encoder block, after "encoder.layers.N." and "encoder.encoder.layer.N." */
+static const struct {
+    const char *later, *ours;
+} BLOCK_PARTS[] = {
+    {"attention.q_proj.", "attention.attention.query."},
+    {"attention.k_proj.", "attention.attention.key."},
+    {"attention.v_proj.", "attention.attention.value."},
+    {"attention.o_proj.", "attention.output.dense."},
+    {"mlp.fc1.", "intermediate.dense."},
+    {"mlp.fc2.", "output.dense."},
+    {"layernorm_before.", "layernorm_before."},
+    {"layernorm_after.", "layernorm_after."},
+};
+
+static bool starts(const char *s, const char *head) { return !strncmp(s, head, strlen(head)); }
+
+bool cgs_tensor_name(const char *stored, char name[CGS_PARAM_NAME]) {
+    static const char later[] = "encoder.layers.";
+    const char *s = starts(stored, "model.") ? stored + strlen("model.") : stored;
+    snprintf(name, CGS_PARAM_NAME, "%s", s);
+    if (starts(s, "sigreg.") || starts(s, "callbacks_")) return false;
+    if (!starts(s, later)) return true;
+
+    const char *number = s + strlen(later);
+    size_t digits = strspn(number, "0123456789");
+    if (!digits || number[digits] != '.') return true;
+    const char *part = number + digits + 1;
+    for (size_t i = 0; i < sizeof BLOCK_PARTS / sizeof BLOCK_PARTS[0]; i++)
+        if (starts(part, BLOCK_PARTS[i].later))
+            snprintf(name, CGS_PARAM_NAME, "encoder.encoder.layer.%.*s.%s%s", (int)digits, number,
+                     BLOCK_PARTS[i].ours, part + strlen(BLOCK_PARTS[i].later));
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const cgs_named_weight *)a)->name, ((const cgs_named_weight *)b)->name);
+}
+
+cgs_status cgs_named_weights_make(cgs_named_weights *c, const cgs_weights *w) {
+    *c = (cgs_named_weights){0};
+    if (w->count > TENSORS_MAX)
+        return cgs_fail(CGS_EFORMAT, "%s: %zu tensors, at most %d are expected of a model", w->path,
+                        w->count, TENSORS_MAX);
+    c->list = calloc(w->count + 1, sizeof *c->list);
+    if (!c->list) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu names", w->path, w->count);
+    for (size_t i = 0; i < w->count; i++) {
+        cgs_named_weight *e = &c->list[c->count];
+        e->weight = &w->entry[i];
+        if (cgs_tensor_name(w->entry[i].name, e->name))
+            c->count++;
+        else
+            c->ignored++;
+    }
+    qsort(c->list, (size_t)c->count, sizeof *c->list, by_name);
+    for (int i = 1; i < c->count; i++)
+        if (!strcmp(c->list[i].name, c->list[i - 1].name)) {
+            cgs_status rc = cgs_fail(CGS_EFORMAT, "%s: \"%.200s\" and \"%.200s\" are one tensor",
+                                     w->path, c->list[i - 1].weight->name, c->list[i].weight->name);
+            cgs_named_weights_free(c);
+            return rc;
+        }
+    return CGS_OK;
+}
+
+void cgs_named_weights_free(cgs_named_weights *c) {
+    free(c->list);
+    *c = (cgs_named_weights){0};
+}
+
+const cgs_weight *cgs_named_weights_find(const cgs_named_weights *c, const char *fmt, ...) {
+    cgs_named_weight key;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(key.name, sizeof key.name, fmt, ap);
+    va_end(ap);
+    const cgs_named_weight *e = bsearch(&key, c->list, (size_t)c->count, sizeof *c->list, by_name);
+    return e ? e->weight : NULL;
+}

@@ -1,0 +1,290 @@
+/* mma.cu - attention on tensor cores for windows that fit into shared memory: bf16
+ * heads of width 64, no dropout.  attention_stream.cu takes what is longer, or drops.
+ *
+ * A block takes one head of one batch element.  Two of its matrices lie in shared memory
+ * whole; a warp takes 16 rows of the others in registers and walks over the former in tiles
+ * of 16, so that scores never leave registers:
+ *   forward   k, v shared; a warp has 16 queries, and a running maximum and sum for each
+ *   dq        k, v shared; a warp has 16 queries and their dout
+ *   dk, dv    q, dout shared; a warp has 16 keys and values
+ * Backward computes the probabilities twice, from lse; in return nothing has to be added
+ * across warps, and every sum has one order. */
+#include "ops/cuda/attention/mma.cuh"
+
+namespace {
+
+enum { WARPS = 6 };
+const size_t FIXED = 4096; /* bytes of shared memory that kernels declare themselves, at most */
+
+__device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TILE; }
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+__global__ void __launch_bounds__(32 * WARPS, 3)
+    tiles_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *q = qkv + s.q(b, h);
+    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
+    copy_rows(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    copies_done();
+    int lane = threadIdx.x % 32;
+    int first = s.first / TILE * TILE; /* rows before it nobody reads */
+    for (int i0 = first + threadIdx.x / 32 * TILE; i0 < s.end; i0 += WARPS * TILE) {
+        running w = {};
+        w.top[0] = w.top[1] = -INFINITY;
+        regs4 rows[4];
+        load_rows(rows, q, i0, s.T, in_row);
+        int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            limit[half] = i < s.T ? s.limit(i) : 0;
+        }
+        float scale = s.scale * LOG2E;
+        int j0 = 0;
+        for (; j0 + 16 < keys; j0 += 32) add_keys<2>(w, rows, k, v, j0, limit, scale);
+        if (j0 < keys) add_keys<1>(w, rows, k, v, j0, limit, scale);
+        float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
+        float upper = 1.0f / weight_of<keep_all>(w, 0, total[0]);
+        float lower = 1.0f / weight_of<keep_all>(w, 1, total[1]);
+        store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, upper, lower, false, s.first);
+        if (rest) {
+            leave_rest(w.out, upper, lower);
+            store_rows(rest + s.out(b, h), w.out, i0, s.end, out_row, 1, 1, false);
+        }
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            if (lane % 4 == 0 && i < s.T)
+                lse[(size_t)blockIdx.x * s.T + i] = w.top[half] / LOG2E + logf(total[half]);
+        }
+    }
+}
+
+/* ---- backward
+ * ---------------------------------------------------------------------------------------- */
+
+/* along (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
+ * rounding adds is the same for all keys, and where tokens are alike it outweighs the differences
+ * from which q and k learn.  8 lanes a row of 64. */
+__global__ void __launch_bounds__(256)
+    row_products(float *along, const bf16 *dout, const bf16 *out, const bf16 *rest, size_t rows,
+                 int T, int heads) {
+    size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / 8; /* (B,T,heads) */
+    float sum = 0;
+    if (at < rows) {
+        float a[8], b[8], c[8];
+        load<8>(a, dout + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(b, out + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(c, rest + at * WIDTH + threadIdx.x % 8 * 8);
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += a[i] * (b[i] + c[i]);
+    }
+#pragma unroll
+    for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    size_t h = at % heads, t = at / heads % T, b = at / heads / T;
+    if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
+}
+
+/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
+__global__ void __launch_bounds__(32 * WARPS, 2)
+    tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
+             const float *along, const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    __shared__ float columns[WARPS][WIDTH];
+    for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *q = qkv + s.q(b, h);
+    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
+    copy_rows(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    copies_done();
+    int lane = threadIdx.x % 32;
+    float scale = s.scale * LOG2E;
+    for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
+        regs4 rows[4], grads[4];
+        load_rows(rows, q, i0, s.T, in_row);
+        load_rows(grads, dout + s.out(b, h), i0, s.T, out_row);
+        int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
+        float norm[2], sum[2], dq[8][4] = {{0}};
+        for (int half = 0; half < 2; half++) {
+            int i = i0 + lane / 4 + 8 * half;
+            size_t at = (size_t)blockIdx.x * s.T + i;
+            limit[half] = i < s.T ? s.limit(i) : 0;
+            norm[half] = i < s.T ? lse[at] * LOG2E : 0;
+            sum[half] = i < s.T ? along[at] : 0;
+        }
+        for (int j0 = 0; j0 < keys; j0 += 16) {
+            float p[2][4], dp[2][4];
+            product_turned(p, rows, k, j0);
+            product_turned(dp, grads, v, j0);
+#pragma unroll
+            for (int t = 0; t < 2; t++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    int j = j0 + 8 * t + 2 * (lane % 4) + i % 2, half = i / 2;
+                    float P = j < limit[half] ? exp2_fast(p[t][i] * scale - norm[half]) : 0.0f;
+                    p[t][i] = P * (dp[t][i] - sum[half]);
+                }
+            regs4 ds;
+            as_factor(ds, p);
+            product_plain(dq, ds, k, j0);
+        }
+        store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
+        if (parts) add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
+    }
+    if (parts) gather_columns(parts + (size_t)b * in_row + h * WIDTH, columns);
+}
+
+__global__ void __launch_bounds__(32 * WARPS, 2)
+    tiles_dkv(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
+              const float *along, const bf16 *qkv, attention_shape s) {
+    extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
+    __shared__ float columns[2][WARPS][WIDTH];
+    for (int i = threadIdx.x; i < 2 * WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
+    int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
+    size_t in_row = s.in_row(), out_row = s.out_row();
+    const bf16 *from = qkv + s.q(b, h);
+    bf16 *q = shared, *g = shared + (size_t)Tp * WIDTH;
+    float *norms = (float *)(g + (size_t)Tp * WIDTH), *sums = norms + Tp;
+    copy_rows(q, from, s.T, Tp, in_row);
+    copy_rows(g, dout + s.out(b, h), s.T, Tp, out_row);
+    for (int i = threadIdx.x; i < Tp; i += 32 * WARPS) {
+        /* beyond the last token every probability is exp(-inf) = 0 */
+        norms[i] = i < s.T ? lse[(size_t)blockIdx.x * s.T + i] * LOG2E : INFINITY;
+        sums[i] = i < s.T ? along[(size_t)blockIdx.x * s.T + i] : 0;
+    }
+    copies_done();
+    int lane = threadIdx.x % 32;
+    float scale = s.scale * LOG2E;
+    for (int j0 = threadIdx.x / 32 * TILE; j0 < s.T; j0 += WARPS * TILE) {
+        regs4 keys[4], values[4];
+        load_rows(keys, from + s.part(), j0, s.T, in_row);
+        load_rows(values, from + 2 * s.part(), j0, s.T, in_row);
+        float dk[8][4] = {{0}}, dv[8][4] = {{0}};
+        /* queries before the block of the first key see none of these keys */
+        int first = s.causal ? j0 / s.block * s.block / TILE * TILE : 0;
+        for (int i0 = first; i0 < s.T; i0 += 16) {
+            float p[2][4], dp[2][4]; /* rows are keys, columns queries */
+            product_turned(p, keys, q, i0);
+            product_turned(dp, values, g, i0);
+#pragma unroll
+            for (int t = 0; t < 2; t++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    int query = i0 + 8 * t + 2 * (lane % 4) + i % 2;
+                    int key = j0 + lane / 4 + 8 * (i / 2);
+                    bool seen = !s.causal || key < s.limit(query);
+                    float P = seen ? exp2_fast(p[t][i] * scale - norms[query]) : 0.0f;
+                    p[t][i] = P;
+                    dp[t][i] = P * (dp[t][i] - sums[query]);
+                }
+            regs4 a;
+            as_factor(a, p);
+            product_plain(dv, a, g, i0);
+            as_factor(a, dp);
+            product_plain(dk, a, q, i0);
+        }
+        bf16 *to = dqkv + s.q(b, h);
+        store_rows(to + s.part(), dk, j0, s.T, in_row, s.scale, s.scale, add);
+        store_rows(to + 2 * s.part(), dv, j0, s.T, in_row, 1.0f, 1.0f, add);
+        if (!parts) continue;
+        add_columns(columns[0][threadIdx.x / 32], dk, j0, s.T, s.scale);
+        add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);
+    }
+    if (!parts) return;
+    gather_columns(parts + (size_t)b * in_row + s.part() + h * WIDTH, columns[0]);
+    gather_columns(parts + (size_t)b * in_row + 2 * s.part() + h * WIDTH, columns[1]);
+}
+
+size_t shared_bytes(const cgs_record *r, bool norms) {
+    size_t T = ((size_t)r->in[0]->dim[1] + TILE - 1) / TILE * TILE;
+    return 2 * T * WIDTH * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
+}
+
+} // namespace
+
+extern "C" {
+
+bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
+    return cgs_cuda_attention_stream(d, r) ||
+           (r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
+            r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
+            r->in[0]->dim[1] >= TILE &&
+            shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared);
+}
+
+cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_stream(d, r)) return CGS_OK;
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD))
+        CGS_TRY(cgs_cuda_attention_groups_prepare());
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD))
+        CGS_TRY(cgs_cuda_attention_groups_back_prepare());
+    int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
+    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dkv, what, most);
+    if (e == cudaSuccess) return CGS_OK;
+    cudaGetLastError();
+    return cgs_fail(CGS_EDEVICE, "cuda: attention: %s", cudaGetErrorString(e));
+}
+
+void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD)) {
+        cgs_cuda_attention_groups_forward(d, r);
+        return;
+    }
+    if (cgs_cuda_attention_stream(d, r)) {
+        cgs_cuda_attention_stream_forward(d, r);
+        return;
+    }
+    attention_shape s = attention_of(d, r);
+    unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
+    tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)attention_result(r), attention_rest(r), (float *)r->saved[0]->data,
+        (const bf16 *)r->in[0]->data, s);
+    LAUNCHED(d, "attention");
+}
+
+float *cgs_cuda_attention_along(cgs_device *d, const cgs_record *r) {
+    size_t rows = cgs_numel(r->saved[0]);
+    float *along = (float *)cgs_cuda_of(d)->scratch;
+    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
+        along, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_rest(r), rows,
+        r->out->dim[1], r->arg.attention.heads);
+    LAUNCHED(d, "attention backward");
+    return along;
+}
+
+void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD)) {
+        cgs_cuda_attention_groups_backward(d, r);
+        return;
+    }
+    if (cgs_cuda_attention_stream(d, r)) {
+        cgs_cuda_attention_stream_backward(d, r);
+        return;
+    }
+    attention_shape s = attention_of(d, r);
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    unsigned heads = (unsigned)(x->dim[0] * s.heads);
+    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
+    const cgs_record *map = r->before;
+    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
+    const float *lse = (const float *)r->saved[0]->data;
+    const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
+    tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
+    LAUNCHED(d, "attention backward");
+    tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
+    LAUNCHED(d, "attention backward");
+    if (parts)
+        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
+                           (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));
+}
+
+} /* extern "C" */

@@ -1,0 +1,95 @@
+/* mbarrier.cuh - copies of many bytes that count themselves (compute capability 9).
+ *
+ * A counter in shared memory goes from phase to phase: a phase ends when the arrivals it was made
+ * for have come and all bytes that were announced are there.  Who waits names the phase by its
+ * last bit, so nobody may be two phases behind. */
+#ifndef CGS_OPS_CUDA_PTX_MBARRIER_CUH
+#define CGS_OPS_CUDA_PTX_MBARRIER_CUH
+
+#include "ops/cuda/ptx/cluster.cuh"
+
+typedef uint64_t phase_counter;
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* A barrier has to follow before others use it. */
+static __device__ __forceinline__ void counter_make(phase_counter *c, int arrivals) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(c)), "r"(arrivals)
+                 : "memory");
+#endif
+}
+/* what was made is seen by copies */
+static __device__ __forceinline__ void counters_made() {
+#if CGS_HAS_CLUSTERS
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+/* arrives, and announces bytes */
+static __device__ __forceinline__ void counter_expect(phase_counter *c, int bytes) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(c)),
+                 "r"(bytes)
+                 : "memory");
+#endif
+}
+/* by whole warps, which are together again behind it */
+static __device__ __forceinline__ void counter_wait(phase_counter *c, uint32_t phase) {
+#if CGS_HAS_CLUSTERS
+    uint32_t at = shared_address(c), done;
+    do {
+        asm volatile("{\n.reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(at), "r"(phase & 1)
+                     : "memory");
+    } while (!done);
+    __syncwarp();
+#endif
+}
+
+/* bytes, a multiple of 16, from memory to this block's shared memory */
+static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int bytes,
+                                                 phase_counter *c) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
+                 "%2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(c))
+                 : "memory");
+#endif
+}
+/* ... to the second-level cache */
+static __device__ __forceinline__ void fetch_ahead(const void *from, int bytes) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#endif
+}
+
+/* 16 bytes to another block of the cluster, counted there; both places as in_block() gives them */
+static __device__ __forceinline__ void store_counted(uint32_t to, uint32_t a, uint32_t b,
+                                                     uint32_t c, uint32_t d, uint32_t counter) {
+#if CGS_HAS_CLUSTERS
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
+                 "{%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(a), "r"(b), "r"(c), "r"(d), "r"(counter)
+                 : "memory");
+#endif
+}
+
+/* adds one to a number in shared memory, in order with what threads did before and do after */
+static __device__ __forceinline__ uint32_t count_up(uint32_t *p) {
+    uint32_t before = 0;
+#if CGS_HAS_CLUSTERS
+    asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "r"(shared_address(p)), "r"(1)
+                 : "memory");
+#endif
+    return before;
+}
+
+#endif /* CGS_OPS_CUDA_PTX_MBARRIER_CUH */

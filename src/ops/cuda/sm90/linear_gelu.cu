@@ -1,0 +1,295 @@
+/* linear_gelu.cu - a linear map and the GELU behind it in one kernel, and backward the gradient of
+ * GELU with the linear map before which it stands, by warpgroups (wgmma): for a width of 192, many
+ * rows and compute capability 9.0.
+ *
+ *   forward    h = x W^T + b, g = gelu(h)          x (n,192), W (m,192), h and g (n,m)
+ *   backward   dh = (dy V) gelu'(h), db = sum dh    dy (n,192), V (192,m), h and dh (n,m)
+ *
+ * where V is the weight of the map that reads g.
+ *
+ * A block keeps the weights of 128 columns in shared memory as long as it lives.  Its four groups
+ * work by themselves: each fetches 64 rows of x or dy, multiplies them, and while it computes and
+ * writes the results the next rows are on their way and tensor cores work for the other groups.
+ * Blocks of different columns walk over the rows at the same pace, so x comes from memory once.
+ *
+ * Results are rounded and turned in shared memory, 16 rows x 64 columns of a warp at a time, so
+ * that rows leave in pieces of 128 bytes; GELU is computed on the way out. */
+#include "ops/cuda/ptx/wgmma.cuh"
+
+namespace {
+
+enum { GROUPS = 4, ALL = GROUPS * GROUP, K = 192, SLAB = 128 };
+enum { ROWS = 64 /* of a group */, PIECE = 64 /* columns: 128 bytes of a row */ };
+enum { PLACES = 132 }; /* blocks, about: the multiprocessors of the GPU this is for */
+enum { LEAST = 1024 }; /* rows for which this is worth a block's start */
+enum { BEHIND = 1 };   /* barriers: one for each group */
+
+struct shape {
+    size_t n, m;
+    bool add; /* dh is added to */
+};
+
+/* blocks that share a slab's rows */
+unsigned sharers(const shape &s) {
+    unsigned most = blocks_for(s.n, GROUPS * ROWS), slabs = (unsigned)(s.m / SLAB);
+    unsigned places = slabs < PLACES ? PLACES / slabs : 1;
+    return most < places ? most : places;
+}
+
+/* Shared memory of a block. */
+struct room {
+    bf16 weights[SLAB * K]; /* forward (3,128,64), backward (2,192,64) */
+    bf16 x[GROUPS][K / PIECE][ROWS * PIECE];
+    bf16 turn[4 * GROUPS][16 * PIECE];
+    float4 sums[4 * GROUPS][2][2][32]; /* of dh, in a lane's 8 columns of both halves */
+    float bias[SLAB];
+};
+
+#if CGS_HAS_WGMMA
+
+/* chunk c of row r of a matrix with rows of 64 */
+__device__ __forceinline__ bf16 *piece_at(bf16 *m, int row, int chunk) {
+    return m + row * PIECE + ((chunk ^ (row & 7)) << 3);
+}
+
+/* 128 columns of the result: of W (m,192) these rows, as (3,128,64), or of V (192,m) these columns,
+ * as (2,192,64) */
+template <bool BACK>
+__device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, size_t m, int col0) {
+    for (int e = threadIdx.x; e < SLAB * K / 8; e += ALL) {
+        int cols = BACK ? SLAB / 8 : K / 8, row = e / cols, chunk = e % cols;
+        const bf16 *from = BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
+        bf16 *piece = to + chunk / 8 * (BACK ? K : SLAB) * PIECE;
+        copy16(piece_at(piece, row, chunk % 8), from + chunk * 8);
+    }
+}
+
+/* 64 rows of x for a group; rows that are not there keep what was in their place */
+__device__ __forceinline__ void fetch_rows(bf16 (&to)[K / PIECE][ROWS * PIECE], const bf16 *x,
+                                           size_t row0, size_t n) {
+    int row = threadIdx.x % GROUP / 8, chunk = threadIdx.x % 8; /* and every 16th row on */
+    const bf16 *from = x + (row0 + row) * K + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < ROWS / 16; i++)
+        if (row0 + row + 16 * i < n)
+#pragma unroll
+            for (int piece = 0; piece < K / PIECE; piece++)
+                copy16(piece_at(to[piece], row, chunk) + 16 * i * PIECE,
+                       from + 16 * i * K + piece * PIECE);
+}
+
+/* four 8 x 8 matrices to shared memory; lane l names row l%8 of matrix l/8 */
+__device__ __forceinline__ void store_matrices(bf16 *p, uint32_t a, uint32_t b, uint32_t c,
+                                               uint32_t d) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(p)),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
+}
+
+/* the warp's 16 x 64 of results, rounded, to `turn` */
+__device__ __forceinline__ void turn_rows(bf16 *turn, const float (&c)[32], const float *bias) {
+    int lane = threadIdx.x % 32;
+    __syncwarp(); /* the last results have left */
+#pragma unroll
+    for (int n = 0; n < 8; n += 2) {
+        float s0[2] = {0, 0}, s1[2] = {0, 0};
+        if (bias) {
+            load<2>(s0, bias + 8 * n + 2 * (lane % 4));
+            load<2>(s1, bias + 8 * n + 8 + 2 * (lane % 4));
+        }
+        const float *v = c + 4 * n;
+        store_matrices(piece_at(turn, lane % 16, n + lane / 16), pack(v[0] + s0[0], v[1] + s0[1]),
+                       pack(v[2] + s0[0], v[3] + s0[1]), pack(v[4] + s1[0], v[5] + s1[1]),
+                       pack(v[6] + s1[0], v[7] + s1[1]));
+    }
+    __syncwarp();
+}
+
+/* h of a warp's 16 x 64, on its way; h points at this lane's first row */
+__device__ __forceinline__ void read_ahead(uint4 (&to)[4], const bf16 *h, size_t row, size_t n,
+                                           size_t m) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (row + 4 * i < n) to[i] = *reinterpret_cast<const uint4 *>(h + 4 * i * m);
+}
+
+__device__ __forceinline__ void add_to(float4 &sum, const float *v) {
+    sum = make_float4(sum.x + v[0], sum.y + v[1], sum.z + v[2], sum.w + v[3]);
+}
+
+/* to (128) = the sums of all warps, (warps,2,2,32) */
+__device__ __forceinline__ void add_up(float *to, const float4 *sums) {
+    __syncthreads();
+    if (threadIdx.x >= SLAB) return;
+    const float *column = (const float *)sums;
+    int half = threadIdx.x / PIECE, eight = threadIdx.x % PIECE / 8, k = threadIdx.x % 8;
+    float all = 0;
+    for (int w = 0; w < 4 * GROUPS; w++)
+        for (int l = eight; l < 32; l += 8) /* the lanes that had this column */
+            all += column[(((w * 2 + half) * 2 + k / 4) * 32 + l) * 4 + k % 4];
+    to[threadIdx.x] = all;
+}
+
+#endif
+
+/* parts (blocks in y, m): sums of dh over a block's rows, or NULL */
+template <bool BACK>
+__global__ void __launch_bounds__(ALL, 1)
+    product_gelu(bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
+                 const float *bias, shape s) {
+#if CGS_HAS_WGMMA
+    extern __shared__ __align__(16) unsigned char shared[];
+    room &m = *(room *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int group = __shfl_sync(0xffffffffu, warp / 4, 0), col0 = blockIdx.x * SLAB;
+    size_t step = (size_t)gridDim.y * GROUPS * ROWS;
+    size_t row0 = ((size_t)blockIdx.y * GROUPS + group) * ROWS;
+    fetch_weights<BACK>(m.weights, weights, s.m, col0);
+    fetch_rows(m.x[group], x, row0, s.n);
+    copies_close();
+    for (int i = threadIdx.x; i < SLAB; i += ALL) m.bias[i] = bias ? bias[col0 + i] : 0.0f;
+    copies_wait<0>();
+    written_for_products();
+    __syncthreads();
+
+    bf16 *turn = m.turn[warp];
+    for (int i = 0; BACK && i < 4; i++) (&m.sums[warp][0][0][0])[i * 32 + lane] = float4();
+#pragma unroll 1
+    for (; row0 < s.n; row0 += step) {
+        uint64_t rows = matrix_at(m.x[group]), slab = matrix_at(m.weights);
+        float c[2][32];
+        products_begin();
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+            for (int k = 0; k < K / 16; k++) {
+                const int piece = k / 4, inside = k % 4, unit = ATOM / 8 >> 4; /* of a row */
+                uint64_t a = along_rows(rows + piece * ROWS * unit, inside);
+                uint64_t b = BACK ? down_rows(slab + j * K * unit, k)
+                                  : along_rows(slab + (piece * SLAB + j * PIECE) * unit, inside);
+                group_product<false, BACK>(c[j], a, b, k > 0);
+            }
+        products_end();
+        /* this lane's part of a warp's 16 x 64 in rows: 8 columns in every fourth row */
+        size_t row = row0 + warp % 4 * 16 + lane / 8, at = row * s.m + col0 + lane % 8 * 8;
+        uint4 ahead[4];
+        if (BACK) read_ahead(ahead, h + at, row, s.n, s.m);
+        products_wait<0>();
+        arrived(c[0]);
+        arrived(c[1]);
+        meet(BEHIND + group, GROUP); /* all warps of the group have used the rows */
+        if (row0 + step < s.n) {
+            fetch_rows(m.x[group], x, row0 + step, s.n);
+            copies_close();
+        }
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float sum[8] = {0};
+            turn_rows(turn, c[j], BACK ? NULL : m.bias + j * PIECE);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if (row + 4 * i >= s.n) continue;
+                size_t to = at + 4 * i * s.m + j * PIECE;
+                const bf16 *turned = piece_at(turn, 4 * i + lane / 8, lane % 8);
+                float v[8];
+                load<8>(v, turned);
+                if constexpr (!BACK) {
+                    *reinterpret_cast<uint4 *>(h + to) = *reinterpret_cast<const uint4 *>(turned);
+#pragma unroll
+                    for (int k = 0; k < 8; k++) v[k] = gelu_rounded(v[k]);
+                    store<8>(out + to, v);
+                } else {
+                    float x8[8];
+                    unpack(x8, ahead[i]);
+#pragma unroll
+                    for (int k = 0; k < 8; k++) {
+                        v[k] *= gelu_slope_rounded(x8[k]);
+                        sum[k] += v[k];
+                    }
+                    give<8>(out + to, v, s.add);
+                }
+            }
+            if constexpr (BACK) {
+                if (j == 0) read_ahead(ahead, h + at + PIECE, row, s.n, s.m);
+                add_to(m.sums[warp][j][0][lane], sum);
+                add_to(m.sums[warp][j][1][lane], sum + 4);
+            }
+        }
+        copies_wait<0>();
+        written_for_products();
+        meet(BEHIND + group, GROUP); /* the next rows are there */
+    }
+    if constexpr (BACK)
+        if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0]);
+#endif
+}
+
+template <bool BACK>
+void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
+            const float *bias, shape s) {
+    dim3 grid((unsigned)(s.m / SLAB), sharers(s));
+    product_gelu<BACK>
+        <<<grid, ALL, sizeof(room) + ATOM, stream_of(d)>>>(h, out, parts, x, weights, bias, s);
+    LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
+}
+
+bool fits(const cgs_device *d, const cgs_tensor *narrow, const cgs_tensor *wide,
+          const cgs_tensor *W, unsigned way) {
+    const cgs_cuda *c = cgs_cuda_of(d);
+    return !(c->off & way) && c->capability == 90 && cgs_cols(narrow) == K &&
+           cgs_cols(wide) % SLAB == 0 && cgs_rows(narrow) >= LEAST && W->bf16 &&
+           narrow->dtype == CGS_BF16 && wide->dtype == CGS_BF16;
+}
+
+} // namespace
+
+extern "C" {
+
+bool cgs_cuda_linear_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act) {
+    return act->arg.activation.kind == CGS_GELU && act->out->dtype == CGS_BF16 &&
+           fits(d, map->in[0], map->out, map->in[1], CGS_CUDA_WGMMA_GELU);
+}
+
+bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, const cgs_record *map) {
+    return act->arg.activation.kind == CGS_GELU && act->in[0]->dtype == CGS_BF16 &&
+           map->in[0] == act->out &&
+           fits(d, map->out, map->in[0], map->in[1], CGS_CUDA_WGMMA_SLOPE);
+}
+
+cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
+    bool forward =
+        cgs_cuda_is(map->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(d, map, map->next);
+    bool backward = cgs_cuda_is(map->before, CGS_OP_activation) &&
+                    cgs_cuda_gelu_joins_linear(d, map->before, map);
+    if (!forward && !backward) return CGS_OK;
+    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const int bytes = (int)sizeof(room) + ATOM;
+    cudaError_t e = cudaFuncSetAttribute(product_gelu<false>, what, bytes);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(product_gelu<true>, what, bytes);
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "linear map with GELU");
+    shape s = {cgs_rows(map->in[0]), (size_t)cgs_cols(map->in[0]), false};
+    return cgs_cuda_need(d, backward ? sharers(s) * s.m * sizeof(float) : 0);
+}
+
+void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
+    const cgs_tensor *x = map->in[0], *W = map->in[1], *b = map->in[2], *h = map->out;
+    shape s = {cgs_rows(x), (size_t)cgs_cols(h), false};
+    launch<false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL, (const bf16 *)x->data,
+                  (const bf16 *)W->bf16, b ? (const float *)b->data : NULL, s);
+}
+
+void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
+    const cgs_record *act = map->before, *made = act->before;
+    const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
+    bool bias = made && cgs_cuda_wants(made, 2);
+    float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
+    shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
+    launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
+                 (const bf16 *)W->bf16, NULL, s);
+    if (bias)
+        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts, sharers(s),
+                           s.m, s.m);
+}
+
+} /* extern "C" */

@@ -1,0 +1,290 @@
+/* device_loop.c - see resident.h.
+ *
+ * State lives in one block with a mirror on the host, inputs first: a solve uploads the front of
+ * the block, launches, and downloads the rest.  Iterations count themselves on the device, so one
+ * program can hold one iteration, replayed without waiting, or all of them.  All of them are one
+ * launch, but a program of more than some ten thousand calls takes longer to make than it saves. */
+#include "plan/device_loop.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/threads.h"
+#include "ops/planning.h"
+
+enum { PROGRAMS = 8, MOST_CALLS = 20000 };
+
+typedef struct program {
+    uint64_t version; /* of what scores */
+    int E, span;      /* iterations in it */
+    unsigned moved;
+    void *handle;
+} program;
+
+struct cgs_device_loop {
+    cgs_device *device;
+    const cgs_planning *ops;
+    cgs_plan_config config;
+    cgs_plan_kind kind;
+    int max_E, n, iterations;
+
+    cgs_arena mirror;       /* the block, on the host */
+    cgs_plan_state host;    /* pointers into it       */
+    cgs_plan_state state;   /* pointers on the device */
+    unsigned char *block;   /* device                 */
+    void *work;             /* device: candidates, costs, gradients */
+    size_t inputs, outputs; /* the front ends, the rest begins; in between both */
+
+    program programs[PROGRAMS];
+    int next; /* slot to be used again */
+    /* the call that is being recorded or run */
+    const cgs_device_scorer *scorer;
+    int span;
+};
+
+bool cgs_device_loop_can(const cgs_device_scorer *r, const cgs_plan_config *c) {
+    const cgs_planning *ops = r ? r->device->ops->planning : NULL;
+    int K = !strcmp(c->kind.s, "gd") ? 1 : c->K;
+    return ops && K == r->K && K <= ops->most_candidates;
+}
+
+/* the first pass measures, the second binds */
+static void layout(cgs_device_loop *s) {
+    cgs_arena *a = &s->mirror;
+    cgs_plan_state *h = &s->host;
+    size_t E = (size_t)s->max_E, En = E * (size_t)s->n, T = (size_t)s->iterations;
+    bool gd = s->kind == CGS_PLAN_GD;
+    h->stream = CGS_TAKE(a, uint64_t, E);
+    h->solve = CGS_TAKE(a, uint64_t, E);
+    h->rates = CGS_TAKE(a, double, gd ? 3 * T : 0);
+    h->turn = CGS_TAKE(a, uint64_t, E);
+    h->m = CGS_TAKE(a, float, gd ? En : 0);
+    h->v = CGS_TAKE(a, float, gd ? En : 0);
+    s->outputs = cgs_align_up(a->used);
+    h->mean = CGS_TAKE(a, float, En);
+    h->spread = CGS_TAKE(a, float, En);
+    h->bad = CGS_TAKE(a, int, 2 * E);
+    s->inputs = a->used;
+    h->bad_value = CGS_TAKE(a, float, E);
+    h->best_plan = CGS_TAKE(a, float, En);
+    h->best_cost = CGS_TAKE(a, float, E);
+    h->low = CGS_TAKE(a, float, T *E);
+    h->average = CGS_TAKE(a, float, T *E);
+}
+
+static void *on_device(const cgs_device_loop *s, const void *host) {
+    return s->block + ((const unsigned char *)host - s->mirror.base);
+}
+
+static cgs_status fill(cgs_device_loop *s) {
+    const cgs_plan_config *c = &s->config;
+    cgs_plan_state *h = &s->host, *d = &s->state;
+    size_t E = (size_t)s->max_E, n = (size_t)s->n, K = s->kind == CGS_PLAN_GD ? 1 : (size_t)c->K;
+    void *p;
+    layout(s);
+    CGS_TRY(cgs_arena_bind(&s->mirror, "planner"));
+    layout(s);
+    CGS_TRY(s->device->ops->alloc(s->device, &p, s->mirror.size));
+    s->block = p;
+    size_t values = E * K * n, costs = E * K;
+    CGS_TRY(s->device->ops->alloc(s->device, &s->work, (values + costs + 64) * sizeof(float)));
+    *d = (cgs_plan_state){.K = (int)K, .n = s->n, .elites = cgs_plan_elites(c), .tau = c->tau};
+    d->stream = on_device(s, h->stream);
+    d->solve = on_device(s, h->solve);
+    d->rates = on_device(s, h->rates);
+    d->turn = on_device(s, h->turn);
+    d->m = on_device(s, h->m);
+    d->v = on_device(s, h->v);
+    d->mean = on_device(s, h->mean);
+    d->spread = on_device(s, h->spread);
+    d->bad = on_device(s, h->bad);
+    d->bad_value = on_device(s, h->bad_value);
+    d->best_plan = on_device(s, h->best_plan);
+    d->best_cost = on_device(s, h->best_cost);
+    d->low = on_device(s, h->low);
+    d->average = on_device(s, h->average);
+    d->cost = s->work;
+    d->plans = (float *)s->work + (costs + 63) / 64 * 64;
+    if (s->kind == CGS_PLAN_GD) {
+        const double pi = 3.14159265358979323846;
+        double *rate = (double *)(uintptr_t)h->rates;
+        d->grad = d->plans;
+        d->plans = d->mean;
+        for (int i = 0; i < s->iterations; i++) {
+            rate[3 * i] = 0.5 * c->lr * (1 + cos(pi * i / c->gd_steps));
+            rate[3 * i + 1] = 1 - pow(0.9, i + 1);
+            rate[3 * i + 2] = 1 - pow(0.999, i + 1);
+        }
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_device_loop_bind(cgs_device_loop **out, cgs_device *d, const cgs_plan_config *c,
+                                int max_E) {
+    if (*out && (*out)->device == d) return CGS_OK;
+    cgs_device_loop_destroy(*out);
+    cgs_device_loop *s = *out = calloc(1, sizeof *s);
+    if (!s) return cgs_fail(CGS_ENOMEM, "planner: no memory");
+    s->device = d;
+    s->ops = d->ops->planning;
+    s->config = *c;
+    s->max_E = max_E;
+    s->n = c->H * c->A;
+    s->iterations = cgs_plan_iterations(c);
+    cgs_status rc = cgs_plan_kind_parse(&s->kind, c->kind.s);
+    if (rc == CGS_OK) rc = fill(s);
+    if (rc != CGS_OK) {
+        cgs_device_loop_destroy(s);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void cgs_device_loop_destroy(cgs_device_loop *s) {
+    if (!s) return;
+    for (int i = 0; i < PROGRAMS; i++)
+        if (s->programs[i].handle) s->ops->drop(s->device, s->programs[i].handle);
+    s->device->ops->release(s->device, s->block);
+    s->device->ops->release(s->device, s->work);
+    cgs_arena_free(&s->mirror);
+    free(s);
+}
+
+/* ---- solving ----------------------------------------------------------------------- */
+
+/* enqueues `span` iterations */
+static void iterate(void *ctx) {
+    const cgs_device_loop *s = ctx;
+    const cgs_device_scorer *r = s->scorer;
+    const cgs_plan_state *d = &s->state;
+    for (int i = 0; i < s->span; i++) {
+        if (s->kind == CGS_PLAN_GD) {
+            r->gradient(r->ctx, d->mean, d->E, d->cost, d->grad);
+            s->ops->adam(s->device, d);
+            continue;
+        }
+        s->ops->sample(s->device, d);
+        r->cost(r->ctx, d->plans, d->E, d->K, d->cost);
+        if (s->kind == CGS_PLAN_CEM || s->kind == CGS_PLAN_PG_CEM)
+            s->ops->refit(s->device, d);
+        else
+            s->ops->reweight(s->device, d);
+    }
+}
+
+static cgs_status send_inputs(cgs_device_loop *s) {
+    return s->device->ops->upload(s->device, s->block, s->mirror.base, s->inputs);
+}
+
+/* the program of `span` iterations for what is set; made when there is none yet */
+static cgs_status find_program(cgs_device_loop *s, int span, void **handle) {
+    unsigned moved = s->ops->moved(s->device);
+    for (int i = 0; i < PROGRAMS; i++) {
+        const program *p = &s->programs[i];
+        if (p->handle && p->version == s->scorer->version && p->E == s->state.E &&
+            p->span == span && p->moved == moved) {
+            *handle = p->handle;
+            return CGS_OK;
+        }
+    }
+    program *p = &s->programs[s->next];
+    s->next = (s->next + 1) % PROGRAMS;
+    if (p->handle) s->ops->drop(s->device, p->handle);
+    *p = (program){0};
+    /* once for real: libraries load code at its first use, which cannot be recorded */
+    CGS_TRY(send_inputs(s));
+    s->span = 1;
+    iterate(s);
+    s->span = span;
+    CGS_TRY(s->ops->record(s->device, handle, iterate, s));
+    *p = (program){s->scorer->version, s->state.E, span, moved, *handle};
+    return CGS_OK;
+}
+
+static uint64_t episode_id(const cgs_plan_problem *q, int e) {
+    return q->episode ? q->episode[e] : (uint64_t)e;
+}
+
+static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t solves) {
+    cgs_plan_state *h = &s->host;
+    size_t n = (size_t)q->E * (size_t)s->n;
+    for (int e = 0; e < q->E; e++) {
+        uint64_t seed = q->seed ? q->seed[e] : s->config.seed;
+        ((uint64_t *)(uintptr_t)h->stream)[e] =
+            cgs_rng_stream(seed, CGS_STREAM_PLAN, episode_id(q, e)).key;
+        ((uint64_t *)(uintptr_t)h->solve)[e] = q->solve ? q->solve[e] : solves;
+        h->turn[e] = 0;
+        h->bad[2 * e] = h->bad[2 * e + 1] = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        h->mean[i] = q->start ? q->start[i] : 0;
+        h->spread[i] = s->config.sigma;
+    }
+    if (s->kind == CGS_PLAN_GD) {
+        memset(h->m, 0, n * sizeof *h->m);
+        memset(h->v, 0, n * sizeof *h->v);
+    }
+}
+
+/* says what the host's loop would have said first */
+static cgs_status judge(const cgs_device_loop *s, const cgs_plan_problem *q) {
+    int worst = -1;
+    for (int e = 0; e < q->E; e++)
+        if (s->host.bad[2 * e] && (worst < 0 || s->host.bad[2 * e] < s->host.bad[2 * worst]))
+            worst = e;
+    if (worst < 0) return CGS_OK;
+    int iteration = s->host.bad[2 * worst] - 1, place = s->host.bad[2 * worst + 1];
+    unsigned long long id = episode_id(q, worst);
+    double value = s->host.bad_value[worst];
+    if (place < 0)
+        return cgs_fail(CGS_ENUMERIC,
+                        "gd: value %d of the gradient of episode %llu, iteration %d is %g",
+                        -1 - place, id, iteration, value);
+    return cgs_fail(CGS_ENUMERIC, "%s: the cost of episode %llu, candidate %d, iteration %d is %g",
+                    cgs_plan_kind_name(s->kind), id, place, iteration, value);
+}
+
+cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t solves,
+                                 float deadline, cgs_plan_result *result) {
+    cgs_device *d = s->device;
+    double begin = cgs_now(), slowest = 0;
+    int done = 0, all = s->iterations;
+    bool cut = false;
+    void *handle;
+    s->scorer = q->resident;
+    s->state.E = q->E;
+    CGS_TRY(q->resident->begin(q->resident->ctx, q->E));
+    bool whole = deadline <= 0 && (double)all * q->resident->calls <= MOST_CALLS;
+    set_inputs(s, q, solves);
+    CGS_TRY(find_program(s, whole ? all : 1, &handle));
+    CGS_TRY(send_inputs(s));
+    double ready = cgs_now();
+    while (done < all) {
+        double start = cgs_now();
+        if (done > 0 && deadline > 0 && start - begin + slowest > deadline) {
+            cut = true;
+            break;
+        }
+        CGS_TRY(s->ops->launch(d, handle));
+        done += whole ? all : 1;
+        if (deadline <= 0) continue;
+        CGS_TRY(d->ops->sync(d));
+        double took = cgs_now() - start;
+        slowest = took > slowest ? took : slowest;
+    }
+    CGS_TRY(d->ops->download(d, s->mirror.base + s->outputs, s->block + s->outputs,
+                             s->mirror.size - s->outputs));
+    CGS_TRY(judge(s, q));
+    *result = (cgs_plan_result){.plan = cut ? s->host.best_plan : s->host.mean,
+                                .spread = s->host.spread,
+                                .best = s->host.low,
+                                .mean = s->host.average,
+                                .best_plan = s->host.best_plan,
+                                .iterations = done,
+                                .cut = cut,
+                                .times = {.sample = ready - begin, .cost = cgs_now() - ready}};
+    return CGS_OK;
+}

@@ -1,0 +1,138 @@
+/* exchange.cuh - rows and shares that the blocks of a cluster send each other.
+ *
+ * Two counters in every block say what has come: rows of x, from their owners to all blocks, and
+ * shares of a product, from all blocks to the owner of their row.  Nothing else orders the blocks.
+ * An owner that has all shares of its rows knows that every block is done with the x before, and
+ * may send the next; a block that has all rows of x knows that every owner has read its shares, and
+ * may send the next.  Checkers of races do not follow stores that count themselves: for them a
+ * barrier of the cluster stands behind every wait (CGS_CLUSTER_BARRIERS=1). */
+#ifndef CGS_ROLLOUT_CUDA_EXCHANGE_CUH
+#define CGS_ROLLOUT_CUDA_EXCHANGE_CUH
+
+#include "ops/cuda/ptx/mbarrier.cuh"
+#include "rollout/cuda/predictor.cuh"
+
+namespace {
+
+struct mail_counters {
+    phase_counter rows, shares;
+};
+
+/* S blocks; OWN plans of a token belong to a block */
+template <int S> struct mail {
+    enum { OWN = 16 / S };
+    mail_counters *counters;
+    float *inbox; /* (S, slots, D) shares: by sender, then by own row */
+    int slots, rank;
+    bool barriers;
+    uint32_t rows_turn, shares_turn;
+
+    static __host__ __device__ size_t bytes(int N) {
+        return sizeof(mail_counters) + (size_t)S * OWN * N * D * sizeof(float);
+    }
+    /* All threads; a barrier of the cluster has to follow.  N: tokens of a window */
+    __device__ void make(unsigned char *memory, int N, bool with_barriers) {
+        counters = (mail_counters *)memory;
+        inbox = (float *)(memory + sizeof(mail_counters));
+        slots = OWN * N;
+        barriers = with_barriers;
+        rank = cluster_rank();
+        rows_turn = shares_turn = 0;
+        if (threadIdx.x == 0) {
+            counter_make(&counters->rows, 1);
+            counter_make(&counters->shares, 1);
+            counters_made();
+        }
+    }
+
+    /* A warp sends a row, rounded, to all blocks.  Lanes have two columns in each third of it; 24
+     * of them send eight columns each. */
+    __device__ void send(bf16 *x, int row, const row_values &v) const {
+        int lane = threadIdx.x % 32;
+        uint32_t eight[4] = {};
+#pragma unroll
+        for (int j = 0; j < 3; j++) {
+            uint32_t two = pack(v[j].x, v[j].y);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                uint32_t got = __shfl_sync(0xffffffffu, two, (4 * lane + i) % 32);
+                if (lane / 8 == j) eight[i] = got;
+            }
+        }
+        if (lane < D / 8) {
+            const bf16 *at = x + (size_t)row * X_ROW + 8 * lane;
+            for (int b = 0; b < S; b++) /* not all to the same block at a time */
+                store_counted(in_block(at, (rank + b) % S), eight[0], eight[1], eight[2], eight[3],
+                              in_block(&counters->rows, (rank + b) % S));
+        }
+        __syncwarp();
+    }
+
+    /* four columns of the share of a plan, whose row is the owner's number `slot` */
+    __device__ void post(int plan, int slot, int column, float4 v) const {
+        const float *at = inbox + (size_t)(rank * slots + slot) * D + column;
+        store_counted(in_block(at, plan / OWN), __float_as_uint(v.x), __float_as_uint(v.y),
+                      __float_as_uint(v.z), __float_as_uint(v.w),
+                      in_block(&counters->shares, plan / OWN));
+    }
+
+    /* Waits for n rows of x, and for the shares of n own rows.  Without own rows there is nothing
+     * to wait for; either way all warps of the block have made their shares behind it. */
+    __device__ void await_rows(int n) {
+        if (threadIdx.x == 0) counter_expect(&counters->rows, n * D * (int)sizeof(bf16));
+        counter_wait(&counters->rows, rows_turn++);
+        if (barriers) cluster_sync();
+    }
+    __device__ void await_shares(int n) {
+        if (n) {
+            if (threadIdx.x == 0) counter_expect(&counters->shares, n * S * D * (int)sizeof(float));
+            counter_wait(&counters->shares, shares_turn++);
+        } else {
+            __syncthreads();
+        }
+        if (barriers) cluster_sync();
+    }
+
+    /* bias + the shares of all blocks, in their order */
+    __device__ void add_shares(row_values &v, const row_values &bias, int slot) const {
+#pragma unroll
+        for (int j = 0; j < 3; j++) v[j] = bias[j];
+#pragma unroll
+        for (int b = 0; b < S; b++) {
+            row_values w;
+            read_row(w, inbox + (size_t)(b * slots + slot) * D);
+#pragma unroll
+            for (int j = 0; j < 3; j++) {
+                v[j].x += w[j].x;
+                v[j].y += w[j].y;
+            }
+        }
+    }
+};
+
+/* Three tiles of 8 columns of rows `row` and `row` + 8, as products() leaves them, as runs of four
+ * columns: to(row, first column, four).  Neighbouring lanes swap what completes a run. */
+template <class F>
+__device__ __forceinline__ void runs_of_four(int row, const float (&c)[3][4], F to) {
+    int lane = threadIdx.x % 32;
+    const bool odd = lane & 1;
+    const int column = lane % 4 / 2 * 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) { /* the first two tiles: one for each of two lanes */
+        float x = odd ? c[0][2 * h] : c[1][2 * h], y = odd ? c[0][2 * h + 1] : c[1][2 * h + 1];
+        x = __shfl_xor_sync(0xffffffffu, x, 1);
+        y = __shfl_xor_sync(0xffffffffu, y, 1);
+        to(row + 8 * h, 8 * odd + column,
+           odd ? make_float4(x, y, c[1][2 * h], c[1][2 * h + 1])
+               : make_float4(c[0][2 * h], c[0][2 * h + 1], x, y));
+    }
+    float x = odd ? c[2][0] : c[2][2], y = odd ? c[2][1] : c[2][3]; /* the third: a row each */
+    x = __shfl_xor_sync(0xffffffffu, x, 1);
+    y = __shfl_xor_sync(0xffffffffu, y, 1);
+    to(row + 8 * odd, 16 + column,
+       odd ? make_float4(x, y, c[2][2], c[2][3]) : make_float4(c[2][0], c[2][1], x, y));
+}
+
+} // namespace
+
+#endif /* CGS_ROLLOUT_CUDA_EXCHANGE_CUH */

@@ -1,0 +1,332 @@
+/* predictor.cu - all steps of a rollout in one kernel, for the sizes of the published predictor.
+ *
+ * Launched one by one, a rollout of 128 plans is some 450 small operations, each of which takes
+ * longer to start than to run.  Here a cluster of S blocks takes up to 16 plans through all blocks
+ * of all steps.  A block has 16 / S heads, 1/S of the hidden units of every MLP, and 16 / S of the
+ * plans as their owner:
+ *
+ *   owner  norms and modulates its plans' residual rows, sends them in bf16 to all blocks
+ *   all    q, k, v of own heads, attention over the window, their share of the output product
+ *   owner  adds the S shares in order, gates, norms, modulates, sends
+ *   all    own hidden units: product, GELU, their share of the second product
+ *   owner  adds the S shares in order, gates
+ *
+ * Weights come from the second-level cache, once to every cluster.  A row's sums do not depend on
+ * the other rows: only on S, which is 8 for rollouts and 16 for gradients.  Many plans go by
+ * rollout_tiles.cu instead.
+ *
+ * Rows of a step are ordered by token, then by plan.  While the window grows only its newest token
+ * is new, and keys and values of the others come from a cache; once it slides, all are computed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rollout/cuda/predictor_back.cuh"
+
+namespace {
+
+enum { ROLLOUT_BLOCKS = 8 };
+
+/* microseconds of a rollout of 5 steps: by tiles, however many plans; by clusters, as many as fit
+ * at a time (docs/performance.md) */
+enum { TILES_TIME = 5100, CLUSTERS_TIME = 430 };
+
+struct predictor {
+    task base;
+    int capacity; /* clusters that run at the same time */
+    int gradient; /* steps of jobs that want one; 0: none */
+    void *slabs, *saved;
+    float *cache, *norm;
+    void *tiles; /* of rollout_tiles.cu, or NULL */
+};
+
+/* with `active`: asks how many clusters run at a time instead */
+template <class F>
+cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t, unsigned clusters,
+                   int *active) {
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute[1];
+    attribute[0].id = cudaLaunchAttributeClusterDimension;
+    attribute[0].val.clusterDim.x = (unsigned)S;
+    attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
+    config.gridDim = dim3(clusters * (unsigned)S);
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = shared;
+    config.stream = stream_of(d);
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    if (shared > (size_t)cgs_cuda_of(d)->max_shared) return cudaErrorInvalidValue;
+    /* the most there is, not what this launch takes: programs hold launches of other sizes */
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         cgs_cuda_of(d)->max_shared);
+    if (e == cudaSuccess && S > 8)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (e != cudaSuccess) return e;
+    if (active) return cudaOccupancyMaxActiveClusters(active, kernel, &config);
+    return cudaLaunchKernelEx(&config, kernel, t);
+}
+
+/* KEEP: leaves what backward reads */
+template <bool KEEP>
+cudaError_t forward(cgs_device *d, const task &t, unsigned clusters, int *active) {
+    const int S = KEEP ? (int)BACK_BLOCKS : (int)ROLLOUT_BLOCKS;
+    task ours = t;
+    ours.slots = forward_slots<S>((size_t)cgs_cuda_of(d)->max_shared, t.N, t.R);
+    if (!ours.slots) return cudaErrorInvalidValue;
+    return launch(d, imagine<S, KEEP>, S, ring<S>::bytes(ours.slots) + forward_rest<S>(t.N, t.R),
+                  ours, clusters, active);
+}
+
+cudaError_t backward(cgs_device *d, const task &t, unsigned clusters, int *active) {
+    task ours = t;
+    ours.slots = back_slots((size_t)cgs_cuda_of(d)->max_shared, t.N, t.H, t.R);
+    if (!ours.slots) return cudaErrorInvalidValue;
+    return launch(d, imagine_back, BACK_BLOCKS,
+                  ring<BACK_BLOCKS>::bytes(ours.slots) + back_rest(t.N, t.H, t.R), ours, clusters,
+                  active);
+}
+
+/* clusters that the GPU holds at the same time; 0 when it cannot */
+int active_clusters(cgs_device *d, const task &t, int gradient) {
+    int active = 0, back = 1;
+    cudaError_t e = gradient ? forward<true>(d, t, 8, &active) : forward<false>(d, t, 8, &active);
+    if (e == cudaSuccess && gradient) e = backward(d, t, 8, &back);
+    if (e == cudaSuccess) return back > 0 ? active : 0;
+    cudaGetLastError();
+    return 0;
+}
+
+/* takes memory for a packed matrix, and fills it */
+const uint4 *packed(cgs_device *d, unsigned char *&at, const cgs_tensor *W, bool turned) {
+    int N = (int)cgs_rows(W), K = cgs_cols(W);
+    uint4 *to = (uint4 *)at;
+    if (turned)
+        pack_turned<<<(unsigned)(K / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, N, K);
+    else
+        pack_weights<<<(unsigned)(N / 8), THREADS, 0, stream_of(d)>>>(to, W->bf16, K);
+    LAUNCHED(d, "packing weights");
+    at += cgs_numel(W) * sizeof(uint16_t);
+    return to;
+}
+
+/* Packs all weights into `room`, and copies them to `to` as the slabs of S blocks in the order O:
+ * as many bytes. */
+template <class O, int S>
+void pack_slabs(cgs_device *d, unsigned char *to, unsigned char *room,
+                const cgs_predictor_weights *w, bool turned) {
+    packed_weights all = {};
+    all.layers = w->layers;
+    for (int i = 0; i < w->layers; i++) {
+        const cgs_predictor_block *b = &w->block[i];
+        all.block[i].qkv = packed(d, room, b->qkv, turned);
+        all.block[i].out = packed(d, room, b->attn_out_w, turned);
+        all.block[i].in = packed(d, room, b->mlp_in_w, turned);
+        all.block[i].down = packed(d, room, b->mlp_out_w, turned);
+    }
+    all.proj_in = packed(d, room, w->proj_in_w, turned);
+    all.proj_out = packed(d, room, w->proj_out_w, turned);
+    dim3 grid((unsigned)ring<S>::slabs_of_step(w->layers), S);
+    order_slabs<O><<<grid, THREADS, 0, stream_of(d)>>>((uint4 *)to, all);
+    LAUNCHED(d, "weights in the order of use");
+}
+
+const float *values(const cgs_tensor *x) { return (const float *)x->data; }
+
+bool fits(const cgs_predictor_weights *w) {
+    bool same = w->D == D && w->heads == HEADS && w->width == WIDTH && w->mlp == HIDDEN &&
+                w->hidden == HIDDEN && w->history <= MOST_TOKENS &&
+                w->layers <= CGS_PREDICTOR_LAYERS && w->proj_in_w->bf16 && w->proj_out_w->bf16;
+    for (int i = 0; same && i < w->layers; i++)
+        same = w->block[i].qkv->bf16 && w->block[i].attn_out_w->bf16 &&
+               w->block[i].mlp_in_w->bf16 && w->block[i].mlp_out_w->bf16;
+    return same;
+}
+
+/* a switch of the environment: its number, or `otherwise` */
+int wish(const char *name, int otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? atoi(text) : otherwise;
+}
+
+bool choose(cgs_device *d, predictor *p) {
+    int major = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
+    if (major < 9 || !wish("CGS_FUSED", 1)) return false;
+    p->base.H = p->gradient;
+    p->base.R = 16;
+    p->base.barriers = wish("CGS_CLUSTER_BARRIERS", 0) != 0;
+    p->capacity = active_clusters(d, p->base, p->gradient);
+    return p->capacity > 0;
+}
+
+/* Plans that a cluster takes: as few as all clusters together allow, since products go by tiles of
+ * 16 rows and a window has N rows a plan; as many as these tiles hold. */
+int plans_of_cluster(int rows, int capacity, int N) {
+    int least = (int)blocks_for((size_t)rows, (size_t)capacity), tiles = (least * N + 15) / 16;
+    int most = 16 * tiles / N < 16 ? 16 * tiles / N : 16;
+    return most < rows ? most : rows;
+}
+
+/* are so many plans faster by tiles?  CGS_ROLLOUT=tiles or clusters answers for all */
+bool tiles_win(const predictor *p, int rows) {
+    const char *text = getenv("CGS_ROLLOUT");
+    if (text && !strcmp(text, "tiles")) return true;
+    if (text && !strcmp(text, "clusters")) return false;
+    return blocks_for((size_t)rows, (size_t)16 * p->capacity) * CLUSTERS_TIME > TILES_TIME;
+}
+
+/* room for what forward leaves for backward */
+cgs_status make_saved(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
+    saved_pass *s = &p->base.saved;
+    s->rows = ((size_t)rows + 15) / 16 * 16;
+    size_t steps = (size_t)p->gradient, each = steps * s->rows,
+           tokens = each * w->layers * w->history;
+    float **to[] = {&s->x1,  &s->x2,   &s->y1,        &s->y2,    &s->qkv,
+                    &s->pre, &s->last, &s->projected, &s->frames};
+    const size_t sizes[] = {tokens * D, tokens * D,         tokens * D,
+                            tokens * D, tokens * 3 * INNER, tokens * HIDDEN,
+                            each * D,   each * HIDDEN,      each * D};
+    size_t all = 0;
+    for (size_t size : sizes) all += size;
+    CGS_TRY(d->ops->alloc(d, &p->saved, all * sizeof(float)));
+    float *next = (float *)p->saved;
+    for (int i = 0; i < 9; i++) {
+        *to[i] = next;
+        next += sizes[i];
+    }
+    return CGS_OK;
+}
+
+/* weights, and for gradients turned ones behind them */
+cgs_status make_slabs(cgs_device *d, predictor *p, const cgs_predictor_weights *w) {
+    size_t bytes = (size_t)BACK_BLOCKS * ring<BACK_BLOCKS>::slabs_of_step(w->layers) * RING_SLAB;
+    void *room;
+    CGS_TRY(d->ops->alloc(d, &p->slabs, bytes * (p->gradient ? 2 : 1)));
+    CGS_TRY(d->ops->alloc(d, &room, bytes));
+    unsigned char *to = (unsigned char *)p->slabs, *at = (unsigned char *)room;
+    p->base.slabs = (const uint4 *)to;
+    if (p->gradient) {
+        p->base.saved.slabs = (const uint4 *)(to + bytes);
+        pack_slabs<forward_slabs<BACK_BLOCKS>, BACK_BLOCKS>(d, to, at, w, false);
+        pack_slabs<backward_slabs, BACK_BLOCKS>(d, to + bytes, at, w, true);
+    } else {
+        pack_slabs<forward_slabs<ROLLOUT_BLOCKS>, ROLLOUT_BLOCKS>(d, to, at, w, false);
+    }
+    cgs_status rc = d->ops->sync(d);
+    d->ops->release(d, room);
+    return rc;
+}
+
+cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int rows) {
+    void *memory;
+    task *t = &p->base;
+    CGS_TRY(make_slabs(d, p, w));
+    t->cache_rows = (size_t)rows;
+    CGS_TRY(d->ops->alloc(d, &memory,
+                          (size_t)w->layers * HEADS * t->cache_rows *
+                              (size_t)(w->history > 1 ? w->history - 1 : 1) * 2 * WIDTH *
+                              sizeof(float)));
+    p->cache = t->cache = (float *)memory;
+    CGS_TRY(d->ops->alloc(d, &memory, 2 * HIDDEN * sizeof(float)));
+    p->norm = (float *)memory;
+    t->proj_scale = p->norm;
+    t->proj_shift = p->norm + HIDDEN;
+    settle_norm<<<HIDDEN / THREADS, THREADS, 0, stream_of(d)>>>(
+        p->norm, p->norm + HIDDEN, values(w->proj_norm_w), values(w->proj_norm_b),
+        values(w->proj_mean), values(w->proj_var), w->batch_eps);
+    LAUNCHED(d, "batch norm of the projector");
+    for (int i = 0; i < w->layers; i++) {
+        const cgs_predictor_block *b = &w->block[i];
+        block_vectors *to = &t->block[i];
+        to->attn_norm_w = values(b->attn_norm_w);
+        to->attn_norm_b = values(b->attn_norm_b);
+        to->out_b = values(b->attn_out_b);
+        to->mlp_norm_w = values(b->mlp_norm_w);
+        to->mlp_norm_b = values(b->mlp_norm_b);
+        to->in_b = values(b->mlp_in_b);
+        to->down_b = values(b->mlp_out_b);
+    }
+    t->pos = values(w->pos);
+    t->norm_w = values(w->norm_w);
+    t->norm_b = values(w->norm_b);
+    t->proj_in_b = values(w->proj_in_b);
+    t->proj_out_b = values(w->proj_out_b);
+    if (p->gradient) CGS_TRY(make_saved(d, p, w, rows));
+    return d->ops->sync(d);
+}
+
+} // namespace
+
+extern "C" {
+
+cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predictor_weights *w,
+                                   int rows, int gradient) {
+    *out = NULL;
+    if (!fits(w)) return CGS_OK;
+    predictor *p = (predictor *)calloc(1, sizeof *p);
+    if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a predictor");
+    p->gradient = gradient;
+    p->base.N = w->history;
+    p->base.layers = w->layers;
+    p->base.ada_eps = w->ada_eps;
+    p->base.norm_eps = w->norm_eps;
+    if (!choose(d, p)) {
+        free(p);
+        return CGS_OK;
+    }
+    cgs_status rc = fill(d, p, w, rows);
+    if (rc == CGS_OK && !gradient && tiles_win(p, rows))
+        rc = cgs_cuda_tiles_open(d, &p->tiles, w, rows);
+    if (rc == CGS_OK)
+        *out = p;
+    else
+        cgs_cuda_predictor_close(d, p);
+    return rc;
+}
+
+void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *j) {
+    const predictor *p = (const predictor *)kept;
+    if (p->tiles && tiles_win(p, j->rows)) {
+        cgs_cuda_tiles_run(d, p->tiles, j);
+        return;
+    }
+    task t = p->base;
+    t.rows = j->rows;
+    t.K = j->K;
+    t.C = j->C;
+    t.H = j->H;
+    t.T = j->C - 1 + j->H;
+    t.z = j->z;
+    t.goal = j->goal;
+    t.cost = j->cost;
+    t.frames = j->frames;
+    t.modulation = j->modulation;
+    t.saved.gradient = j->gradient;
+    t.R = plans_of_cluster(j->rows, p->capacity, t.N);
+    bool keep = j->gradient != NULL;
+    unsigned clusters = blocks_for((size_t)j->rows, (size_t)t.R);
+    cudaError_t e =
+        keep ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);
+    STAMP(d, "a rollout");
+    show_clocks(stream_of(d), keep ? CLOCK_FORWARD : CLOCK_ROLLOUT, clusters);
+    if (e == cudaSuccess && keep) {
+        STAMP(d, "printing");
+        e = backward(d, t, clusters, NULL);
+        STAMP(d, "its gradient");
+        show_clocks(stream_of(d), CLOCK_BACKWARD, clusters);
+    }
+    cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
+    LAUNCHED(d, "printing");
+    SHOW_STAMPS(d, 2 * j->rows + keep);
+}
+
+void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
+    predictor *p = (predictor *)kept;
+    if (p->tiles) cgs_cuda_tiles_close(d, p->tiles);
+    d->ops->release(d, p->slabs);
+    d->ops->release(d, p->saved);
+    d->ops->release(d, p->cache);
+    d->ops->release(d, p->norm);
+    free(p);
+}
+
+} /* extern "C" */

@@ -1,0 +1,62 @@
+/* rollout.h - a model made ready for planning: plans in, costs, gradients or latents out.
+ *
+ * A rollout holds context latents, executed action blocks and goals, and is what a planner
+ * (plan/planner.h) is given as its cost or gradient function.  It owns a tape of a fixed size and
+ * runs it as often as the work needs, the last time with unused rows.  So all memory is planned at
+ * creation, and a result does not depend on how many episodes are planned for at the same time.
+ *
+ * The model is borrowed, is not changed, and must outlive it. */
+#ifndef CGS_ROLLOUT_ROLLOUT_H
+#define CGS_ROLLOUT_ROLLOUT_H
+
+#include "model/lewm.h"
+#include "plan/planner.h"
+
+typedef struct cgs_rollout_config {
+    int episodes;  /* E, at most, whose contexts are held */
+    int context;   /* C frames known at the start, 1 ... history */
+    int horizon;   /* H blocks in a plan */
+    int samples;   /* K candidates an episode in one call */
+    bool gradient; /* K = 1, and gradients by the plan */
+    int group;     /* episodes in one run of the tape; 0: what is efficient for many.  1 answers
+                    * a lone episode soonest */
+    cgs_dtype act;
+} cgs_rollout_config;
+
+typedef struct cgs_rollout cgs_rollout;
+
+cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c);
+cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rollout_config *c);
+void cgs_rollout_destroy(cgs_rollout *r);
+
+/* What the next calls plan for, copied.
+ *   z     (E, C, D)      context frames, the present one last
+ *   past  (E, C - 1, A)  standardised blocks executed between them; NULL when C = 1
+ *   goal  (E, D)         NULL: only latents or a cost function of one's own are asked for */
+cgs_status cgs_rollout_set(cgs_rollout *r, int E, const float *z, const float *past,
+                           const float *goal);
+
+/* Replaces the squared terminal error: z (n, H, D) are the imagined frames of n plans
+ * (n, H, A) of one episode.  NULL brings the error back.  Not for gradients. */
+typedef cgs_status (*cgs_rollout_cost_fn)(void *user, int episode, const float *plans,
+                                          const float *z, int n, float *cost);
+void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user);
+
+/* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last frame - goal|^2, or the weighted sum
+ * over the parts that the model compares. */
+cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost);
+/* A cgs_plan_gradient_fn of the same cost. */
+cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
+/* The imagined frames themselves: plans (E*K, H, A) -> z (E*K, H, D). */
+cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z);
+
+/* The same two functions inside a device's programs, for cgs_plan_problem; NULL where the device
+ * has none, a cost function of one's own is in use, or the environment says CGS_RESIDENT=0. */
+const cgs_device_scorer *cgs_rollout_device_scorer(const cgs_rollout *r);
+/* Whether costs come from one fused kernel there, not from the tape. */
+bool cgs_rollout_fused(const cgs_rollout *r);
+
+size_t cgs_rollout_memory(const cgs_rollout *r); /* bytes of its tape */
+const cgs_tape *cgs_rollout_tape(const cgs_rollout *r);
+
+#endif /* CGS_ROLLOUT_ROLLOUT_H */

@@ -1,0 +1,164 @@
+#!/bin/sh
+# cli_eval.sh - eval, prior and plan through the program, on TwoRooms with random weights.
+#   tests/cli/cli_eval.sh BUILD
+. "$(dirname "$0")/prelude.sh"
+find_python "json"
+
+"$cgs" collect --env tworooms --out "$tmp/data.h5" --episodes 20 --size 64 --quiet --threads 1
+"$build/tests/test_eval" --model "$tmp/a" tworooms "$tmp/data.h5" 1
+"$build/tests/test_eval" --model "$tmp/b" tworooms "$tmp/data.h5" 2
+
+evaluate() {
+    "$cgs" eval --model "$tmp/a" "$tmp/b" --data "$tmp/data.h5" --planner mppi,zero --samples 2 8 \
+        --iters 2 --seeds 0,1 --episodes 5 --threads 1 --out "$tmp/r.jsonl" "$@"
+}
+# ---- a sweep of two models: lines with everything inside, rates, areas, comparisons
+evaluate --json >"$tmp/out"
+"$python" - "$tmp/out" "$tmp/r.jsonl" <<'PY'
+import json, math, sys
+out = [json.loads(l) for l in open(sys.argv[1])]
+kinds = [o["kind"] for o in out]
+assert kinds.count("rate") == 6 and kinds.count("nauc") == 2 and kinds.count("comparison") == 3, kinds
+lines = [json.loads(l) for l in open(sys.argv[2])]
+assert len(lines) == 12 and len({l["hash"] for l in lines}) == 12
+for l in lines:
+    s = l["settings"]
+    assert s["env"] == "tworooms" and s["history"] == "native" and s["budget"] == 50, s
+    assert ("tau" in s) == (s["planner"] == "mppi") and ("samples" in s) == (s["planner"] == "mppi"), s
+    assert s["seed"] == s["start_seed"] and len(s["weights"]) == 16
+    o = l["outcomes"]
+    assert len(o) == l["episodes"] == 5 and sum(x["success"] for x in o) == l["successes"]
+    for x in o:
+        assert x["success"] == (x["first"] > 0) and 1 <= x["actions"] <= 50 and x["reached"] >= 0, x
+        assert x["solves"] == (1 if x["actions"] <= 25 else 2), x
+        assert (x["planned"] is None) == (s["planner"] == "zero"), x
+    p, n, z = l["rate"], 5, 1.959963984540054
+    mid, half = (p + z*z/2/n) / (1 + z*z/n), z / (1 + z*z/n) * math.sqrt(p*(1-p)/n + z*z/4/n/n)
+    assert abs(l["wilson"][0] - (mid - half)) < 1e-9 and abs(l["wilson"][1] - (mid + half)) < 1e-9
+# the same starts for all models and planners of a seed
+for seed in "0", "1":
+    rows = {tuple((x["episode"], x["step"]) for x in l["outcomes"]) for l in lines
+            if l["settings"]["seed"] == seed}
+    assert len(rows) == 1, rows
+PY
+
+# ---- a result file that was cut short is continued, not repeated
+cp "$tmp/r.jsonl" "$tmp/whole"
+head -c 9000 "$tmp/whole" >"$tmp/r.jsonl"
+before=$(grep -c "" "$tmp/r.jsonl")
+evaluate >"$tmp/table"
+grep -q "results were already in" "$tmp/table" || fail "nothing was reused after $before lines"
+"$python" - "$tmp/whole" "$tmp/r.jsonl" <<'PY'
+import json, sys
+a, b = ([json.loads(l) for l in open(p)] for p in sys.argv[1:])
+strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} for o in l["outcomes"]])
+assert len(a) == len(b) == 12 and [strip(x) for x in a] == [strip(x) for x in b]
+PY
+
+# ---- starts of several seeds are planned for together, and fare as each seed does alone
+for seed in 0 1; do
+    evaluate --seeds $seed --batch 3 --out "$tmp/alone.jsonl" --quiet >/dev/null
+done
+"$python" - "$tmp/whole" "$tmp/alone.jsonl" <<'PY'
+import json, sys
+a, b = ([json.loads(l) for l in open(p)] for p in sys.argv[1:])
+strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} for o in l["outcomes"]])
+assert len(b) == 12 and sorted((strip(x) for x in a), key=str) == sorted((strip(x) for x in b), key=str)
+PY
+
+# ---- a dataset with every fifth picture: the missing ones are drawn anew, nothing else changes
+"$cgs" collect --env tworooms --out "$tmp/sparse.h5" --episodes 20 --size 64 --every 5 --quiet --threads 1
+for d in data sparse; do
+    "$cgs" eval --model "$tmp/a" --data "$tmp/$d.h5" --planner cem --samples 8 --iters 2 --seeds 0 \
+        --episodes 5 --threads 1 --quiet --out "$tmp/$d.jsonl" >/dev/null
+done
+"$python" - "$tmp/data.jsonl" "$tmp/sparse.jsonl" <<'PY'
+import json, sys
+a, b = (json.loads(open(p).readline())["outcomes"] for p in sys.argv[1:])
+assert any(o["step"] % 5 for o in a), "no start lies between two pictures"
+strip = lambda l: [{k: v for k, v in o.items() if k != "seconds"} for o in l]
+assert strip(a) == strip(b), (a, b)
+PY
+
+# ---- the prior, and the planners that want it
+"$cgs" prior --model "$tmp/a" --data "$tmp/data.h5" --threads 1 --json prior.batch=32 \
+    prior.updates=40 prior.every=10 prior.hidden=64 >"$tmp/prior"
+grep -q '"validation_loss"' "$tmp/prior" || fail "no validation error"
+"$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner pg-cem --samples 4 --iters 2 --seeds 0 \
+    --episodes 3 --threads 1 --quiet | grep -q "pg-cem K=4" || fail "pg-cem"
+# how near it comes before any search: the same starts whatever counts as doing nothing
+for zero in control mean; do
+    "$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0,1 --episodes 4 --zero $zero \
+        --threads 1 --quiet --out "$tmp/quality-$zero.json" >"$tmp/table"
+    grep -q "nothing ($zero), 8 starts" "$tmp/table" || fail "$(cat "$tmp/table")"
+done
+"$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0,1 --episodes 4 --threads 1 --json >"$tmp/json"
+"$python" - "$tmp" <<'PY'
+import json, sys
+c, m, again = (json.load(open(sys.argv[1] + "/" + n)) for n in ("quality-control.json", "quality-mean.json", "json"))
+assert c["format"] == "cgs-prior-quality" and c["starts"] == 8 and c["seeds"] == ["0", "1"] and c["zero"] == "control"
+assert again["models"] == c["models"] and c["held_out"] is False
+a, b = c["models"][0], m["models"][0]
+assert a["ratios"] != b["ratios"] and len(a["ratios"]) == 8 and a["horizon"] == 5
+mean = sum(a["ratios"]) / 8
+assert abs(a["rho"]["mean"] - mean) < 1e-5 * mean and a["rho"]["lo"] <= mean <= a["rho"]["hi"], a
+middle = sorted(a["ratios"])[3:5]
+assert abs(a["rho_median"]["median"] - sum(middle) / 2) < 1e-5 * mean, a
+assert a["below_one"] == sum(r < 1 for r in a["ratios"])
+PY
+cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
+
+# ---- plan
+"$cgs" plan --model "$tmp/a" --data "$tmp/data.h5" --planner gd --threads 1 --json --episode 2 \
+    --budget 10 --horizon 2 --goal-offset 10 --gif "$tmp/x.gif" >"$tmp/plan"
+[ "$(head -c 6 "$tmp/x.gif")" = GIF89a ] || fail "no animation"
+"$python" - "$tmp/plan" <<'PY'
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+steps = [l["step"] for l in lines if "step" in l]
+solves = [l for l in lines if "solve" in l]
+assert steps == list(range(len(steps))) and len(steps) >= 2, steps
+assert len(solves[0]["lowest"]) == 100 and solves[0]["lowest"][1] < solves[0]["lowest"][0], solves
+assert lines[-1]["episode"] == 2 and lines[-1]["actions"] == len(steps) - 1, lines[-1]
+PY
+
+# ---- what is refused, with its name: usage errors give 2, everything else 1
+refused() {
+    want=$1 word=$2
+    shift 2
+    code=0
+    "$cgs" "$@" --threads 1 >"$tmp/out" 2>"$tmp/err" || code=$?
+    [ "$code" = "$want" ] || fail "cgs $*: status $code, not $want: $(cat "$tmp/err")"
+    grep -q -- "$word" "$tmp/err" || fail "cgs $*: \"$(cat "$tmp/err")\" does not mention \"$word\""
+    [ ! -s "$tmp/out" ] || fail "cgs $*: printed to standard output"
+}
+base="--model $tmp/a --data $tmp/data.h5"
+refused 2 "plan.samples: 0" eval $base --samples 0
+refused 2 "plan.elites: 9" eval $base --planner cem --samples 8 --elites 9
+refused 2 "plan.tau: -1" eval $base --tau=-1
+refused 2 "horizon 99" eval $base --horizon 99
+refused 2 "99999 rows later" eval $base --goal-offset 99999
+refused 2 '"sgd"' eval $base --planner sgd
+refused 2 '"often"' eval $base --history often
+refused 2 "samples wants whole numbers" eval $base --samples 4,x
+refused 2 "not in pusht" eval $base --env pusht
+refused 1 "nothing" eval --model "$tmp/nothing" --data "$tmp/data.h5"
+refused 1 "nothing.h5" eval --model "$tmp/a" --data "$tmp/nothing.h5"
+refused 1 "prior was fitted to weights" eval --model "$tmp/b" --data "$tmp/data.h5" --planner pg-mppi
+refused 2 "prior.stride: 7" prior $base prior.stride=7
+refused 2 "pairs of rows" prior $base
+refused 2 "prior.nonsense" prior $base prior.nonsense=1
+refused 2 "prior.batch=3.* is for fitting" prior --quality $base prior.batch=3
+refused 2 "--out belongs to --quality" prior $base --out "$tmp/q.json"
+refused 2 '"none" is not control or mean' prior --quality $base --zero none
+refused 2 "0 starts" prior --quality $base --episodes 0
+refused 1 "prior was fitted to weights" prior --quality --model "$tmp/b" --data "$tmp/data.h5"
+refused 2 "episode 2 has no step 5000" plan $base --episode 2 --step 5000
+# a dataset and a model of other versions of the environment
+sed 's/"env_version"\( *:[ \t]*\)"1"/"env_version"\1"77"/' "$tmp/a/config.json" >"$tmp/config" &&
+    cp "$tmp/config" "$tmp/b/config.json"
+refused 2 "version 77 of tworooms" eval --model "$tmp/b" --data "$tmp/data.h5"
+if [ -n "$python" ] && "$python" -c 'import h5py' 2>/dev/null; then
+    "$python" -c "import h5py, sys; h5py.File(sys.argv[1], 'a').attrs['env_version'] = 77" "$tmp/data.h5"
+    refused 2 "version 77 of tworooms" eval $base
+fi

@@ -1,0 +1,333 @@
+/* gpu_plan.c - see gpu_plan.h. */
+#include "gpu_plan.h"
+#include "expect.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "core/threads.h"
+#include "gpu_errors.h"
+#include "plan/planner.h"
+#include "random_model.h"
+#include "rollout/rollout.h"
+
+/* The published predictor behind a small encoder.  With one block it is of a model whose class
+ * token is f32: that is fused, too. */
+static cgs_lewm_config paper_predictor(int layers) {
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "paper"));
+    c.image_size = 28;
+    c.encoder_layers = 1;
+    c.predictor_layers = layers;
+    c.class_bits = layers == 1 ? 32 : 16;
+    return c;
+}
+
+/* ---- whole solves ---------------------------------------------------------------------------- */
+
+enum { EPISODES = 3, K = 64, HORIZON = 5 };
+
+/* a whole solve, twice: the second must give the same bytes */
+static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs_lewm_config *c,
+                    int samples, int turns, float *plan, double *seconds) {
+    cgs_lewm *m;
+    cgs_rollout *r;
+    cgs_planner *p;
+    cgs_plan_result result;
+    OK(random_model_of(&m, c, d, 4)); /* gates are not zero: actions matter */
+    bool gradient = !strcmp(planner, "gd");
+    cgs_plan_config s = cgs_plan_defaults();
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    s.K = samples;
+    s.iters = turns;
+    s.gd_steps = 2 * turns;
+    s.H = HORIZON;
+    s.A = cgs_lewm_block(c);
+    cgs_rollout_config rc = {.episodes = EPISODES,
+                             .context = 1,
+                             .horizon = HORIZON,
+                             .samples = gradient ? 1 : samples,
+                             .gradient = gradient,
+                             .act = act};
+    OK(cgs_rollout_create(&r, m, &rc));
+    OK(cgs_planner_create(&p, &s, EPISODES));
+    float *z = malloc(2 * EPISODES * (size_t)c->width * sizeof *z);
+    cgs_rng g = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
+    for (int i = 0; i < 2 * EPISODES * c->width; i++) z[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, EPISODES, z, NULL, z + EPISODES * c->width));
+    cgs_plan_problem q = {.E = EPISODES,
+                          .cost = cgs_rollout_cost,
+                          .gradient = cgs_rollout_gradient,
+                          .ctx = r,
+                          .resident = cgs_rollout_device_scorer(r)};
+    size_t bytes = (size_t)EPISODES * HORIZON * (size_t)s.A * sizeof *plan;
+    OK(cgs_planner_solve(p, &q, &result));
+    memcpy(plan, result.plan, bytes);
+    assert_int_equal(result.iterations, cgs_plan_iterations(&s));
+    cgs_planner_reset(p);
+    double begin = cgs_now();
+    OK(cgs_planner_solve(p, &q, &result));
+    *seconds = cgs_now() - begin;
+    assert_memory_equal(plan, result.plan, bytes);
+    free(z);
+    cgs_planner_destroy(p);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+}
+
+/* largest difference between two plans; *size: the largest entry */
+static double apart(const float *got, const float *want, size_t n, double *size) {
+    double worst = 0;
+    *size = 0;
+    for (size_t k = 0; k < n; k++) {
+        double difference = fabs((double)got[k] - want[k]);
+        if (!(difference <= worst)) worst = difference; /* NaN counts */
+        *size = fmax(*size, fabs((double)want[k]));
+    }
+    return worst;
+}
+
+/* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
+void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
+    static const char *const planners[] = {"cem", "mppi", "gd"};
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "small"));
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+    int failed = 0;
+    for (int i = 0; i < 3; i++) {
+        double seconds, size;
+        plan_on(cpu, planners[i], CGS_F32, &c, 16, 3, want, &seconds);
+        for (int resident = 0; resident < 2; resident++) {
+            setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
+            plan_on(gpu, planners[i], CGS_F32, &c, 16, 3, got, &seconds);
+            double worst = apart(got, want, n, &size);
+            print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
+                          "%.1f ms\n",
+                          planners[i], resident ? "device" : "host", worst, size, 1e3 * seconds);
+            failed += !(size > 0.01 && worst <= 1e-3);
+        }
+    }
+    unsetenv("CGS_RESIDENT");
+    free(want);
+    free(got);
+    assert_int_equal(failed, 0);
+}
+
+/* plans of the published predictor in bf16: the loop on the device, fused and by the tape */
+void gpu_plan_paper(cgs_device *gpu) {
+    static const char *const planners[] = {"cem", "mppi", "gd"};
+    cgs_lewm_config c = paper_predictor(6);
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+    for (int i = 0; i < 3; i++) {
+        double by_tape, by_kernel, size;
+        setenv("CGS_FUSED", "0", 1);
+        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, want, &by_tape);
+        unsetenv("CGS_FUSED");
+        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, got, &by_kernel);
+        double worst = apart(got, want, n, &size);
+        print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
+                      "ms; plans differ by %.2e, the largest entry is %.2f\n",
+                      planners[i], EPISODES, 1e3 * by_tape, 1e3 * by_kernel, worst, size);
+        assert_true(size > 0.01 && isfinite(worst));
+    }
+    free(want);
+    free(got);
+}
+
+/* a deadline cuts, and a cost that is not finite is named, on the device as on the host */
+void gpu_plan_loop(cgs_device *gpu) {
+    cgs_lewm *m;
+    cgs_rollout *r;
+    cgs_planner *p;
+    cgs_plan_result result;
+    OK(random_model(&m, gpu, 4));
+    cgs_plan_config s = cgs_plan_defaults();
+    s.K = K;
+    s.H = HORIZON;
+    s.iters = 100000;
+    s.A = cgs_lewm_block(&m->config);
+    s.deadline = 0.2f;
+    cgs_rollout_config rc = {
+        .episodes = 1, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
+    OK(cgs_rollout_create(&r, m, &rc));
+    OK(cgs_planner_create(&p, &s, 1));
+    float *z = calloc(2 * (size_t)m->config.width, sizeof *z);
+    for (int i = 0; i < m->config.width; i++) z[i] = 1;
+    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    cgs_plan_problem q = {
+        .E = 1, .cost = cgs_rollout_cost, .ctx = r, .resident = cgs_rollout_device_scorer(r)};
+    OK(cgs_planner_solve(p, &q, &result));
+    OK(cgs_planner_solve(p, &q, &result));
+    print_message("deadline 200 ms: %d iterations in %.0f ms\n", result.iterations,
+                  1e3 * result.times.total);
+    assert_true(result.cut && result.iterations >= 1);
+    assert_memory_equal(result.plan, result.best_plan, sizeof(float) * (size_t)(s.H * s.A));
+    z[0] = NAN;
+    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    assert_int_equal(cgs_planner_solve(p, &q, &result), CGS_ENUMERIC);
+    assert_non_null(strstr(cgs_last_error(), "candidate 0, iteration 0"));
+    free(z);
+    cgs_planner_destroy(p);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+}
+
+/* ---- costs and gradients of rollouts --------------------------------------------------------- */
+
+/* costs of `count` episodes of random plans: from the host's functions, or inside the device */
+static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int samples, int H,
+                     bool inside, float *cost) {
+    cgs_lewm_config c = paper_predictor(layers);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    OK(random_model_of(&m, &c, d, 8));
+    int A = cgs_lewm_block(&c), D = c.width;
+    cgs_rollout_config rc = {
+        .episodes = count, .context = C, .horizon = H, .samples = samples, .group = 1, .act = act};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A),
+           rows = (size_t)(count * samples);
+    float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
+    float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(plans * sizeof *plan);
+    for (int e = 0; e < count; e++) { /* an episode's numbers do not depend on the others */
+        cgs_rng g = cgs_rng_stream(9, CGS_STREAM_TEST, (uint64_t)e);
+        for (int i = 0; i < C * D; i++) z[e * C * D + i] = (float)cgs_rng_normal(&g);
+        for (int i = 0; i < D; i++) goal[e * D + i] = (float)cgs_rng_normal(&g);
+        for (int i = 0; i < (C - 1) * A; i++) past[e * (C - 1) * A + i] = (float)cgs_rng_normal(&g);
+        for (int i = 0; i < samples * H * A; i++)
+            plan[e * samples * H * A + i] = (float)cgs_rng_normal(&g);
+    }
+    OK(cgs_rollout_set(r, count, z, past, goal));
+    bool fused = cgs_rollout_fused(r);
+    if (inside) {
+        const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+        void *memory;
+        assert_non_null(q);
+        OK(d->ops->alloc(d, &memory, (plans + rows) * sizeof(float)));
+        OK(d->ops->upload(d, memory, plan, plans * sizeof(float)));
+        OK(q->begin(q->ctx, count));
+        q->cost(q->ctx, memory, count, samples, (float *)memory + plans);
+        OK(d->ops->sync(d));
+        OK(d->ops->download(d, cost, (float *)memory + plans, rows * sizeof(float)));
+        d->ops->release(d, memory);
+    } else {
+        OK(cgs_rollout_cost(r, plan, count, samples, cost));
+    }
+    free(z);
+    free(plan);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+    return fused;
+}
+
+/* gradients of costs by plans, (count, H, A) */
+static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int H,
+                         bool inside, float *grad) {
+    cgs_lewm_config c = paper_predictor(layers);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    float cost[64];
+    OK(random_model_of(&m, &c, d, 8));
+    int A = cgs_lewm_block(&c), D = c.width;
+    cgs_rollout_config rc = {.episodes = count,
+                             .context = C,
+                             .horizon = H,
+                             .samples = 1,
+                             .gradient = true,
+                             .group = 1,
+                             .act = act};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t n = (size_t)(count * H * A);
+    float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
+    float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(n * sizeof *plan);
+    cgs_rng g = cgs_rng_stream(10, CGS_STREAM_TEST, 0);
+    for (int i = 0; i < count * ((C + 1) * D + C * A); i++) z[i] = (float)cgs_rng_normal(&g);
+    for (size_t i = 0; i < n; i++) plan[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, count, z, past, goal));
+    bool fused = cgs_rollout_fused(r);
+    if (inside) {
+        const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+        void *memory;
+        assert_non_null(q);
+        OK(d->ops->alloc(d, &memory, (2 * n + 64) * sizeof(float)));
+        float *at = memory;
+        OK(d->ops->upload(d, at, plan, n * sizeof(float)));
+        OK(q->begin(q->ctx, count));
+        q->gradient(q->ctx, at, count, at + 2 * n, at + n);
+        OK(d->ops->sync(d));
+        OK(d->ops->download(d, grad, at + n, n * sizeof(float)));
+        d->ops->release(d, memory);
+    } else {
+        OK(cgs_rollout_gradient(r, plan, count, cost, grad));
+    }
+    free(z);
+    free(plan);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+    return fused;
+}
+
+/* a word of CGS_ROLLOUT, or NULL */
+static void take_way(const char *way) {
+    if (way)
+        setenv("CGS_ROLLOUT", way, 1);
+    else
+        unsetenv("CGS_ROLLOUT");
+}
+
+void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
+                        const char *way) {
+    enum { MOST = 4096 };
+    static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
+    cgs_lewm_config c = paper_predictor(layers);
+    int n = count * H * cgs_lewm_block(&c);
+    take_way(way);
+    gradients_on(cpu, CGS_F32, layers, C, count, H, false, exact);
+    gradients_on(gpu, CGS_BF16, layers, C, count, H, false, tape);
+    bool is = gradients_on(gpu, CGS_BF16, layers, C, count, H, true, fused);
+    gradients_on(gpu, CGS_BF16, layers, C, count, H, true, again);
+    take_way(NULL);
+    double of_tape = gpu_norm_error(tape, exact, (size_t)n),
+           of_fused = gpu_norm_error(fused, exact, (size_t)n);
+    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
+                  "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+                  layers, C, count, H, way ? way : "default", is ? "fused" : "NOT FUSED", of_fused,
+                  of_tape, fused[0], fused[1], exact[0], exact[1]);
+    if (!is) return;
+    assert_true(of_fused <= 2 * of_tape + 1e-3);
+    assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
+}
+
+/* The fused rollout in bf16 must be as near to the CPU's f32 as the tape in bf16 is; padded
+ * clusters, several plans a cluster and every context must agree. */
+void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int samples,
+                    int H, const char *way) {
+    enum { MOST = 1024 };
+    static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
+    int n = count * samples;
+    take_way(way);
+    costs_on(cpu, CGS_F32, layers, C, count, samples, H, false, exact);
+    costs_on(gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
+    bool is = costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
+    costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, again);
+    costs_on(gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
+    take_way(NULL);
+    double of_tape = gpu_spread_error(tape, exact, n), of_fused = gpu_spread_error(fused, exact, n);
+    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
+                  "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
+                  layers, C, count, samples, H, way ? way : "default", is ? "fused" : "NOT FUSED",
+                  of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
+    if (!is) return; /* an older GPU: the tape it is */
+    assert_true(of_fused <= 2 * of_tape + 1e-3);
+    assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
+    assert_memory_equal(fused, alone, (size_t)samples * sizeof *fused);
+}

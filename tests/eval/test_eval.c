@@ -1,0 +1,332 @@
+/* test_eval.c - evaluations: results that are kept and continued, summaries, starts, and input
+ * that is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collect/collect.h"
+#include "core/file.h"
+#include "eval/evaluate.h"
+#include "eval/recorded_image.h"
+#include "eval/summary.h"
+#include "eval_bed.h"
+#include "expect.h"
+#include "random_model.h"
+
+static const char *const one_model[1] = {bed_model_a};
+static const char *const two_models[2] = {bed_model_a, bed_model_b};
+static const char *const mppi_only[] = {"mppi"}, *const some_planners[] = {"mppi", "zero"};
+static const int few_samples[] = {1, 4}, few_iters[] = {2};
+static const uint64_t two_seeds[] = {0, 42};
+static const double taus[] = {64, 128};
+
+static cgs_eval_options small_eval(void) {
+    cgs_eval_options o = cgs_eval_defaults();
+    o.models = two_models;
+    o.model_count = 2;
+    o.data = bed_data;
+    o.planners = some_planners;
+    o.planner_count = 2;
+    o.samples = few_samples;
+    o.sample_count = 2;
+    o.iters = few_iters;
+    o.iter_count = 1;
+    o.seeds = two_seeds;
+    o.seed_count = 2;
+    o.episodes = 6;
+    o.threads = 1;
+    return o;
+}
+
+static int lines_of(const char *path, char **text) {
+    size_t bytes;
+    int lines = 0;
+    OK(cgs_read_file(path, 1 << 28, text, &bytes));
+    for (size_t i = 0; i < bytes; i++) lines += (*text)[i] == '\n';
+    return lines;
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    cgs_eval_options o = small_eval();
+    const char *path = bed_path("results.jsonl");
+    cgs_evaluation e, again;
+    char *text, *later;
+    o.out = path;
+    OK(cgs_evaluate(&e, &o));
+    /* (mppi K=1, mppi K=4, zero) x 2 models x 2 seeds */
+    assert_int_equal(e.count, 12);
+    assert_int_equal(lines_of(path, &text), 12);
+    for (int i = 0; i < e.count; i++) assert_false(e.run[i].reused);
+
+    /* a lone candidate is the mean: the zero plan, for every model */
+    for (int i = 0; i < 4; i++)
+        assert_memory_equal(e.run[i].result.success, e.run[8 + i].result.success, 6);
+
+    /* everything is there: nothing is run, nothing is written */
+    OK(cgs_evaluate(&again, &o));
+    for (int i = 0; i < again.count; i++) {
+        assert_true(again.run[i].reused);
+        assert_memory_equal(again.run[i].result.success, e.run[i].result.success, 6);
+        assert_string_equal(again.run[i].result.hash, e.run[i].result.hash);
+    }
+    cgs_evaluation_free(&again);
+    assert_int_equal(lines_of(path, &later), 12);
+    assert_string_equal(text, later);
+    free(later);
+
+    /* a crash in the middle of the tenth line: three runs are missing */
+    size_t cut = 0;
+    for (int line = 0; line < 9; cut++) line += text[cut] == '\n';
+    OK(cgs_write_file(path, text, cut + 100));
+    OK(cgs_evaluate(&again, &o));
+    int reused = 0;
+    for (int i = 0; i < again.count; i++) {
+        reused += again.run[i].reused;
+        assert_memory_equal(again.run[i].result.success, e.run[i].result.success, 6);
+    }
+    assert_int_equal(reused, 9);
+    cgs_evaluation_free(&again);
+    assert_int_equal(lines_of(path, &later), 12);
+    assert_memory_equal(text, later, cut);
+    free(later);
+
+    /* other settings are other results */
+    o.planners = mppi_only;
+    o.planner_count = 1;
+    o.taus = taus;
+    o.tau_count = 2; /* 128 is the default that was used above */
+    OK(cgs_evaluate(&again, &o));
+    for (int i = 0; i < again.count; i++)
+        assert_int_equal(again.run[i].reused, again.run[i].plan.tau == 128);
+    cgs_evaluation_free(&again);
+
+    /* a file that is something else is not touched */
+    OK(cgs_write_file(path, "hello\n", 6));
+    REFUSED(cgs_evaluate(&again, &o), CGS_EFORMAT, "line 1");
+    cgs_evaluation_free(&again);
+    cgs_evaluation_free(&e);
+    free(text);
+}
+
+static void test_summary(void **state) {
+    (void)state;
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    cgs_summary s;
+    OK(cgs_evaluate(&e, &o));
+    OK(cgs_summarise(&s, &e));
+    assert_int_equal(s.rows, 6);
+    assert_int_equal(s.pairs, 3);
+    assert_int_equal(s.areas, 2);
+    for (int i = 0; i < s.rows; i++) {
+        const cgs_eval_run *r = &e.run[2 * i];
+        double a = r[0].result.successes / 6.0, b = r[1].result.successes / 6.0;
+        assert_true(fabs(s.row[i].mean - 50 * (a + b)) < 1e-9);
+        assert_true(fabs(s.row[i].sd - 100 * fabs(a - b) / sqrt(2)) < 1e-9);
+        assert_int_equal(s.row[i].episodes, 12);
+    }
+    /* two points: the area is their mean */
+    for (int i = 0; i < 2; i++)
+        assert_true(fabs(s.area[i].nauc - (s.row[i].mean + s.row[2 + i].mean) / 2) < 1e-9);
+    assert_int_equal(s.pair[0].paired.n, 12);
+    cgs_summary_free(&s);
+    cgs_evaluation_free(&e);
+}
+
+static void test_starts(void **state) {
+    (void)state;
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    cgs_starts s;
+    o.planners = some_planners + 1; /* zero */
+    o.planner_count = 1;
+    o.seed_count = 1;
+    o.held_out = o.skip_solved = true;
+    o.manifest = bed_path("starts.jsonl");
+    OK(cgs_evaluate(&e, &o));
+    cgs_evaluation_free(&e);
+
+    OK(cgs_starts_load(&s, o.manifest, NULL));
+    assert_int_equal(s.count, 6);
+    assert_true(s.rule.held_out && s.rule.skip_solved);
+    bed b;
+    bed_open(&b, 1, 1, 1);
+    uint8_t held[BED_EPISODES];
+    OK(cgs_loaded_model_held_out(&b.s, cgs_dataset_source(b.data), held));
+    cgs_env *env;
+    OK(cgs_env_create(&env, b.env));
+    for (int i = 0; i < s.count; i++) {
+        double at[2], goal[2];
+        assert_true(held[s.start[i].episode]);
+        OK(cgs_dataset_read_rows_f64(b.data, "state", s.start[i].row, 1, at));
+        OK(cgs_dataset_read_rows_f64(b.data, "state", s.start[i].row + 25, 1, goal));
+        assert_false(cgs_env_reached(env, at, goal));
+    }
+    /* the manifest decides from now on */
+    o.episodes = 3;
+    o.held_out = o.skip_solved = false;
+    OK(cgs_evaluate(&e, &o));
+    assert_int_equal(e.run[0].result.episodes, 6);
+    cgs_evaluation_free(&e);
+    /* one that belongs to other data is refused */
+    char *text;
+    (void)lines_of(o.manifest, &text);
+    char *rows = strstr(text, "\"rows\":");
+    assert_non_null(rows);
+    rows[7] = rows[7] == '9' ? '8' : '9';
+    OK(cgs_write_file(o.manifest, text, strlen(text)));
+    assert_int_not_equal(cgs_evaluate(&e, &o), CGS_OK);
+    cgs_evaluation_free(&e);
+    free(text);
+    cgs_env_destroy(env);
+    cgs_starts_free(&s);
+    bed_close(&b);
+}
+
+/* A picture that is drawn anew depends on its row alone, also where a world remembers contacts. */
+static void test_pictures(void **state) {
+    (void)state;
+    enum { SIDE = 96, ROWS = 40, FRAME = SIDE * SIDE * 3 };
+    const char *path = bed_path("pusht.h5");
+    cgs_collect_options c = {.env = "pusht", .out = path, .episodes = 4, .side = SIDE, .every = 5};
+    cgs_collect_result r;
+    OK(cgs_collect(&c, &r));
+    cgs_dataset *data;
+    const cgs_env_class *env;
+    OK(cgs_dataset_open(&data, path));
+    OK(cgs_dataset_env(data, NULL, &env));
+    uint8_t *first = malloc(FRAME * ROWS), *again = malloc(FRAME);
+    assert_true(first && again);
+    for (int e = 0; e < 4; e++) {
+        int64_t row = cgs_dataset_source(data)->ep_offset[e];
+        cgs_recorded_images forth, back;
+        OK(cgs_recorded_images_open(&forth, data, env));
+        OK(cgs_recorded_images_open(&back, data, env));
+        for (int i = 0; i < ROWS; i++)
+            OK(cgs_recorded_images_read(&forth, row, i, first + FRAME * i));
+        for (int i = ROWS - 1; i >= 0; i--) {
+            OK(cgs_recorded_images_read(&back, row, i, again));
+            assert_memory_equal(again, first + FRAME * i, FRAME);
+        }
+        cgs_recorded_images_close(&forth);
+        cgs_recorded_images_close(&back);
+    }
+    free(first);
+    free(again);
+    cgs_dataset_close(data);
+}
+
+/* ---- bad input --------------------------------------------------------------------- */
+
+static void refuse(const cgs_eval_options *o, cgs_status code, const char *word) {
+    cgs_evaluation e;
+    REFUSED(cgs_evaluate(&e, o), code, word);
+    cgs_evaluation_free(&e);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const int zero_samples[] = {0}, six[] = {6};
+    static const double cold[] = {0};
+    static const char *const unknown[] = {"cma"}, *const cem[] = {"cem"}, *const pg[] = {"pg-mppi"};
+    cgs_eval_options base = small_eval(), o;
+    base.models = one_model;
+    base.model_count = 1;
+    o = base, o.samples = zero_samples, o.sample_count = 1, refuse(&o, CGS_EARG, "plan.samples: 0");
+    o = base, o.planners = cem, o.planner_count = 1, o.samples = six, o.sample_count = 1;
+    o.elites = 7, refuse(&o, CGS_EARG, "plan.elites: 7");
+    o = base, o.taus = cold, o.tau_count = 1, refuse(&o, CGS_EARG, "plan.tau: 0");
+    o = base, o.horizon = 500, refuse(&o, CGS_EARG, "horizon 500");
+    o = base, o.horizon = 0, refuse(&o, CGS_EARG, "plan.horizon: 0");
+    o = base, o.goal_offset = 5000, refuse(&o, CGS_EARG, "5000 rows later");
+    o = base, o.planners = unknown, refuse(&o, CGS_EARG, "\"cma\"");
+    o = base, o.planners = pg, o.planner_count = 1, refuse(&o, CGS_EIO, "prior");
+    o = base, o.env = "pusht", refuse(&o, CGS_EARG, "tworooms, not in pusht");
+    o = base, o.env = "nowhere", refuse(&o, CGS_EARG, "nowhere");
+    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 are wanted");
+    o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
+    o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
+    o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");
+}
+
+/* models that do not belong to the data */
+static void test_misfits(void **state) {
+    (void)state;
+    cgs_device d;
+    cgs_lewm *m;
+    cgs_lewm_config c;
+    const char *dir = bed_path("misfit");
+    const char *models[1] = {dir};
+    cgs_eval_options o = small_eval();
+    o.models = models;
+    o.model_count = 1;
+    OK(cgs_device_open(&d, "cpu", 1));
+    cgs_model_card card = cgs_card_default();
+    for (int i = 0; i < 3; i++) card.action_std[i] = 1;
+
+    OK(cgs_lewm_preset(&c, "small")); /* another action size */
+    c.action_dim = 3;
+    OK(cgs_lewm_create(&m, &c, &d, false));
+    OK(cgs_params_init(&m->params, 0));
+    OK(cgs_model_save(dir, m, &card));
+    cgs_lewm_destroy(m);
+    refuse(&o, CGS_EARG, "actions of 3 numbers");
+
+    card.action_std[2] = 0;
+    OK(random_model(&m, &d, 1));
+    snprintf(card.env, sizeof card.env, "tworooms"); /* another version of the environment */
+    snprintf(card.env_version, sizeof card.env_version, "99");
+    OK(cgs_model_save(dir, m, &card));
+    refuse(&o, CGS_EARG, "version 99 of tworooms");
+    snprintf(card.env, sizeof card.env, "wall"); /* another environment */
+    OK(cgs_model_save(dir, m, &card));
+    refuse(&o, CGS_EARG, "trained in wall");
+
+    /* nothing is known of its held-out episodes */
+    snprintf(card.env, sizeof card.env, "tworooms");
+    snprintf(card.env_version, sizeof card.env_version, "1");
+    snprintf(card.split, sizeof card.split, "window");
+    card.train_fraction = 0.9;
+    OK(cgs_model_save(dir, m, &card));
+    o.held_out = true;
+    refuse(&o, CGS_EARG, "split by episode");
+    snprintf(card.split, sizeof card.split, "episode");
+    card.dataset_bytes = 17;
+    OK(cgs_model_save(dir, m, &card));
+    refuse(&o, CGS_EARG, "17 bytes");
+    o.held_out = false;
+
+    /* costs that overflow */
+    const cgs_param *e = cgs_params_find(&m->params, "pred_proj.net.3.bias");
+    assert_non_null(e);
+    float *v = calloc(e->count, sizeof *v);
+    v[0] = 1e30f;
+    OK(cgs_param_write(&m->params, e, v));
+    free(v);
+    card.dataset_bytes = 0;
+    OK(cgs_model_save(dir, m, &card));
+    refuse(&o, CGS_ENUMERIC, "cost of episode 0, candidate");
+    cgs_lewm_destroy(m);
+    cgs_device_close(&d);
+}
+
+int main(int argc, char **argv) {
+    /* for the scripts: test_eval --model DIR ENV DATASET SEED */
+    if (argc == 6 && !strcmp(argv[1], "--model")) {
+        cgs_status rc = random_model_dir(argv[2], argv[3], argv[4], (uint64_t)atoi(argv[5]));
+        if (rc != CGS_OK) fprintf(stderr, "%s\n", cgs_last_error());
+        return rc != CGS_OK;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resume),   cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_starts),   cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_misfits),
+    };
+    return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
+}
