@@ -22,8 +22,8 @@ template <class T> static __device__ T *remote(T *p, int rank) {
     asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
     return (T *)there;
 }
-static __device__ void store_counted(uint32_t to, unsigned v, uint32_t counter) {
-    store_counted(to, v, 0, 0, 0, counter);
+static __device__ void st_async(uint32_t to, unsigned v, uint32_t counter) {
+    st_async(to, v, 0, 0, 0, counter);
 }
 static __device__ void copy_to_block(uint32_t to, const void *from, int bytes, uint32_t counter) {
     asm volatile(
@@ -36,7 +36,7 @@ static __device__ void arrive_there(uint32_t counter) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(counter)
                  : "memory");
 }
-static __device__ void wait_for_cluster(phase_counter *c, uint32_t phase) {
+static __device__ void wait_for_cluster(mbarrier *c, uint32_t phase) {
     uint32_t done;
     do
         asm volatile("{\n.reg .pred p;\n"
@@ -87,16 +87,16 @@ template <int S, int T>
 __global__ void __launch_bounds__(T, 1)
     exchange(long long *cycles, const uint4 *weights, uint4 *sink, int way) {
     extern __shared__ __align__(128) unsigned char memory[];
-    __shared__ phase_counter counter[2];
+    __shared__ mbarrier counter[2];
     const int rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     float *shares = (float *)memory;             /* 2 x (16, ROW) */
     unsigned char *rows = memory + 2 * 16 * 768; /* 2 x (16, 384) */
     float *own = (float *)(rows + 2 * 16 * 384);
     for (int i = threadIdx.x; i < 12288; i += T) shares[i] = 0;
     if (threadIdx.x == 0) {
-        counter_make(&counter[0], way == ARRIVALS ? S : 1);
-        counter_make(&counter[1], way == ARRIVALS ? S : 1);
-        counters_made();
+        mbarrier_init(&counter[0], way == ARRIVALS ? S : 1);
+        mbarrier_init(&counter[1], way == ARRIVALS ? S : 1);
+        fence_mbarrier_init();
     }
     __syncthreads();
     cluster_sync();
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(T, 1)
     long long begin = clock64();
     for (int turn = 0; turn < TURNS; turn++) {
         const int half = turn % 2;
-        phase_counter *c = &counter[half];
+        mbarrier *c = &counter[half];
         if (way == CLUSTER_LOADS || way == RELAXED_LOADS) {
 #pragma unroll
             for (int i = 0; i < 18; i++) {
@@ -146,22 +146,22 @@ __global__ void __launch_bounds__(T, 1)
             const int bytes = big ? 768 : 384;
             unsigned char *to = big ? (unsigned char *)shares + (half * 16 + rank) * 768
                                     : rows + (half * 16 + rank) * 384;
-            if (way != ARRIVALS && threadIdx.x == 0) counter_expect(c, S * bytes);
+            if (way != ARRIVALS && threadIdx.x == 0) mbarrier_arrive_expect_tx(c, S * bytes);
             if (way == ASYNC_ROWS || way == ASYNC_SHARES) {
                 /* every warp takes its part of the blocks */
                 for (int b = warp; b < S; b += T / 32)
                     for (int i = lane; i < bytes / 16; i += 32)
-                        store_counted(in_block(to + 16 * i, b), (unsigned)turn, in_block(c, b));
+                        st_async(mapa(to + 16 * i, b), (unsigned)turn, mapa(c, b));
             } else if (way != ARRIVALS) {
                 own[threadIdx.x % ROW] = (float)turn;
                 fence_for_copies();
                 __syncthreads();
                 if (threadIdx.x < S)
-                    copy_to_block(in_block(to, (int)threadIdx.x), own, bytes,
-                                  in_block(c, (int)threadIdx.x));
+                    copy_to_block(mapa(to, (int)threadIdx.x), own, bytes,
+                                  mapa(c, (int)threadIdx.x));
             } else {
                 __syncthreads();
-                if (threadIdx.x < S) arrive_there(in_block(c, (int)threadIdx.x));
+                if (threadIdx.x < S) arrive_there(mapa(c, (int)threadIdx.x));
             }
             wait_for_cluster(c, (uint32_t)(turn / 2));
             __syncthreads();
@@ -179,19 +179,19 @@ __global__ void __launch_bounds__(T, 1)
  */
 __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words, int way) {
     extern __shared__ __align__(128) unsigned char memory[];
-    __shared__ phase_counter counter;
+    __shared__ mbarrier counter;
     volatile unsigned *word = (volatile unsigned *)memory;
     const int rank = cluster_rank(), lane = threadIdx.x;
     if (lane == 0) {
         *word = 0;
-        counter_make(&counter, 1);
-        counters_made();
+        mbarrier_init(&counter, 1);
+        fence_mbarrier_init();
     }
     __syncwarp();
     cluster_sync();
     if (rank < 2) {
         const int other = 1 - rank;
-        uint32_t there = in_block(&counter, other), data = in_block(memory + 1024, other);
+        uint32_t there = mapa(&counter, other), data = mapa(memory + 1024, other);
         volatile unsigned *word_there = remote((unsigned *)memory, other);
         long long begin = clock64();
         for (int turn = 1; turn <= TURNS; turn++)
@@ -225,11 +225,12 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
                 if (way >= 1 && way <= 3) {
                     if (sends && lane == 0) {
                         if (way == 1) arrive_there(there);
-                        if (way == 2) store_counted(data, (unsigned)turn, there);
+                        if (way == 2) st_async(data, (unsigned)turn, there);
                         if (way == 3) copy_to_block(data, memory + 2048, 768, there);
                     }
                     if (!sends) {
-                        if (way > 1 && lane == 0) counter_expect(&counter, way == 2 ? 16 : 768);
+                        if (way > 1 && lane == 0)
+                            mbarrier_arrive_expect_tx(&counter, way == 2 ? 16 : 768);
                         wait_for_cluster(&counter, (uint32_t)(turn - 1));
                     }
                 }
@@ -279,22 +280,22 @@ __global__ void chase(long long *cycles, const unsigned *next) {
 __global__ void __launch_bounds__(32, 1)
     stream(long long *cycles, const unsigned char *from, int slabs, int parts) {
     extern __shared__ __align__(128) unsigned char memory[];
-    __shared__ phase_counter full[8];
+    __shared__ mbarrier full[8];
     const int slab = 24576, first = (int)(blockIdx.x % (unsigned)parts);
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 8; i++) counter_make(&full[i], 1);
-        counters_made();
+        for (int i = 0; i < 8; i++) mbarrier_init(&full[i], 1);
+        fence_mbarrier_init();
     }
     __syncthreads();
     const int mine = slabs / parts;
     long long begin = clock64();
     for (int i = 0; i < mine + 7; i++) {
         if (i < mine && threadIdx.x == 0) {
-            counter_expect(&full[i % 8], slab);
-            copy_bulk(memory + (i % 8) * slab, from + (size_t)(i * parts + first) * slab, slab,
-                      &full[i % 8]);
+            mbarrier_arrive_expect_tx(&full[i % 8], slab);
+            cp_async_bulk(memory + (i % 8) * slab, from + (size_t)(i * parts + first) * slab, slab,
+                          &full[i % 8]);
         }
-        if (i >= 7) counter_wait(&full[(i - 7) % 8], (uint32_t)((i - 7) / 8));
+        if (i >= 7) mbarrier_wait_parity(&full[(i - 7) % 8], (uint32_t)((i - 7) / 8));
     }
     if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
 }
@@ -305,14 +306,14 @@ template <int S>
 __global__ void __launch_bounds__(32, 1)
     stream_shared(long long *cycles, const unsigned char *from, int slabs) {
     extern __shared__ __align__(128) unsigned char memory[];
-    __shared__ phase_counter full[8], empty[8];
+    __shared__ mbarrier full[8], empty[8];
     const int slab = 24576, rank = cluster_rank(), part = slab / S;
     if (threadIdx.x == 0) {
         for (int i = 0; i < 8; i++) {
-            counter_make(&full[i], 1);
-            counter_make(&empty[i], S);
+            mbarrier_init(&full[i], 1);
+            mbarrier_init(&empty[i], S);
         }
-        counters_made();
+        fence_mbarrier_init();
     }
     __syncthreads();
     cluster_sync();
@@ -322,7 +323,7 @@ __global__ void __launch_bounds__(32, 1)
             if (i >= 8) wait_for_cluster(&empty[i % 8], (uint32_t)(i / 8 - 1));
             __syncwarp();
             if (threadIdx.x == 0) {
-                counter_expect(&full[i % 8], slab);
+                mbarrier_arrive_expect_tx(&full[i % 8], slab);
                 asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
                              "multicast::cluster "
                              "[%0], [%1], %2, [%3], %4;" ::"r"(
@@ -333,8 +334,8 @@ __global__ void __launch_bounds__(32, 1)
             }
         }
         if (i >= 7) {
-            counter_wait(&full[(i - 7) % 8], (uint32_t)((i - 7) / 8));
-            if (threadIdx.x < S) arrive_there(in_block(&empty[(i - 7) % 8], (int)threadIdx.x));
+            mbarrier_wait_parity(&full[(i - 7) % 8], (uint32_t)((i - 7) / 8));
+            if (threadIdx.x < S) arrive_there(mapa(&empty[(i - 7) % 8], (int)threadIdx.x));
         }
     }
     if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;

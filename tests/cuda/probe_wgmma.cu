@@ -21,38 +21,38 @@ template <int N, int FORM, bool TURN_B>
 __global__ void probe(float *out, const bf16 *a, const bf16 *b) {
 #if CGS_HAS_WGMMA
     __shared__ __align__(1024) bf16 A[64 * 64], B[MOST * 64];
-    for (int e = threadIdx.x; e < 64 * DEPTH; e += GROUP) { /* a (64,DEPTH) */
+    for (int e = threadIdx.x; e < 64 * DEPTH; e += WARPGROUP) { /* a (64,DEPTH) */
         int row = e / DEPTH, k = e % DEPTH;
         *(FORM == 1 ? element(A, k, row) : element(A, row, k)) = a[e];
     }
-    for (int e = threadIdx.x; e < N * DEPTH; e += GROUP) { /* b (N,DEPTH) */
+    for (int e = threadIdx.x; e < N * DEPTH; e += WARPGROUP) { /* b (N,DEPTH) */
         int n = e / DEPTH, k = e % DEPTH;
         if (!TURN_B) *element(B, n, k) = b[e];
         if (TURN_B && n < 64) *element(B, k, n) = b[e]; /* one piece of 64 columns */
     }
-    written_for_products();
+    fence_proxy_async();
     __syncthreads();
     float c[N / 2];
     int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16 + lane / 4;
-    uint64_t left = matrix_at(A), right = matrix_at(B);
+    uint64_t left = smem_descriptor(A), right = smem_descriptor(B);
     regs4 r[DEPTH / 16];
     for (int k = 0; k < DEPTH / 16; k++)
         for (int i = 0; i < 4; i++)
             r[k][i] = *(const uint32_t *)element(A, first + i % 2 * 8,
                                                  16 * k + i / 2 * 8 + 2 * (lane % 4));
-    products_begin();
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < DEPTH / 16; k++) {
-        uint64_t rk = TURN_B ? down_rows(right, k) : along_rows(right, k);
+        uint64_t rk = TURN_B ? advance_down_rows(right, k) : advance_along_rows(right, k);
         if constexpr (FORM == 2)
-            group_product<TURN_B>(c, r[k], rk, k > 0);
+            wgmma<TURN_B>(c, r[k], rk, k > 0);
         else
-            group_product<FORM == 1, TURN_B>(c, FORM ? down_rows(left, k) : along_rows(left, k), rk,
-                                             k > 0);
+            wgmma<FORM == 1, TURN_B>(
+                c, FORM ? advance_down_rows(left, k) : advance_along_rows(left, k), rk, k > 0);
     }
-    products_end();
-    products_wait<0>();
-    arrived(c);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(c);
 #pragma unroll
     for (int i = 0; i < N / 2; i++)
         out[(first + i % 4 / 2 * 8) * N + i / 4 * 8 + 2 * (lane % 4) + i % 2] = c[i];
@@ -86,7 +86,7 @@ template <int N, int FORM, bool TURN_B> static int check(void) {
     cudaMemset(out, 0xff, sizeof got);
     cudaMemcpy(da, a16, sizeof a16, cudaMemcpyHostToDevice);
     cudaMemcpy(db, b16, sizeof b16, cudaMemcpyHostToDevice);
-    probe<N, FORM, TURN_B><<<1, GROUP>>>(out, da, db);
+    probe<N, FORM, TURN_B><<<1, WARPGROUP>>>(out, da, db);
     cudaError_t e = cudaDeviceSynchronize();
     cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost);
     int off = 0, where = -1;

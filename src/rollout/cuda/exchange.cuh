@@ -14,34 +14,34 @@
 
 namespace {
 
-struct mail_counters {
-    phase_counter rows, shares;
+struct exchange_barriers {
+    mbarrier rows, shares;
 };
 
 /* S blocks; OWN plans of a token belong to a block */
-template <int S> struct mail {
+template <int S> struct exchange {
     enum { OWN = 16 / S };
-    mail_counters *counters;
-    float *inbox; /* (S, slots, D) shares: by sender, then by own row */
+    exchange_barriers *counters;
+    float *partial_sums; /* (S, slots, D) shares: by sender, then by own row */
     int slots, rank;
     bool barriers;
-    uint32_t rows_turn, shares_turn;
+    uint32_t rows_phase, partials_phase;
 
     static __host__ __device__ size_t bytes(int N) {
-        return sizeof(mail_counters) + (size_t)S * OWN * N * D * sizeof(float);
+        return sizeof(exchange_barriers) + (size_t)S * OWN * N * D * sizeof(float);
     }
     /* All threads; a barrier of the cluster has to follow.  N: tokens of a window */
     __device__ void make(unsigned char *memory, int N, bool with_barriers) {
-        counters = (mail_counters *)memory;
-        inbox = (float *)(memory + sizeof(mail_counters));
+        counters = (exchange_barriers *)memory;
+        partial_sums = (float *)(memory + sizeof(exchange_barriers));
         slots = OWN * N;
         barriers = with_barriers;
         rank = cluster_rank();
-        rows_turn = shares_turn = 0;
+        rows_phase = partials_phase = 0;
         if (threadIdx.x == 0) {
-            counter_make(&counters->rows, 1);
-            counter_make(&counters->shares, 1);
-            counters_made();
+            mbarrier_init(&counters->rows, 1);
+            mbarrier_init(&counters->shares, 1);
+            fence_mbarrier_init();
         }
     }
 
@@ -62,31 +62,31 @@ template <int S> struct mail {
         if (lane < D / 8) {
             const bf16 *at = x + (size_t)row * X_ROW + 8 * lane;
             for (int b = 0; b < S; b++) /* not all to the same block at a time */
-                store_counted(in_block(at, (rank + b) % S), eight[0], eight[1], eight[2], eight[3],
-                              in_block(&counters->rows, (rank + b) % S));
+                st_async(mapa(at, (rank + b) % S), eight[0], eight[1], eight[2], eight[3],
+                         mapa(&counters->rows, (rank + b) % S));
         }
         __syncwarp();
     }
 
     /* four columns of the share of a plan, whose row is the owner's number `slot` */
     __device__ void post(int plan, int slot, int column, float4 v) const {
-        const float *at = inbox + (size_t)(rank * slots + slot) * D + column;
-        store_counted(in_block(at, plan / OWN), __float_as_uint(v.x), __float_as_uint(v.y),
-                      __float_as_uint(v.z), __float_as_uint(v.w),
-                      in_block(&counters->shares, plan / OWN));
+        const float *at = partial_sums + (size_t)(rank * slots + slot) * D + column;
+        st_async(mapa(at, plan / OWN), __float_as_uint(v.x), __float_as_uint(v.y),
+                 __float_as_uint(v.z), __float_as_uint(v.w), mapa(&counters->shares, plan / OWN));
     }
 
     /* Waits for n rows of x, and for the shares of n own rows.  Without own rows there is nothing
      * to wait for; either way all warps of the block have made their shares behind it. */
     __device__ void await_rows(int n) {
-        if (threadIdx.x == 0) counter_expect(&counters->rows, n * D * (int)sizeof(bf16));
-        counter_wait(&counters->rows, rows_turn++);
+        if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&counters->rows, n * D * (int)sizeof(bf16));
+        mbarrier_wait_parity(&counters->rows, rows_phase++);
         if (barriers) cluster_sync();
     }
-    __device__ void await_shares(int n) {
+    __device__ void await_partials(int n) {
         if (n) {
-            if (threadIdx.x == 0) counter_expect(&counters->shares, n * S * D * (int)sizeof(float));
-            counter_wait(&counters->shares, shares_turn++);
+            if (threadIdx.x == 0)
+                mbarrier_arrive_expect_tx(&counters->shares, n * S * D * (int)sizeof(float));
+            mbarrier_wait_parity(&counters->shares, partials_phase++);
         } else {
             __syncthreads();
         }
@@ -94,13 +94,13 @@ template <int S> struct mail {
     }
 
     /* bias + the shares of all blocks, in their order */
-    __device__ void add_shares(row_values &v, const row_values &bias, int slot) const {
+    __device__ void add_partials(row_values &v, const row_values &bias, int slot) const {
 #pragma unroll
         for (int j = 0; j < 3; j++) v[j] = bias[j];
 #pragma unroll
         for (int b = 0; b < S; b++) {
             row_values w;
-            read_row(w, inbox + (size_t)(b * slots + slot) * D);
+            read_row(w, partial_sums + (size_t)(b * slots + slot) * D);
 #pragma unroll
             for (int j = 0; j < 3; j++) {
                 v[j].x += w[j].x;

@@ -24,7 +24,7 @@
 
 namespace {
 
-enum { ROLLOUT_BLOCKS = 8 };
+enum { ROLLOUT_CTAS = 8 };
 
 /* microseconds of a rollout of 5 steps: by tiles, however many plans; by clusters, as many as fit
  * at a time (docs/performance.md) */
@@ -68,7 +68,7 @@ cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t,
 /* KEEP: leaves what backward reads */
 template <bool KEEP>
 cudaError_t forward(cgs_device *d, const task &t, unsigned clusters, int *active) {
-    const int S = KEEP ? (int)BACK_BLOCKS : (int)ROLLOUT_BLOCKS;
+    const int S = KEEP ? (int)BACKWARD_CTAS : (int)ROLLOUT_CTAS;
     task ours = t;
     ours.slots = forward_slots<S>((size_t)cgs_cuda_of(d)->max_shared, t.N, t.R);
     if (!ours.slots) return cudaErrorInvalidValue;
@@ -80,8 +80,8 @@ cudaError_t backward(cgs_device *d, const task &t, unsigned clusters, int *activ
     task ours = t;
     ours.slots = back_slots((size_t)cgs_cuda_of(d)->max_shared, t.N, t.H, t.R);
     if (!ours.slots) return cudaErrorInvalidValue;
-    return launch(d, imagine_back, BACK_BLOCKS,
-                  ring<BACK_BLOCKS>::bytes(ours.slots) + back_rest(t.N, t.H, t.R), ours, clusters,
+    return launch(d, imagine_back, BACKWARD_CTAS,
+                  ring<BACKWARD_CTAS>::bytes(ours.slots) + back_rest(t.N, t.H, t.R), ours, clusters,
                   active);
 }
 
@@ -198,7 +198,8 @@ cgs_status make_saved(cgs_device *d, predictor *p, const cgs_predictor_weights *
 
 /* weights, and for gradients turned ones behind them */
 cgs_status make_slabs(cgs_device *d, predictor *p, const cgs_predictor_weights *w) {
-    size_t bytes = (size_t)BACK_BLOCKS * ring<BACK_BLOCKS>::slabs_of_step(w->layers) * RING_SLAB;
+    size_t bytes =
+        (size_t)BACKWARD_CTAS * ring<BACKWARD_CTAS>::slabs_of_step(w->layers) * RING_SLAB;
     void *room;
     CGS_TRY(d->ops->alloc(d, &p->slabs, bytes * (p->gradient ? 2 : 1)));
     CGS_TRY(d->ops->alloc(d, &room, bytes));
@@ -206,10 +207,10 @@ cgs_status make_slabs(cgs_device *d, predictor *p, const cgs_predictor_weights *
     p->base.slabs = (const uint4 *)to;
     if (p->gradient) {
         p->base.saved.slabs = (const uint4 *)(to + bytes);
-        pack_slabs<forward_slabs<BACK_BLOCKS>, BACK_BLOCKS>(d, to, at, w, false);
-        pack_slabs<backward_slabs, BACK_BLOCKS>(d, to + bytes, at, w, true);
+        pack_slabs<forward_slabs<BACKWARD_CTAS>, BACKWARD_CTAS>(d, to, at, w, false);
+        pack_slabs<backward_slabs, BACKWARD_CTAS>(d, to + bytes, at, w, true);
     } else {
-        pack_slabs<forward_slabs<ROLLOUT_BLOCKS>, ROLLOUT_BLOCKS>(d, to, at, w, false);
+        pack_slabs<forward_slabs<ROLLOUT_CTAS>, ROLLOUT_CTAS>(d, to, at, w, false);
     }
     cgs_status rc = d->ops->sync(d);
     d->ops->release(d, room);
@@ -236,7 +237,7 @@ cgs_status fill(cgs_device *d, predictor *p, const cgs_predictor_weights *w, int
     LAUNCHED(d, "batch norm of the projector");
     for (int i = 0; i < w->layers; i++) {
         const cgs_predictor_block *b = &w->block[i];
-        block_vectors *to = &t->block[i];
+        layer_vectors *to = &t->block[i];
         to->attn_norm_w = values(b->attn_norm_w);
         to->attn_norm_b = values(b->attn_norm_b);
         to->out_b = values(b->attn_out_b);

@@ -102,18 +102,18 @@ enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MO
 enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: no bank twice */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
-struct block_vectors {
+struct layer_vectors {
     const float *attn_norm_w, *attn_norm_b, *out_b;
     const float *mlp_norm_w, *mlp_norm_b, *in_b, *down_b;
 };
 
 /* Packed weights; for products with gradients turned ones, whose rows are inputs. */
-struct packed_block {
+struct packed_layer {
     const uint4 *qkv, *out, *in, *down;
 };
 struct packed_weights {
     int layers;
-    packed_block block[CGS_PREDICTOR_LAYERS];
+    packed_layer block[CGS_PREDICTOR_LAYERS];
     const uint4 *proj_in, *proj_out;
 };
 
@@ -134,10 +134,10 @@ struct task {
     int rows, K, C, H, N, T, layers;
     int R;         /* plans of a cluster, at most 16 */
     int slots;     /* of weight_ring.cuh */
-    bool barriers; /* of the cluster, behind every wait: see mail.cuh */
+    bool barriers; /* of the cluster, behind every wait: see exchange.cuh */
     float ada_eps, norm_eps;
     const uint4 *slabs; /* of weights, in the order of use: weight_ring.cuh */
-    block_vectors block[CGS_PREDICTOR_LAYERS];
+    layer_vectors block[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;
     const float *proj_in_b, *proj_out_b;
     const float *proj_scale, *proj_shift; /* (HIDDEN) each: the batch norm between them */

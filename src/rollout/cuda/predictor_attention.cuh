@@ -13,35 +13,35 @@ namespace {
 enum { QKV_ROW = shape<16>::QKV_ROW };
 
 /* keys and values of a token of the window, which starts to be kept */
-__device__ __forceinline__ float *kept_keys(const task &p, int layer, int head, size_t row,
-                                            int token) {
+__device__ __forceinline__ float *kv_cache_at(const task &p, int layer, int head, size_t row,
+                                              int token) {
     return p.cache +
            ((((size_t)layer * HEADS + head) * p.cache_rows + row) * (p.N - 1) + token) * 2 * WIDTH;
 }
 
-/* starts copying what older tokens left; waited for by copies_wait<0> and a barrier */
-__device__ void recall_keys(const task &p, int layer, int head, float *qkv, cluster_plans c,
-                            int old, int fresh) {
+/* starts copying what older tokens left; waited for by cp_async_wait<0> and a barrier */
+__device__ void load_kv_cache(const task &p, int layer, int head, float *qkv, cluster_plans c,
+                              int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;
     for (int i = threadIdx.x; i < old * c.R * chunks; i += THREADS) {
         int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
         if (plan >= c.existing) continue;
         float *to = qkv + (size_t)((fresh + token) * c.R + plan) * QKV_ROW + WIDTH + 4 * part;
-        copy16((bf16 *)to,
-               (const bf16 *)(kept_keys(p, layer, head, c.row0 + plan, token) + 4 * part));
+        cp_async_16((bf16 *)to,
+                    (const bf16 *)(kv_cache_at(p, layer, head, c.row0 + plan, token) + 4 * part));
     }
-    copies_close();
+    cp_async_commit();
 }
 
 /* keeps keys and values of the fresh tokens, which are tokens `old` on of the window */
-__device__ void keep_keys(const task &p, int layer, int head, const float *qkv, cluster_plans c,
-                          int old, int fresh) {
+__device__ void store_kv_cache(const task &p, int layer, int head, const float *qkv,
+                               cluster_plans c, int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;
     for (int i = threadIdx.x; i < fresh * c.R * chunks; i += THREADS) {
         int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
         if (plan >= c.existing) continue;
         const float *from = qkv + (size_t)(token * c.R + plan) * QKV_ROW + WIDTH + 4 * part;
-        float *to = kept_keys(p, layer, head, c.row0 + plan, old + token) + 4 * part;
+        float *to = kv_cache_at(p, layer, head, c.row0 + plan, old + token) + 4 * part;
         *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
     }
 }

@@ -23,13 +23,13 @@ enum { UP_SLAB = 0, INTO_SLAB = 2, BACK_OUT_SLAB = 4, BACK_QKV_SLAB = 5 };
 /* slab i of a step, of turned weights: the projector, then blocks from the last on */
 struct backward_slabs {
     static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
-        typedef ring<BACK_BLOCKS> r;
+        typedef ring<BACKWARD_CTAS> r;
         if (i < r::PROJECTOR) {
             if (i < INTO_SLAB) return whole_tiles(w.proj_out, rank * 16 + i * 8);
             return parts_of_tiles(w.proj_in, (i - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
         }
         i -= r::PROJECTOR;
-        const packed_block &b = w.block[w.layers - 1 - i / r::LAYER];
+        const packed_layer &b = w.block[w.layers - 1 - i / r::LAYER];
         int kind = i % r::LAYER;
         if (kind < INTO_SLAB) return whole_tiles(b.down, rank * 16 + kind * 8);
         if (kind < BACK_OUT_SLAB)
@@ -42,14 +42,14 @@ struct backward_slabs {
 
 /* shared memory of a launch, but for the ring */
 inline size_t back_rest(int N, int H, int R) {
-    return mail<BACK_BLOCKS>::bytes(N) +
+    return exchange<BACKWARD_CTAS>::bytes(N) +
            (size_t)padded_rows(N, R) *
                (X_ROW * 2 + DA_ROW * 4 + DH_ROW * 2 + PRE_ROW * 4 + KEPT_ROW * 4) +
            (size_t)(N + H) * D * 4;
 }
 inline int back_slots(size_t most, int N, int H, int R) {
     int slots = RING_MOST;
-    while (slots >= 3 && ring<BACK_BLOCKS>::bytes(slots) + back_rest(N, H, R) > most) slots--;
+    while (slots >= 3 && ring<BACKWARD_CTAS>::bytes(slots) + back_rest(N, H, R) > most) slots--;
     return slots >= 3 ? slots : 0;
 }
 
@@ -69,7 +69,7 @@ struct normalised {
  * owners take them through the norms in front of the sub-module and through the gate behind the one
  * before, and send the next rows. */
 __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant__ task p) {
-    enum { S = BACK_BLOCKS };
+    enum { S = BACKWARD_CTAS };
     typedef shape<S> sh;
     extern __shared__ __align__(16) unsigned char memory[];
     const int R = p.R, N = p.N, rank = cluster_rank(), padded = padded_rows(N, R);
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1;
     unsigned char *letters = memory + ring<S>::bytes(p.slots);
-    bf16 *x = (bf16 *)(letters + mail<S>::bytes(N));   /* (padded, X_ROW) for products */
+    bf16 *x = (bf16 *)(letters + exchange<S>::bytes(N)); /* (padded, X_ROW) for products */
     float *da = (float *)(x + (size_t)padded * X_ROW); /* (padded, DA_ROW) of attention's result */
     bf16 *h = (bf16 *)(da + (size_t)padded * DA_ROW);  /* (padded, DH_ROW) hidden units, q k v */
     float *pre = (float *)(h + (size_t)padded * DH_ROW); /* (padded, PRE_ROW) from forward */
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     phase_clock clock;
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring<S> weights_ahead;
-    mail<S> box;
+    exchange<S> box;
     weights_ahead.make(p, p.saved.slabs, memory);
     box.make(letters, N, p.barriers);
     auto used = [&](int n) { /* when all warps of the block have taken n slabs */
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             v[j] = make_float2(factor * (v[j].x - goal[j].x), factor * (v[j].y - goal[j].y));
         write_row(frames + (size_t)step * D, v);
     }
-    recall_projected(p, p.H - 1, pre, plans, window(p.H - 1));
+    load_projected(p, p.H - 1, pre, plans, window(p.H - 1));
     cluster_sync(); /* everyone is here */
     used(0);
 
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             normalised s;
             auto look_ahead = [&] {
                 if (!owner) return;
-                const block_vectors &b = p.block[layer];
+                const layer_vectors &b = p.block[layer];
                 size_t at = saved_at(p, step, layer, mine, token) * D;
                 if (project) {
                     read_row(n.first, p.saved.last + ((size_t)step * p.saved.rows + mine) * D);
@@ -191,8 +191,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 for (int i = 0; i < sh::IN_TILES; i++)
                     norm[i] = unit_norm(p, project,
                                         rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad);
-                copies_wait<0>(); /* hidden units */
-                if (!project) recall_qkv(p, step, layer, kept, plans, w);
+                cp_async_wait<0>(); /* hidden units */
+                if (!project) load_qkv(p, step, layer, kept, plans, w);
                 __syncthreads(); /* hidden units of all threads are there */
                 box.await_rows(given * plans.existing);
                 clock.mark(ROWS);
@@ -208,20 +208,21 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                             float2 u = *reinterpret_cast<const float2 *>(pre + r * PRE_ROW + unit);
                             float2 v = norm[i].of(u);
                             *reinterpret_cast<uint32_t *>(h + r * DH_ROW + unit) = pack(
-                                c[i][2 * half] * norm[i].scale.x * gelu_slope_rounded(v.x),
-                                c[i][2 * half + 1] * norm[i].scale.y * gelu_slope_rounded(v.y));
+                                c[i][2 * half] * norm[i].scale.x * gelu_derivative_rounded(v.x),
+                                c[i][2 * half + 1] * norm[i].scale.y *
+                                    gelu_derivative_rounded(v.y));
                         }
                 });
-                copies_wait<0>(); /* q, k, v */
+                cp_async_wait<0>(); /* q, k, v */
                 __syncthreads();
                 used(INTO_SLAB - UP_SLAB);
                 clock.mark(INTO);
                 if (project)
-                    recall_hidden(p, step, layer, pre, plans, w);
+                    load_hidden(p, step, layer, pre, plans, w);
                 else if (layer)
-                    recall_hidden(p, step, layer - 1, pre, plans, w);
+                    load_hidden(p, step, layer - 1, pre, plans, w);
                 else if (step)
-                    recall_projected(p, step - 1, pre, plans, window(step - 1));
+                    load_projected(p, step - 1, pre, plans, window(step - 1));
                 look_ahead();
                 weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
                 take_tiles(wd, weights_ahead.await(warp / 4), warp % 4 * sh::OUT_TILES);
@@ -272,14 +273,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     s.rstd2 = normalise(s.second, p.norm_eps);
                 }
             }
-            box.await_shares(exists ? asked : 0);
+            box.await_partials(exists ? asked : 0);
             if (units) used(BACK_OUT_SLAB - INTO_SLAB);
             clock.mark(SHARES);
             if (owner) {
                 row_values v, u;
 #pragma unroll
                 for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
-                box.add_shares(u, v, token);
+                box.add_partials(u, v, token);
                 times_row(u, n.weight);
                 if (!project) { /* back through the second norm and the modulation */
                     float *to = p.saved.gradient + mod_at(layer, norms);

@@ -7,12 +7,12 @@
 
 namespace {
 
-enum { BACK_BLOCKS = 16 };
+enum { BACKWARD_CTAS = 16 };
 
 /* of rows in shared memory: hidden units and q, k, v of forward, gradients of attention's result
  * and of hidden units or q, k, v; no bank twice */
 enum {
-    PRE_ROW = HIDDEN / BACK_BLOCKS + 4,
+    PRE_ROW = HIDDEN / BACKWARD_CTAS + 4,
     KEPT_ROW = 3 * WIDTH + 4,
     DA_ROW = WIDTH + 8,
     DH_ROW = 3 * WIDTH + 8
@@ -44,42 +44,41 @@ __device__ __forceinline__ void times_row(row_values &v, const row_values &w) {
 }
 
 /* starts copying own hidden units before GELU of all w tokens of a block of a step */
-__device__ void recall_hidden(const task &p, int step, int layer, float *to, cluster_plans c,
-                              int w) {
-    const int units = HIDDEN / BACK_BLOCKS, chunks = units / 4;
+__device__ void load_hidden(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
+    const int units = HIDDEN / BACKWARD_CTAS, chunks = units / 4;
     for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
         int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
         if (plan >= c.existing) continue;
-        copy16((bf16 *)(to + (size_t)(token * c.R + plan) * PRE_ROW + 4 * part),
-               (const bf16 *)(p.saved.pre +
-                              saved_at(p, step, layer, c.row0 + plan, token) * HIDDEN +
-                              cluster_rank() * units + 4 * part));
+        cp_async_16((bf16 *)(to + (size_t)(token * c.R + plan) * PRE_ROW + 4 * part),
+                    (const bf16 *)(p.saved.pre +
+                                   saved_at(p, step, layer, c.row0 + plan, token) * HIDDEN +
+                                   cluster_rank() * units + 4 * part));
     }
-    copies_close();
+    cp_async_commit();
 }
 /* ... of the projector, before its batch norm, in the rows of the newest token */
-__device__ void recall_projected(const task &p, int step, float *to, cluster_plans c, int w) {
-    const int units = HIDDEN / BACK_BLOCKS, chunks = units / 4;
+__device__ void load_projected(const task &p, int step, float *to, cluster_plans c, int w) {
+    const int units = HIDDEN / BACKWARD_CTAS, chunks = units / 4;
     for (int i = threadIdx.x; i < c.existing * chunks; i += THREADS) {
         int part = i % chunks, plan = i / chunks;
-        copy16((bf16 *)(to + (size_t)((w - 1) * c.R + plan) * PRE_ROW + 4 * part),
-               (const bf16 *)(p.saved.projected +
-                              ((size_t)step * p.saved.rows + c.row0 + plan) * HIDDEN +
-                              cluster_rank() * units + 4 * part));
+        cp_async_16((bf16 *)(to + (size_t)((w - 1) * c.R + plan) * PRE_ROW + 4 * part),
+                    (const bf16 *)(p.saved.projected +
+                                   ((size_t)step * p.saved.rows + c.row0 + plan) * HIDDEN +
+                                   cluster_rank() * units + 4 * part));
     }
-    copies_close();
+    cp_async_commit();
 }
 /* ... q, k, v of the own head */
-__device__ void recall_qkv(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
+__device__ void load_qkv(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
     const int chunks = 3 * WIDTH / 4;
     for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
         int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
         if (plan >= c.existing) continue;
         const float *from = saved_qkv(p, step, layer, cluster_rank(), c.row0 + plan);
-        copy16((bf16 *)(to + (size_t)(token * c.R + plan) * KEPT_ROW + 4 * part),
-               (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * part));
+        cp_async_16((bf16 *)(to + (size_t)(token * c.R + plan) * KEPT_ROW + 4 * part),
+                    (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * part));
     }
-    copies_close();
+    cp_async_commit();
 }
 
 /* Gradients of q, k, v from those of attention's result, da, of the newest `asked` of W tokens.

@@ -1,9 +1,9 @@
 /* predictor_forward.cuh - all steps of a rollout in one kernel.  See predictor.cu for the division
  * of work.
  *
- * One warp keeps a ring of weights filled (weight_ring.cuh); rows and shares travel by mail.cuh.
- * Whatever does not depend on other blocks (modulations, gates, biases, keys of older tokens) is
- * read before the wait it would prolong. */
+ * One warp keeps a ring of weights filled (weight_ring.cuh); rows and shares travel by
+ * exchange.cuh. Whatever does not depend on other blocks (modulations, gates, biases, keys of older
+ * tokens) is read before the wait it would prolong. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_FORWARD_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_FORWARD_CUH
 
@@ -22,7 +22,7 @@ template <int S> struct forward_slabs {
     static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
         int layer = i / ring<S>::LAYER, kind = i % ring<S>::LAYER;
         if (layer == w.layers) kind += IN;
-        const packed_block &b = w.block[layer < w.layers ? layer : 0];
+        const packed_layer &b = w.block[layer < w.layers ? layer : 0];
         const uint4 *in = layer < w.layers ? b.in : w.proj_in;
         const uint4 *down = layer < w.layers ? b.down : w.proj_out;
         if (kind < OUT)
@@ -45,7 +45,7 @@ struct row_vectors {
 template <int S> size_t forward_rest(int N, int R) {
     typedef shape<S> sh;
     size_t rows = (size_t)padded_rows(N, R);
-    return mail<S>::bytes(N) + rows * (X_ROW * 2 + sh::QKV_ROW * 4 + sh::H_ROW * 2) +
+    return exchange<S>::bytes(N) + rows * (X_ROW * 2 + sh::QKV_ROW * 4 + sh::H_ROW * 2) +
            (size_t)2 * sh::OWN * N * D * 4;
 }
 /* slots that fit beside it; 0: too few, or more rows than warps but one */
@@ -72,10 +72,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1; /* has no rows of its own */
     unsigned char *letters = memory + ring<S>::bytes(p.slots);
-    bf16 *x = (bf16 *)(letters + mail<S>::bytes(N));    /* (padded, X_ROW) what enters products */
-    float *qkv = (float *)(x + (size_t)padded * X_ROW); /* (padded, QKV_ROW) of one head */
-    bf16 *h = (bf16 *)(qkv + (size_t)padded * QKV_ROW); /* (padded, H_ROW) hidden units */
-    bf16 *a = h;                                        /* (padded, A_ROW) attention's result */
+    bf16 *x = (bf16 *)(letters + exchange<S>::bytes(N)); /* (padded, X_ROW) what enters products */
+    float *qkv = (float *)(x + (size_t)padded * X_ROW);  /* (padded, QKV_ROW) of one head */
+    bf16 *h = (bf16 *)(qkv + (size_t)padded * QKV_ROW);  /* (padded, H_ROW) hidden units */
+    bf16 *a = h;                                         /* (padded, A_ROW) attention's result */
     float *stream = (float *)(h + (size_t)padded * sh::H_ROW); /* (OWN, N, D) residual rows */
     float *window = stream + (size_t)OWN * N * D; /* (OWN, N, D) latents, oldest first */
     const cluster_plans plans(p, S);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     if (rank == 0 && threadIdx.x == 0) span_begins(blockIdx.x / S);
     ring<S> weights_ahead;
-    mail<S> box;
+    exchange<S> box;
     weights_ahead.make(p, p.slabs, memory);
     box.make(letters, N, p.barriers);
     for (int t = warp; t < own * p.C; t += WARPS) { /* the context */
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 read_row(n.w, p.norm_w);
                 read_row(n.b, p.norm_b);
             } else {
-                const block_vectors &b = p.block[layer];
+                const layer_vectors &b = p.block[layer];
                 read_row(n.shift, modulation(layer, mlp ? 3 : 0));
                 read_row(n.scale, modulation(layer, mlp ? 4 : 1));
                 read_row(n.w, mlp ? b.mlp_norm_w : b.attn_norm_w);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             } else {
                 row_values y;
                 read_row(v, own_row(stream, t));
-                box.add_shares(y, n.bias, slot_of(t));
+                box.add_partials(y, n.bias, slot_of(t));
 #pragma unroll
                 for (int j = 0; j < 3; j++) {
                     v[j].x += n.gate[j].x * y[j].x;
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 for (int head = 0; head < OWN; head++) {
                     const int number = rank * OWN + head;
                     if (head) __syncthreads(); /* keys of the head before were read */
-                    if (old) recall_keys(p, layer, number, qkv, plans, old, fresh);
+                    if (old) load_kv_cache(p, layer, number, qkv, plans, old, fresh);
                     if (!head) {
                         box.await_rows(given * plans.existing);
                         clock.mark(ROWS);
@@ -256,12 +256,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                                     make_float2(c[i][2], c[i][3]);
                         }
                     });
-                    copies_wait<0>();
+                    cp_async_wait<0>();
                     __syncthreads();
                     clock.mark(QKV);
                     if (head + 1 == OWN) look_ahead();
                     attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
-                    if (grows) keep_keys(p, layer, number, qkv, plans, old, fresh);
+                    if (grows) store_kv_cache(p, layer, number, qkv, plans, old, fresh);
                     if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
                     clock.mark(ATTENTION);
                 }
@@ -329,7 +329,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 products(wd, h, sh::H_ROW, row_tiles(rows - asked * R, rows), share(asked));
                 clock.mark(OUT_OF);
             }
-            box.await_shares(own * asked);
+            box.await_partials(own * asked);
             clock.mark(SHARES);
         }
 
@@ -338,7 +338,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             row_values v;
             size_t row = plan_of(warp);
             float *frames = window + (size_t)warp * N * D;
-            box.add_shares(v, n.bias, slot_of(t));
+            box.add_partials(v, n.bias, slot_of(t));
             for (int j = 0; w == N && j + 1 < N; j++) { /* the lane's own columns: in order */
                 row_values later;
                 read_row(later, frames + (size_t)(j + 1) * D);

@@ -49,7 +49,7 @@ template <int S> struct ring {
     enum { LAYER = 8 * 16 / S, PROJECTOR = 4 * 16 / S }; /* slabs of a block of the predictor */
     const unsigned char *from;                           /* the slabs of a step, in memory */
     unsigned char *slabs;
-    phase_counter *full;
+    mbarrier *full;
     int slots, done, slot;  /* slabs that are used up; where the next one lies */
     uint32_t phase;         /* of its counter */
     int asked, total, step; /* asked for so far; all that this launch needs, and a step */
@@ -58,21 +58,21 @@ template <int S> struct ring {
     static __host__ __device__ int slabs_of_step(int layers) { return LAYER * layers + PROJECTOR; }
 
     static __host__ __device__ size_t bytes(int slots) {
-        return (size_t)slots * RING_SLAB + RING_MOST * sizeof(phase_counter);
+        return (size_t)slots * RING_SLAB + RING_MOST * sizeof(mbarrier);
     }
     /* All threads; a barrier has to follow.  ordered: by order_slabs */
     __device__ void make(const task &p, const uint4 *ordered, unsigned char *memory) {
         step = slabs_of_step(p.layers);
         from = (const unsigned char *)ordered + (size_t)cluster_rank() * step * RING_SLAB;
         slabs = memory;
-        full = (phase_counter *)(memory + (size_t)p.slots * RING_SLAB);
+        full = (mbarrier *)(memory + (size_t)p.slots * RING_SLAB);
         slots = p.slots;
         done = slot = asked = ask_slot = ask_at = 0;
         phase = 0;
         total = p.H * step;
         if (threadIdx.x == 0) {
-            for (int i = 0; i < slots; i++) counter_make(&full[i], 1);
-            counters_made();
+            for (int i = 0; i < slots; i++) mbarrier_init(&full[i], 1);
+            fence_mbarrier_init();
         }
     }
     /* n more slabs, at most as many as there are slots, are used up */
@@ -88,9 +88,9 @@ template <int S> struct ring {
     __device__ void fill() {
         for (; asked < total && asked < done + slots; asked++) {
             if (threadIdx.x % 32 == 0) {
-                counter_expect(&full[ask_slot], RING_SLAB);
-                copy_bulk(slabs + (size_t)ask_slot * RING_SLAB, from + (size_t)ask_at * RING_SLAB,
-                          RING_SLAB, &full[ask_slot]);
+                mbarrier_arrive_expect_tx(&full[ask_slot], RING_SLAB);
+                cp_async_bulk(slabs + (size_t)ask_slot * RING_SLAB,
+                              from + (size_t)ask_at * RING_SLAB, RING_SLAB, &full[ask_slot]);
             }
             if (++ask_slot == slots) ask_slot = 0;
             if (++ask_at == step) ask_at = 0;
@@ -102,7 +102,7 @@ template <int S> struct ring {
         int at = slot + ahead;
         bool around = at >= slots;
         if (around) at -= slots;
-        counter_wait(&full[at], phase ^ (uint32_t)around);
+        mbarrier_wait_parity(&full[at], phase ^ (uint32_t)around);
         return (const uint4 *)(slabs + (size_t)at * RING_SLAB);
     }
 };

@@ -25,15 +25,15 @@ static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int
         int row = e / 8, chunk = e % 8;
         bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
         if (row < rows) {
-            copy16(at, from + row * stride + chunk * 8);
+            cp_async_16(at, from + row * stride + chunk * 8);
         } else {
             *reinterpret_cast<uint4 *>(at) = make_uint4(0, 0, 0, 0);
         }
     }
 }
 static __device__ __forceinline__ void copies_done() {
-    copies_close();
-    copies_wait<0>();
+    cp_async_commit();
+    cp_async_wait<0>();
     __syncthreads();
 }
 
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void copies_done() {
 static __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
-    load_matrices(r, p);
+    ldmatrix_x4(r, p);
 }
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int 
 static __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
-    load_matrices_turned(r, p);
+    ldmatrix_x4_trans(r, p);
 }
 
 /* ---- tiles in registers ------------------------------------------------------------------- */

@@ -117,7 +117,7 @@ __device__ __forceinline__ void add_tokens(gathered &w, const regs4 (&q)[2], con
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             regs4 b;
-            load_matrices(
+            ldmatrix_x4(
                 b, token_chunk(x, j0 + 16 * n + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2));
             mma(s[2 * n], q[k], b[0], b[1]);
             mma(s[2 * n + 1], q[k], b[2], b[3]);
@@ -162,7 +162,7 @@ __device__ __forceinline__ void add_tokens(gathered &w, const regs4 (&q)[2], con
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             regs4 b;
-            load_matrices_turned(
+            ldmatrix_x4_trans(
                 b, token_chunk(x, j0 + 16 * n + (matrix % 2) * 8 + lane % 8, 2 * c + matrix / 2));
             mma(w.sum_x[2 * c], p, b[0], b[1]);
             mma(w.sum_x[2 * c + 1], p, b[2], b[3]);
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         regs4 q[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) /* A: rows 0-7 and 8-15, then the same of 8 columns on */
-            load_matrices(q[k],
-                          token_chunk(tokens, i0 + lane / 8 % 2 * 8 + lane % 8, 2 * k + lane / 16));
+            ldmatrix_x4(q[k],
+                        token_chunk(tokens, i0 + lane / 8 % 2 * 8 + lane % 8, 2 * k + lane / 16));
         {
             float turned[4][4];
             times_turned(turned, q, form);

@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
     Keep keep(s, my.b, my.h, i0);
     float scale = s.scale * LOG2E;
     fetch(ring, keys, in_row, values, in_row, s.T, 0);
-    copies_close();
+    cp_async_commit();
     for (int n = 0; n < tiles; n++) {
         if (n + 1 < tiles) fetch(ring, keys, in_row, values, in_row, s.T, n + 1);
-        copies_close(); /* an empty group at the end keeps the count */
-        copies_wait<1>();
+        cp_async_commit(); /* an empty group at the end keeps the count */
+        cp_async_wait<1>();
         __syncthreads();
         const bf16 *k = ring + (n & 1) * 2 * ROWS * WIDTH, *v = k + ROWS * WIDTH;
         const int limit[2] = {seen[0] - n * ROWS, seen[1] - n * ROWS};
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     int last = my.row0 + ROWS - 1 < s.T ? my.row0 + ROWS - 1 : s.T - 1;
     int tiles = (s.limit(last) + ROWS - 1) / ROWS, end = keys_of(s, i0), seen[2];
     fetch(ring, keys, in_row, values, in_row, s.T, 0);
-    copies_close();
+    cp_async_commit();
     regs4 rows[4], grads[4];
     float norm[2], sum[2], dq[8][4] = {{0}}, scale = s.scale * LOG2E;
     load_rows(rows, q, i0, s.T, in_row);
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     Keep keep(s, my.b, my.h, i0);
     for (int n = 0; n < tiles; n++) {
         if (n + 1 < tiles) fetch(ring, keys, in_row, values, in_row, s.T, n + 1);
-        copies_close();
-        copies_wait<1>();
+        cp_async_commit();
+        cp_async_wait<1>();
         __syncthreads();
         const bf16 *k = ring + (n & 1) * 2 * ROWS * WIDTH, *v = k + ROWS * WIDTH;
         for (int j0 = 0; j0 < ROWS && n * ROWS + j0 < end; j0 += 16) {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     };
     fetch(ring, q, in_row, g, out_row, s.T, first);
     fetch_norms(first);
-    copies_close();
+    cp_async_commit();
     regs4 keys[4], values[4];
     load_rows(keys, q + s.part(), j0, s.T, in_row);
     load_rows(values, q + 2 * s.part(), j0, s.T, in_row);
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
             fetch(ring, q, in_row, g, out_row, s.T, n + 1);
             fetch_norms(n + 1);
         }
-        copies_close();
-        copies_wait<1>();
+        cp_async_commit();
+        cp_async_wait<1>();
         __syncthreads();
         const bf16 *rows = ring + (n & 1) * 2 * ROWS * WIDTH, *grads = rows + ROWS * WIDTH;
         Keep keep(s, b, h, n * ROWS);

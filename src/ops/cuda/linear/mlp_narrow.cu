@@ -28,13 +28,14 @@ struct mlp {
 
 __device__ __forceinline__ void fetch(slab *to, const mlp &p, int unit0) {
     for (int e = threadIdx.x; e < SLAB * p.k / 8; e += 32 * WARPS)
-        copy16(to->first + 8 * e, p.W + (size_t)unit0 * p.k + 8 * e);
+        cp_async_16(to->first + 8 * e, p.W + (size_t)unit0 * p.k + 8 * e);
     for (int e = threadIdx.x; e < p.l * (SLAB / 8); e += 32 * WARPS) {
         int row = e / (SLAB / 8), chunk = e % (SLAB / 8);
-        copy16(to->second + row * STRIDE + 8 * chunk, p.V + (size_t)row * p.m + unit0 + 8 * chunk);
+        cp_async_16(to->second + row * STRIDE + 8 * chunk,
+                    p.V + (size_t)row * p.m + unit0 + 8 * chunk);
     }
     for (int e = threadIdx.x; e < SLAB; e += 32 * WARPS) to->bias[e] = p.b ? p.b[unit0 + e] : 0;
-    copies_close();
+    cp_async_commit();
 }
 
 __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
@@ -61,8 +62,8 @@ __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
         if (unit0 + SLAB < p.m)
             fetch(slabs + (turn ^ 1), p, unit0 + SLAB);
         else
-            copies_close(); /* an empty group keeps the count */
-        copies_wait<1>();
+            cp_async_commit(); /* an empty group keeps the count */
+        cp_async_wait<1>();
         __syncthreads();
         const slab &w = slabs[turn];
 #pragma unroll 2
@@ -93,8 +94,8 @@ __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
 #pragma unroll
             for (int n = 0; n < 2; n++) {
                 regs4 b;
-                load_matrices(b, w.second + (16 * n + (matrix / 2) * 8 + lane % 8) * STRIDE + u +
-                                     (matrix % 2) * 8);
+                ldmatrix_x4(b, w.second + (16 * n + (matrix / 2) * 8 + lane % 8) * STRIDE + u +
+                                   (matrix % 2) * 8);
                 mma(y[2 * n], a, b[0], b[1]);
                 mma(y[2 * n + 1], a, b[2], b[3]);
             }

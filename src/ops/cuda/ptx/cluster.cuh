@@ -29,7 +29,7 @@ static __device__ __forceinline__ int cluster_rank() {
 }
 
 /* The same place in the shared memory of another block of the cluster. */
-static __device__ __forceinline__ uint32_t in_block(const void *p, int rank) {
+static __device__ __forceinline__ uint32_t mapa(const void *p, int rank) {
     uint32_t there = 0;
 #if CGS_HAS_CLUSTERS
     asm("mapa.shared::cluster.u32 %0, %1, %2;"

@@ -8,28 +8,28 @@
 
 #include "ops/cuda/ptx/cluster.cuh"
 
-typedef uint64_t phase_counter;
+typedef uint64_t mbarrier;
 
 static __device__ __forceinline__ uint32_t shared_address(const void *p) {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
 /* A barrier has to follow before others use it. */
-static __device__ __forceinline__ void counter_make(phase_counter *c, int arrivals) {
+static __device__ __forceinline__ void mbarrier_init(mbarrier *c, int arrivals) {
 #if CGS_HAS_CLUSTERS
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(c)), "r"(arrivals)
                  : "memory");
 #endif
 }
 /* what was made is seen by copies */
-static __device__ __forceinline__ void counters_made() {
+static __device__ __forceinline__ void fence_mbarrier_init() {
 #if CGS_HAS_CLUSTERS
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 /* arrives, and announces bytes */
-static __device__ __forceinline__ void counter_expect(phase_counter *c, int bytes) {
+static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *c, int bytes) {
 #if CGS_HAS_CLUSTERS
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(c)),
                  "r"(bytes)
@@ -37,7 +37,7 @@ static __device__ __forceinline__ void counter_expect(phase_counter *c, int byte
 #endif
 }
 /* by whole warps, which are together again behind it */
-static __device__ __forceinline__ void counter_wait(phase_counter *c, uint32_t phase) {
+static __device__ __forceinline__ void mbarrier_wait_parity(mbarrier *c, uint32_t phase) {
 #if CGS_HAS_CLUSTERS
     uint32_t at = shared_address(c), done;
     do {
@@ -53,8 +53,8 @@ static __device__ __forceinline__ void counter_wait(phase_counter *c, uint32_t p
 }
 
 /* bytes, a multiple of 16, from memory to this block's shared memory */
-static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int bytes,
-                                                 phase_counter *c) {
+static __device__ __forceinline__ void cp_async_bulk(void *to, const void *from, int bytes,
+                                                     mbarrier *c) {
 #if CGS_HAS_CLUSTERS
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
                  "%2, [%3];" ::"r"(shared_address(to)),
@@ -63,15 +63,15 @@ static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int
 #endif
 }
 /* ... to the second-level cache */
-static __device__ __forceinline__ void fetch_ahead(const void *from, int bytes) {
+static __device__ __forceinline__ void cp_async_bulk_prefetch_l2(const void *from, int bytes) {
 #if CGS_HAS_CLUSTERS
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 #endif
 }
 
-/* 16 bytes to another block of the cluster, counted there; both places as in_block() gives them */
-static __device__ __forceinline__ void store_counted(uint32_t to, uint32_t a, uint32_t b,
-                                                     uint32_t c, uint32_t d, uint32_t counter) {
+/* 16 bytes to another block of the cluster, counted there; both places as mapa() gives them */
+static __device__ __forceinline__ void st_async(uint32_t to, uint32_t a, uint32_t b, uint32_t c,
+                                                uint32_t d, uint32_t counter) {
 #if CGS_HAS_CLUSTERS
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
                  "{%1, %2, %3, %4}, [%5];" ::"r"(to),
@@ -81,7 +81,7 @@ static __device__ __forceinline__ void store_counted(uint32_t to, uint32_t a, ui
 }
 
 /* adds one to a number in shared memory, in order with what threads did before and do after */
-static __device__ __forceinline__ uint32_t count_up(uint32_t *p) {
+static __device__ __forceinline__ uint32_t atomic_add_acq_rel(uint32_t *p) {
     uint32_t before = 0;
 #if CGS_HAS_CLUSTERS
     asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], %2;"

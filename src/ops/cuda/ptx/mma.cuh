@@ -19,13 +19,13 @@ static __device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32
 }
 
 /* four 8 x 8 matrices; lane l names row l%8 of matrix l/8 */
-static __device__ __forceinline__ void load_matrices(regs4 &r, const bf16 *p) {
+static __device__ __forceinline__ void ldmatrix_x4(regs4 &r, const bf16 *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"((uint32_t)__cvta_generic_to_shared(p))
                  : "memory");
 }
-static __device__ __forceinline__ void load_matrices_turned(regs4 &r, const bf16 *p) {
+static __device__ __forceinline__ void ldmatrix_x4_trans(regs4 &r, const bf16 *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"((uint32_t)__cvta_generic_to_shared(p))
@@ -33,17 +33,17 @@ static __device__ __forceinline__ void load_matrices_turned(regs4 &r, const bf16
 }
 
 /* 16 bytes from memory to shared memory, without waiting */
-static __device__ __forceinline__ void copy16(bf16 *to, const bf16 *from) {
+static __device__ __forceinline__ void cp_async_16(bf16 *to, const bf16 *from) {
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
         "l"(from)
         : "memory");
 }
 /* Closes a group of copies; waits until at most N younger groups are under way. */
-static __device__ __forceinline__ void copies_close() {
+static __device__ __forceinline__ void cp_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-template <int N> __device__ __forceinline__ void copies_wait() {
+template <int N> __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
@@ -79,7 +79,7 @@ static __device__ __forceinline__ float gelu_rounded(float x) {
     gelu_parts(x, &below, &density);
     return x * below;
 }
-static __device__ __forceinline__ float gelu_slope_rounded(float x) {
+static __device__ __forceinline__ float gelu_derivative_rounded(float x) {
     float below, density;
     gelu_parts(x, &below, &density);
     return fmaf(x, density, below);

@@ -23,35 +23,35 @@
 #define CGS_HAS_WGMMA 0
 #endif
 
-enum { GROUP = 128 /* threads of a warpgroup */, ATOM = 1024 /* bytes of 8 rows */ };
+enum { WARPGROUP = 128 /* threads of a warpgroup */, ATOM = 1024 /* bytes of 8 rows */ };
 
 /* What tensor cores have to know of a matrix: its first row, and that 8 rows are 1024 bytes and
  * chunks are exchanged in rows of 128 bytes.  The distance between pieces of 64 columns (bits 16
  * to 29) is not needed: no operand here is wider. */
-static __device__ __forceinline__ uint64_t matrix_at(const void *rows) {
+static __device__ __forceinline__ uint64_t smem_descriptor(const void *rows) {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(rows);
     asm volatile("" : "+r"(at)); /* or the compiler keeps dozens of these in registers in a loop */
     return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(ATOM >> 4) << 32 |
            (uint64_t)1 << 62;
 }
 /* the next 16 of the inner index: along rows, or 16 rows on */
-static __device__ __forceinline__ uint64_t along_rows(uint64_t m, int step) {
+static __device__ __forceinline__ uint64_t advance_along_rows(uint64_t m, int step) {
     return m + (uint64_t)(step * 2);
 }
-static __device__ __forceinline__ uint64_t down_rows(uint64_t m, int step) {
+static __device__ __forceinline__ uint64_t advance_down_rows(uint64_t m, int step) {
     return m + (uint64_t)(step * (2 * ATOM >> 4));
 }
 
 #if CGS_HAS_WGMMA
 
-#define SUMS_4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define SUMS_8(c, i) SUMS_4(c, i), SUMS_4(c, i + 4)
-#define SUMS_16(c, i) SUMS_8(c, i), SUMS_8(c, i + 8)
-#define SUMS_32(c, i) SUMS_16(c, i), SUMS_16(c, i + 16)
-#define SUMS_40(c, i) SUMS_32(c, i), SUMS_8(c, i + 32)
-#define SUMS_48(c, i) SUMS_32(c, i), SUMS_16(c, i + 32)
-#define SUMS_64(c, i) SUMS_32(c, i), SUMS_32(c, i + 32)
-#define SUMS_96(c, i) SUMS_64(c, i), SUMS_32(c, i + 64)
+#define ACC_4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+#define ACC_8(c, i) ACC_4(c, i), ACC_4(c, i + 4)
+#define ACC_16(c, i) ACC_8(c, i), ACC_8(c, i + 8)
+#define ACC_32(c, i) ACC_16(c, i), ACC_16(c, i + 16)
+#define ACC_40(c, i) ACC_32(c, i), ACC_8(c, i + 32)
+#define ACC_48(c, i) ACC_32(c, i), ACC_16(c, i + 32)
+#define ACC_64(c, i) ACC_32(c, i), ACC_32(c, i + 32)
+#define ACC_96(c, i) ACC_64(c, i), ACC_32(c, i + 64)
 #define NAMES_4 "%0,%1,%2,%3"
 #define NAMES_8 NAMES_4 ",%4,%5,%6,%7"
 #define NAMES_16 NAMES_8 ",%8,%9,%10,%11,%12,%13,%14,%15"
@@ -64,10 +64,9 @@ static __device__ __forceinline__ uint64_t down_rows(uint64_t m, int step) {
              "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 
 /* N columns, N/2 sums a lane; p0 .. are the operands' numbers, which follow those of the sums */
-#define PRODUCT_OF(N, H, p0, p1, p2, p3, p4, p5, p6)                                               \
+#define WGMMA_OF(N, H, p0, p1, p2, p3, p4, p5, p6)                                                 \
     template <bool TURN_A, bool TURN_B>                                                            \
-    __device__ __forceinline__ void group_product(float(&c)[H], uint64_t a, uint64_t b,            \
-                                                  bool add) {                                      \
+    __device__ __forceinline__ void wgmma(float(&c)[H], uint64_t a, uint64_t b, bool add) {        \
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p2 ", 0;\n"                             \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" NAMES_##H        \
                      "}, %" #p0 ", %" #p1 ", p, 1, 1, %" #p3 ", %" #p4 ";\n}"                      \
@@ -76,8 +75,7 @@ static __device__ __forceinline__ uint64_t down_rows(uint64_t m, int step) {
                      : "memory");                                                                  \
     }                                                                                              \
     template <bool TURN_B>                                                                         \
-    __device__ __forceinline__ void group_product(float(&c)[H], const regs4 &a, uint64_t b,        \
-                                                  bool add) {                                      \
+    __device__ __forceinline__ void wgmma(float(&c)[H], const regs4 &a, uint64_t b, bool add) {    \
         asm volatile(                                                                              \
             "{\n.reg .pred p;\nsetp.ne.b32 p, %" #p5 ", 0;\n"                                      \
             "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" NAMES_##H                 \
@@ -86,28 +84,28 @@ static __device__ __forceinline__ uint64_t down_rows(uint64_t m, int step) {
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add), "n"((int)TURN_B)  \
             : "memory");                                                                           \
     }
-PRODUCT_OF(8, 4, 4, 5, 6, 7, 8, 9, 10)
-PRODUCT_OF(16, 8, 8, 9, 10, 11, 12, 13, 14)
-PRODUCT_OF(32, 16, 16, 17, 18, 19, 20, 21, 22)
-PRODUCT_OF(64, 32, 32, 33, 34, 35, 36, 37, 38)
-PRODUCT_OF(80, 40, 40, 41, 42, 43, 44, 45, 46)
-PRODUCT_OF(96, 48, 48, 49, 50, 51, 52, 53, 54)
-PRODUCT_OF(128, 64, 64, 65, 66, 67, 68, 69, 70)
-PRODUCT_OF(192, 96, 96, 97, 98, 99, 100, 101, 102)
+WGMMA_OF(8, 4, 4, 5, 6, 7, 8, 9, 10)
+WGMMA_OF(16, 8, 8, 9, 10, 11, 12, 13, 14)
+WGMMA_OF(32, 16, 16, 17, 18, 19, 20, 21, 22)
+WGMMA_OF(64, 32, 32, 33, 34, 35, 36, 37, 38)
+WGMMA_OF(80, 40, 40, 41, 42, 43, 44, 45, 46)
+WGMMA_OF(96, 48, 48, 49, 50, 51, 52, 53, 54)
+WGMMA_OF(128, 64, 64, 65, 66, 67, 68, 69, 70)
+WGMMA_OF(192, 96, 96, 97, 98, 99, 100, 101, 102)
 
 /* Before the first product of a batch: registers are as the program left them. */
-static __device__ __forceinline__ void products_begin() {
+static __device__ __forceinline__ void wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-static __device__ __forceinline__ void products_end() {
+static __device__ __forceinline__ void wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 /* Waits until at most N younger batches are under way. */
-template <int N> __device__ __forceinline__ void products_wait() {
+template <int N> __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 /* Behind a wait: the compiler may not read sums earlier. */
-template <int H> __device__ __forceinline__ void arrived(float (&c)[H]) {
+template <int H> __device__ __forceinline__ void wgmma_fence_registers(float (&c)[H]) {
 #pragma unroll
     for (int i = 0; i < H; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
@@ -115,15 +113,15 @@ template <int H> __device__ __forceinline__ void arrived(float (&c)[H]) {
 #endif /* CGS_HAS_WGMMA */
 
 /* What this thread wrote to shared memory is for tensor cores; a barrier has to follow. */
-static __device__ __forceinline__ void written_for_products() {
+static __device__ __forceinline__ void fence_proxy_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* Barriers of some of a block's threads, by number: 0 is that of __syncthreads. */
-static __device__ __forceinline__ void meet(int barrier, int threads) {
+static __device__ __forceinline__ void bar_sync(int barrier, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-static __device__ __forceinline__ void pass_by(int barrier, int threads) {
+static __device__ __forceinline__ void bar_arrive(int barrier, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 

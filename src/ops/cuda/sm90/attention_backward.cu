@@ -19,7 +19,7 @@
 
 namespace {
 
-enum { GROUPS = 4, ALL = GROUPS * GROUP, PIECE = 32, MAKERS = 2 /* groups that make dq */ };
+enum { GROUPS = 4, ALL = GROUPS * WARPGROUP, PIECE = 32, MAKERS = 2 /* groups that make dq */ };
 enum { LEFT = EXTRA * WIDTH };         /* sums of dk (or dv) of the keys from 256 on */
 enum { FULL = 1, EMPTY = 3, OWN = 5 }; /* barriers: two buffers each, and one for a group */
 
@@ -68,10 +68,10 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
     copy_rows(m.v, q + 2 * s.part(), s.T, PADDED, in_row);
     copy_rows(m.q, q, BLOCK, BLOCK, in_row);
     copy_rows(m.g, dout, BLOCK, BLOCK, out_row);
-    copies_close();
+    cp_async_commit();
     copy_rows(m.q + BLOCK * WIDTH, q + BLOCK * in_row, later, padded, in_row);
     copy_rows(m.g + BLOCK * WIDTH, dout + BLOCK * out_row, later, padded, out_row);
-    copies_close();
+    cp_async_commit();
     for (int i = threadIdx.x; i < PADDED; i += ALL) { /* beyond the last token exp(-inf) = 0 */
         m.norms[i] = i < s.T ? lse[i] * LOG2E : INFINITY;
         m.sums[i] = i < s.T ? along[i] : 0;
@@ -83,14 +83,14 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
         reinterpret_cast<uint4 *>(m.ds + buffer * MATRIX + WHOLE * WIDTH)[chunk] =
             make_uint4(0, 0, 0, 0);
     }
-    copies_wait<1>();
-    written_for_products();
+    cp_async_wait<1>();
+    fence_proxy_async();
     __syncthreads();
 }
 
 __device__ __forceinline__ void load_rest() {
-    copies_wait<0>();
-    written_for_products();
+    cp_async_wait<0>();
+    fence_proxy_async();
     __syncthreads();
 }
 
@@ -99,7 +99,7 @@ struct group_clock {
     int group;
     __device__ __forceinline__ void start(int own) {
         group = own;
-        clock.start(blockIdx.x == 0 && threadIdx.x % GROUP == 0 && own % 2 == 0);
+        clock.start(blockIdx.x == 0 && threadIdx.x % WARPGROUP == 0 && own % 2 == 0);
     }
     __device__ __forceinline__ void mark(int phase) { clock.mark(4 * group + phase); }
 };
@@ -121,21 +121,21 @@ template <int N>
 __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], const room &m,
                                              bf16 *ds, int key0, int i0, float scale,
                                              group_clock &clock) {
-    int lane = threadIdx.x % 32, row = key0 + threadIdx.x % GROUP / 32 * 16 + lane / 4;
+    int lane = threadIdx.x % 32, row = key0 + threadIdx.x % WARPGROUP / 32 * 16 + lane / 4;
     float p[N / 2], dp[N / 2];
-    uint64_t q = matrix_at(m.q + i0 * WIDTH), g = matrix_at(m.g + i0 * WIDTH);
-    uint64_t k = matrix_at(m.k + key0 * WIDTH), v = matrix_at(m.v + key0 * WIDTH);
-    products_begin();
+    uint64_t q = smem_descriptor(m.q + i0 * WIDTH), g = smem_descriptor(m.g + i0 * WIDTH);
+    uint64_t k = smem_descriptor(m.k + key0 * WIDTH), v = smem_descriptor(m.v + key0 * WIDTH);
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
-        group_product<false, false>(p, along_rows(k, i), along_rows(q, i), i > 0);
+        wgmma<false, false>(p, advance_along_rows(k, i), advance_along_rows(q, i), i > 0);
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
-        group_product<false, false>(dp, along_rows(v, i), along_rows(g, i), i > 0);
-    products_end();
-    products_wait<0>();
-    arrived(p);
-    arrived(dp);
+        wgmma<false, false>(dp, advance_along_rows(v, i), advance_along_rows(g, i), i > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(p);
+    wgmma_fence_registers(dp);
     clock.mark(SCORES);
     regs4 P[N / 16], dS[N / 16];
 #pragma unroll
@@ -159,15 +159,15 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
         }
     }
     clock.mark(EXPONENTIALS);
-    products_begin();
+    wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < N / 16; i++) group_product<true>(dv, P[i], down_rows(g, i), true);
+    for (int i = 0; i < N / 16; i++) wgmma<true>(dv, P[i], advance_down_rows(g, i), true);
 #pragma unroll
-    for (int i = 0; i < N / 16; i++) group_product<true>(dk, dS[i], down_rows(q, i), true);
-    products_end();
-    products_wait<0>(); /* more under way at a time would need more registers than there are */
-    arrived(dk);
-    arrived(dv);
+    for (int i = 0; i < N / 16; i++) wgmma<true>(dk, dS[i], advance_down_rows(q, i), true);
+    wgmma_commit();
+    wgmma_wait<0>(); /* more under way at a time would need more registers than there are */
+    wgmma_fence_registers(dk);
+    wgmma_fence_registers(dv);
     clock.mark(SUMS);
 }
 
@@ -176,22 +176,23 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
 template <int STEPS>
 __device__ __forceinline__ void take_extra(const room &m, bf16 *ds, bf16 *kept, float *left,
                                            int tile, int T, float scale, int barrier) {
-    int lane = threadIdx.x % 32, mine = threadIdx.x % GROUP / 32 * 16 + lane / 4;
+    int lane = threadIdx.x % 32, mine = threadIdx.x % WARPGROUP / 32 * 16 + lane / 4;
     float p[4], dp[4];
-    uint64_t q = matrix_at(m.q + tile * BLOCK * WIDTH), g = matrix_at(m.g + tile * BLOCK * WIDTH);
-    uint64_t k = matrix_at(m.k + WHOLE * WIDTH), v = matrix_at(m.v + WHOLE * WIDTH);
+    uint64_t q = smem_descriptor(m.q + tile * BLOCK * WIDTH),
+             g = smem_descriptor(m.g + tile * BLOCK * WIDTH);
+    uint64_t k = smem_descriptor(m.k + WHOLE * WIDTH), v = smem_descriptor(m.v + WHOLE * WIDTH);
     bf16 *last = ds + WHOLE * WIDTH;
-    products_begin();
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
-        group_product<false, false>(p, along_rows(q, i), along_rows(k, i), i > 0);
+        wgmma<false, false>(p, advance_along_rows(q, i), advance_along_rows(k, i), i > 0);
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
-        group_product<false, false>(dp, along_rows(g, i), along_rows(v, i), i > 0);
-    products_end();
-    products_wait<0>();
-    arrived(p);
-    arrived(dp);
+        wgmma<false, false>(dp, advance_along_rows(g, i), advance_along_rows(v, i), i > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(p);
+    wgmma_fence_registers(dp);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int query = mine + 8 * half, i = tile * BLOCK + query;
@@ -205,20 +206,22 @@ __device__ __forceinline__ void take_extra(const room &m, bf16 *ds, bf16 *kept, 
             last[at] = narrow<bf16>(there ? x * (dp[2 * half + e] - sum) : 0.0f);
         }
     }
-    written_for_products();
-    meet(barrier, GROUP);
+    fence_proxy_async();
+    bar_sync(barrier, WARPGROUP);
     float dk[4], dv[4];
-    products_begin();
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < STEPS; i++)
-        group_product<true, false>(dv, down_rows(g, i), along_rows(matrix_at(kept), i), i > 0);
+        wgmma<true, false>(dv, advance_down_rows(g, i),
+                           advance_along_rows(smem_descriptor(kept), i), i > 0);
 #pragma unroll
     for (int i = 0; i < STEPS; i++)
-        group_product<true, false>(dk, down_rows(q, i), along_rows(matrix_at(last), i), i > 0);
-    products_end();
-    products_wait<0>();
-    arrived(dv);
-    arrived(dk);
+        wgmma<true, false>(dk, advance_down_rows(q, i),
+                           advance_along_rows(smem_descriptor(last), i), i > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(dv);
+    wgmma_fence_registers(dk);
 #pragma unroll
     for (int e = 0; e < 4; e++) { /* the group's second tile and later ones add */
         float *to = left + (2 * (lane % 4) + e % 2) * WIDTH + mine + e / 2 * 8;
@@ -241,7 +244,7 @@ template <int COUNT> __device__ __forceinline__ void exchange(float (&c)[4]) {
  * rows from `rows` on do not count. */
 __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], int row0, int rows,
                                             float scale) {
-    int lane = threadIdx.x % 32, row = row0 + threadIdx.x % GROUP / 32 * 16 + lane / 4;
+    int lane = threadIdx.x % 32, row = row0 + threadIdx.x % WARPGROUP / 32 * 16 + lane / 4;
 #pragma unroll
     for (int quarter = 0; quarter < 4; quarter++) { /* 16 columns at a time: few registers */
         float c[4];
@@ -261,14 +264,14 @@ __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], i
 
 /* dq of a tile from dS^T of all keys */
 __device__ __forceinline__ void make_dq(float (&dq)[32], const room &m, const bf16 *ds) {
-    uint64_t k = matrix_at(m.k), factor = matrix_at(ds);
-    products_begin();
+    uint64_t k = smem_descriptor(m.k), factor = smem_descriptor(ds);
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < PADDED / 16; i++)
-        group_product<true, true>(dq, down_rows(factor, i), down_rows(k, i), i > 0);
-    products_end();
-    products_wait<0>();
-    arrived(dq);
+        wgmma<true, true>(dq, advance_down_rows(factor, i), advance_down_rows(k, i), i > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(dq);
 }
 
 /* What is left when the groups' own keys are out: keys from 256 on, and sums over tokens. */
@@ -325,7 +328,7 @@ __global__ void __launch_bounds__(ALL, 1)
         int side = tile % MAKERS;
         bf16 *ds = m.ds + side * MATRIX;
         bool maker = group == side;
-        if (tile >= MAKERS && !maker) meet(EMPTY + side, ALL);
+        if (tile >= MAKERS && !maker) bar_sync(EMPTY + side, ALL);
         clock.mark(WAITING);
         if (tile < WHOLE / BLOCK) {
 #pragma unroll 1
@@ -345,17 +348,17 @@ __global__ void __launch_bounds__(ALL, 1)
                 take_extra<1>(m, ds, kept, left, tile, s.T, scale, OWN + group);
         }
         clock.mark(LAST_KEYS);
-        written_for_products();
+        fence_proxy_async();
         if (!maker) {
-            pass_by(FULL + side, ALL);
+            bar_arrive(FULL + side, ALL);
             continue;
         }
-        meet(FULL + side, ALL);
+        bar_sync(FULL + side, ALL);
         clock.mark(WAITING);
         float dq[32];
         make_dq(dq, m, ds);
-        meet(OWN + group, GROUP); /* all warps of the group have read dS */
-        if (tile + MAKERS < tiles) pass_by(EMPTY + side, ALL);
+        bar_sync(OWN + group, WARPGROUP); /* all warps of the group have read dS */
+        if (tile + MAKERS < tiles) bar_arrive(EMPTY + side, ALL);
         if (parts)
             add_columns(m.columns + threadIdx.x / 32 * WIDTH, dq, tile * BLOCK, s.T, s.scale);
         /* out by way of rows that this group alone writes: the others are in theirs again */
@@ -363,7 +366,7 @@ __global__ void __launch_bounds__(ALL, 1)
                    add);
         clock.mark(LEAVING);
     }
-    meet(OWN + group, GROUP); /* all warps of the group have used its values */
+    bar_sync(OWN + group, WARPGROUP); /* all warps of the group have used its values */
     bf16 *place = m.v + key0 * WIDTH;
     give_block(dqkv + 2 * s.part(), dv, 1.0f, 1.0f, place, key0, s.T, s.in_row(), add);
     give_block(dqkv + s.part(), dk, s.scale, s.scale, place, key0, s.T, s.in_row(), add);

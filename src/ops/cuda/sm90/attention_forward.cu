@@ -24,19 +24,19 @@ struct state {
 
 /* s (64,N) = q k^T */
 template <int H> __device__ __forceinline__ void scores(float (&s)[H], uint64_t q, const bf16 *k) {
-    uint64_t keys = matrix_at(k);
+    uint64_t keys = smem_descriptor(k);
 #pragma unroll
     for (int i = 0; i < WIDTH / 16; i++)
-        group_product<false, false>(s, along_rows(q, i), along_rows(keys, i), i > 0);
+        wgmma<false, false>(s, advance_along_rows(q, i), advance_along_rows(keys, i), i > 0);
 }
 
 /* out (64,64) += p v */
 template <int N>
 __device__ __forceinline__ void mix(float (&out)[32], const regs4 (&p)[N], const bf16 *v,
                                     bool add) {
-    uint64_t values = matrix_at(v);
+    uint64_t values = smem_descriptor(v);
 #pragma unroll
-    for (int i = 0; i < N; i++) group_product<true>(out, p[i], down_rows(values, i), add || i > 0);
+    for (int i = 0; i < N; i++) wgmma<true>(out, p[i], advance_down_rows(values, i), add || i > 0);
 }
 
 /* Scores become probabilities, up to a factor that is the row's; keys from `keys` on are hidden. */
@@ -94,7 +94,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
     regs4 query[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        load_matrices(query[i], chunk_at(q, WHOLE + lane % 16, 2 * i + lane / 16));
+        ldmatrix_x4(query[i], chunk_at(q, WHOLE + lane % 16, 2 * i + lane / 16));
     const int limit[2] = {lane / 4 < rows ? s.T : 0, 0};
     for (int j0 = warp * TILE; j0 < s.T; j0 += WARPS * TILE)
         add_keys<1>(w, query, k, v, j0, limit, s.scale * LOG2E);
@@ -107,7 +107,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
     }
     if (lane % 4 == 0) mine[WIDTH] = w.top[0], mine[WIDTH + 1] = total, mine[WIDTH + 2] = weight;
     __syncthreads();
-    for (int e = threadIdx.x; e < rows * WIDTH; e += GROUPS * GROUP) {
+    for (int e = threadIdx.x; e < rows * WIDTH; e += GROUPS * WARPGROUP) {
         const float *part = parts + e / WIDTH * PART;
         float top = -INFINITY, sum = 0, kept = 0, y = 0;
         for (int i = 0; i < WARPS; i++) top = fmaxf(top, part[i * EXTRA * PART + WIDTH]);
@@ -128,7 +128,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
 
 #endif
 
-__global__ void __launch_bounds__(GROUPS *GROUP, 2)
+__global__ void __launch_bounds__(GROUPS *WARPGROUP, 2)
     groups_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
@@ -142,62 +142,62 @@ __global__ void __launch_bounds__(GROUPS *GROUP, 2)
     lse += (size_t)blockIdx.x * s.T;
     copy_rows(q, from, s.T, PADDED, in_row);
     copy_rows(k, from + s.part(), s.T, PADDED, in_row);
-    copies_close();
+    cp_async_commit();
     copy_rows(v, from + 2 * s.part(), s.T, PADDED, in_row);
-    copies_close();
-    copies_wait<1>();
-    written_for_products();
+    cp_async_commit();
+    cp_async_wait<1>();
+    fence_proxy_async();
     __syncthreads();
 
     float scale = s.scale * LOG2E;
 #pragma unroll 1
     for (int i0 = group * BLOCK; i0 < WHOLE; i0 += GROUPS * BLOCK) {
-        uint64_t queries = matrix_at(q + i0 * WIDTH);
+        uint64_t queries = smem_descriptor(q + i0 * WIDTH);
         state w;
         float part[PIECE / 2], last[LAST / 2];
         regs4 p[PIECE / 16], p_last[LAST / 16];
-        products_begin();
+        wgmma_fence();
         scores(part, queries, k);
-        products_end();
+        wgmma_commit();
         if (i0 < GROUPS * BLOCK) { /* the first time round */
-            copies_wait<0>();
-            written_for_products();
+            cp_async_wait<0>();
+            fence_proxy_async();
             __syncthreads();
         }
-        products_wait<0>();
-        arrived(part);
+        wgmma_wait<0>();
+        wgmma_fence_registers(part);
         weigh<true, false>(w, part, p, 0, scale);
 #pragma unroll 1
         for (int j = PIECE; j < WHOLE; j += PIECE) {
-            products_begin();
+            wgmma_fence();
             mix(w.out, p, v + (j - PIECE) * WIDTH, j > PIECE);
             scores(part, queries, k + j * WIDTH);
-            products_end();
-            products_wait<0>();
-            arrived(part);
-            arrived(w.out);
+            wgmma_commit();
+            wgmma_wait<0>();
+            wgmma_fence_registers(part);
+            wgmma_fence_registers(w.out);
             weigh<false, false>(w, part, p, 0, scale);
         }
-        products_begin();
+        wgmma_fence();
         mix(w.out, p, v + (WHOLE - PIECE) * WIDTH, true);
         scores(last, queries, k + WHOLE * WIDTH);
-        products_end();
-        products_wait<0>();
-        arrived(last);
-        arrived(w.out);
+        wgmma_commit();
+        wgmma_wait<0>();
+        wgmma_fence_registers(last);
+        wgmma_fence_registers(w.out);
         weigh<false, true>(w, last, p_last, s.T - WHOLE, scale);
-        products_begin();
+        wgmma_fence();
         mix(w.out, p_last, v + WHOLE * WIDTH, true);
-        products_end();
-        products_wait<0>();
-        arrived(w.out);
+        wgmma_commit();
+        wgmma_wait<0>();
+        wgmma_fence_registers(w.out);
 
         float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
         for (int half = 0; half < 2; half++) {
-            int i = i0 + threadIdx.x % GROUP / 32 * 16 + lane / 4 + 8 * half;
+            int i = i0 + threadIdx.x % WARPGROUP / 32 * 16 + lane / 4 + 8 * half;
             if (lane % 4 == 0 && i < s.T) lse[i] = w.top[half] * s.scale + logf(total[half]);
         }
-        meet(1 + group, GROUP); /* all warps of the group have used its queries */
+        bar_sync(1 + group, WARPGROUP); /* all warps of the group have used its queries */
         float upper = 1.0f / quad_sum(w.kept[0]), lower = 1.0f / quad_sum(w.kept[1]);
         give_block(out, w.out, upper, lower, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
         if (!rest) continue;
@@ -241,7 +241,7 @@ cgs_status cgs_cuda_attention_groups_prepare(void) {
 void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
-    groups_forward<<<heads, GROUPS * GROUP, shared_bytes(), stream_of(d)>>>(
+    groups_forward<<<heads, GROUPS * WARPGROUP, shared_bytes(), stream_of(d)>>>(
         (bf16 *)r->out->data, attention_rest(r), (float *)r->saved[0]->data,
         (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");

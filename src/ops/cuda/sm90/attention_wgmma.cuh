@@ -22,7 +22,7 @@ static __device__ __forceinline__ bf16 *first_matrix(unsigned char *shared) {
 
 /* number of the thread's group, in a form that the compiler knows to be the same in a warp */
 static __device__ __forceinline__ int own_group() {
-    return __shfl_sync(0xffffffffu, (int)threadIdx.x / GROUP, 0);
+    return __shfl_sync(0xffffffffu, (int)threadIdx.x / WARPGROUP, 0);
 }
 
 /* Writes v (64,64), times a factor for each of the lane's two rows, to rows row0 .. of `to`.
@@ -30,7 +30,7 @@ static __device__ __forceinline__ int own_group() {
 static __device__ __forceinline__ void give_block(bf16 *to, const float (&v)[32], float upper,
                                                   float lower, bf16 *place, int row0, int rows,
                                                   size_t stride, bool add) {
-    int lane = threadIdx.x % 32, mine = threadIdx.x % GROUP / 32 * 16;
+    int lane = threadIdx.x % 32, mine = threadIdx.x % WARPGROUP / 32 * 16;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int row = mine + lane / 4 + 8 * half;

@@ -18,7 +18,7 @@
 
 namespace {
 
-enum { GROUPS = 4, ALL = GROUPS * GROUP, K = 192, SLAB = 128 };
+enum { GROUPS = 4, ALL = GROUPS * WARPGROUP, K = 192, SLAB = 128 };
 enum { ROWS = 64 /* of a group */, PIECE = 64 /* columns: 128 bytes of a row */ };
 enum { PLACES = 132 }; /* blocks, about: the multiprocessors of the GPU this is for */
 enum { LEAST = 1024 }; /* rows for which this is worth a block's start */
@@ -60,22 +60,22 @@ __device__ __forceinline__ void fetch_weights(bf16 *to, const bf16 *weights, siz
         int cols = BACK ? SLAB / 8 : K / 8, row = e / cols, chunk = e % cols;
         const bf16 *from = BACK ? weights + row * m + col0 : weights + (size_t)(col0 + row) * K;
         bf16 *piece = to + chunk / 8 * (BACK ? K : SLAB) * PIECE;
-        copy16(piece_at(piece, row, chunk % 8), from + chunk * 8);
+        cp_async_16(piece_at(piece, row, chunk % 8), from + chunk * 8);
     }
 }
 
 /* 64 rows of x for a group; rows that are not there keep what was in their place */
 __device__ __forceinline__ void fetch_rows(bf16 (&to)[K / PIECE][ROWS * PIECE], const bf16 *x,
                                            size_t row0, size_t n) {
-    int row = threadIdx.x % GROUP / 8, chunk = threadIdx.x % 8; /* and every 16th row on */
+    int row = threadIdx.x % WARPGROUP / 8, chunk = threadIdx.x % 8; /* and every 16th row on */
     const bf16 *from = x + (row0 + row) * K + chunk * 8;
 #pragma unroll
     for (int i = 0; i < ROWS / 16; i++)
         if (row0 + row + 16 * i < n)
 #pragma unroll
             for (int piece = 0; piece < K / PIECE; piece++)
-                copy16(piece_at(to[piece], row, chunk) + 16 * i * PIECE,
-                       from + 16 * i * K + piece * PIECE);
+                cp_async_16(piece_at(to[piece], row, chunk) + 16 * i * PIECE,
+                            from + 16 * i * K + piece * PIECE);
 }
 
 /* four 8 x 8 matrices to shared memory; lane l names row l%8 of matrix l/8 */
@@ -147,41 +147,42 @@ __global__ void __launch_bounds__(ALL, 1)
     size_t row0 = ((size_t)blockIdx.y * GROUPS + group) * ROWS;
     fetch_weights<BACK>(m.weights, weights, s.m, col0);
     fetch_rows(m.x[group], x, row0, s.n);
-    copies_close();
+    cp_async_commit();
     for (int i = threadIdx.x; i < SLAB; i += ALL) m.bias[i] = bias ? bias[col0 + i] : 0.0f;
-    copies_wait<0>();
-    written_for_products();
+    cp_async_wait<0>();
+    fence_proxy_async();
     __syncthreads();
 
     bf16 *turn = m.turn[warp];
     for (int i = 0; BACK && i < 4; i++) (&m.sums[warp][0][0][0])[i * 32 + lane] = float4();
 #pragma unroll 1
     for (; row0 < s.n; row0 += step) {
-        uint64_t rows = matrix_at(m.x[group]), slab = matrix_at(m.weights);
+        uint64_t rows = smem_descriptor(m.x[group]), slab = smem_descriptor(m.weights);
         float c[2][32];
-        products_begin();
+        wgmma_fence();
 #pragma unroll
         for (int j = 0; j < 2; j++)
 #pragma unroll
             for (int k = 0; k < K / 16; k++) {
                 const int piece = k / 4, inside = k % 4, unit = ATOM / 8 >> 4; /* of a row */
-                uint64_t a = along_rows(rows + piece * ROWS * unit, inside);
-                uint64_t b = BACK ? down_rows(slab + j * K * unit, k)
-                                  : along_rows(slab + (piece * SLAB + j * PIECE) * unit, inside);
-                group_product<false, BACK>(c[j], a, b, k > 0);
+                uint64_t a = advance_along_rows(rows + piece * ROWS * unit, inside);
+                uint64_t b =
+                    BACK ? advance_down_rows(slab + j * K * unit, k)
+                         : advance_along_rows(slab + (piece * SLAB + j * PIECE) * unit, inside);
+                wgmma<false, BACK>(c[j], a, b, k > 0);
             }
-        products_end();
+        wgmma_commit();
         /* this lane's part of a warp's 16 x 64 in rows: 8 columns in every fourth row */
         size_t row = row0 + warp % 4 * 16 + lane / 8, at = row * s.m + col0 + lane % 8 * 8;
         uint4 ahead[4];
         if (BACK) read_ahead(ahead, h + at, row, s.n, s.m);
-        products_wait<0>();
-        arrived(c[0]);
-        arrived(c[1]);
-        meet(BEHIND + group, GROUP); /* all warps of the group have used the rows */
+        wgmma_wait<0>();
+        wgmma_fence_registers(c[0]);
+        wgmma_fence_registers(c[1]);
+        bar_sync(BEHIND + group, WARPGROUP); /* all warps of the group have used the rows */
         if (row0 + step < s.n) {
             fetch_rows(m.x[group], x, row0 + step, s.n);
-            copies_close();
+            cp_async_commit();
         }
 #pragma unroll
         for (int j = 0; j < 2; j++) {
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(ALL, 1)
                     unpack(x8, ahead[i]);
 #pragma unroll
                     for (int k = 0; k < 8; k++) {
-                        v[k] *= gelu_slope_rounded(x8[k]);
+                        v[k] *= gelu_derivative_rounded(x8[k]);
                         sum[k] += v[k];
                     }
                     give<8>(out + to, v, s.add);
@@ -216,9 +217,9 @@ __global__ void __launch_bounds__(ALL, 1)
                 add_to(m.sums[warp][j][1][lane], sum + 4);
             }
         }
-        copies_wait<0>();
-        written_for_products();
-        meet(BEHIND + group, GROUP); /* the next rows are there */
+        cp_async_wait<0>();
+        fence_proxy_async();
+        bar_sync(BEHIND + group, WARPGROUP); /* the next rows are there */
     }
     if constexpr (BACK)
         if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0]);

@@ -24,21 +24,22 @@ namespace {
 #if CGS_HAS_WGMMA
 
 /* norm, and the rows are what the next products read */
-__device__ __forceinline__ void hand_over(const tiles_task &p, room &m, const token &t, row_sums &v,
-                                          const float *w, const float *b) {
+__device__ __forceinline__ void hand_over(const tiles_task &p, tile_smem &m, const token &t,
+                                          row_sums &v, const float *w, const float *b) {
     int column = 4 * (threadIdx.x % 4);
     normalise(v, p.norm_eps);
     scale_shift(v, 0, w + column, b + column, 0);
     scale_shift(v, 1, w + column, b + column, 0);
-    meet(OWN + t.group, GROUP); /* all warps are done with the rows before */
+    bar_sync(OWN + t.group, WARPGROUP); /* all warps are done with the rows before */
     enter(m.x[t.group], v);
-    written_for_products();
-    meet(OWN + t.group, GROUP);
+    fence_proxy_async();
+    bar_sync(OWN + t.group, WARPGROUP);
     t.mark(token::ROWS);
 }
 /* ... behind norm and modulation: shift and scale are slices */
-__device__ __forceinline__ void prepare(const tiles_task &p, room &m, const token &t, row_sums &v,
-                                        int layer, int slice, const float *w, const float *b) {
+__device__ __forceinline__ void prepare(const tiles_task &p, tile_smem &m, const token &t,
+                                        row_sums &v, int layer, int slice, const float *w,
+                                        const float *b) {
     normalise(v, p.ada_eps);
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -56,13 +57,14 @@ __device__ __forceinline__ void take(const tiles_task &p, const token &t, row_su
         float4 b = read4(bias + 16 * i + 4 * (threadIdx.x % 4));
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i), r = kept[(2 * i + h) * GROUP];
+            float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i),
+                   r = kept[(2 * i + h) * WARPGROUP];
             r.x += g.x * (y.x + b.x);
             r.y += g.y * (y.y + b.y);
             r.z += g.z * (y.z + b.z);
             r.w += g.w * (y.w + b.w);
             set_run(v, i, h, r);
-            kept[(2 * i + h) * GROUP] = r;
+            kept[(2 * i + h) * WARPGROUP] = r;
         }
     }
 }
@@ -71,13 +73,14 @@ __device__ __forceinline__ void look_ahead(const tiles_task &p, const token &t, 
                                            int slice, int slices) {
     if (threadIdx.x % 4 == 0)
 #pragma unroll
-        for (int h = 0; h < 2; h++) fetch_ahead(t.modulation(p, layer, h, slice), slices * D * 4);
+        for (int h = 0; h < 2; h++)
+            cp_async_bulk_prefetch_l2(t.modulation(p, layer, h, slice), slices * D * 4);
 }
 
 /* ---- hidden units -------------------------------------------------------------------------- */
 
 /* y = GELU of x into hidden units, out of them again; `groups` warpgroups do so */
-__device__ __forceinline__ void hidden_units(const tiles_task &p, room &m, const token &t,
+__device__ __forceinline__ void hidden_units(const tiles_task &p, tile_smem &m, const token &t,
                                              row_sums &y, int s, int groups) {
     int column = 2 * (threadIdx.x % 4);
 #pragma unroll 1
@@ -126,7 +129,7 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
         }
     }
     keep_rows(rows_at(p, TOKENS + (p.C + step) % TOKENS), v);
-    int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % GROUP / 32 * 16 + threadIdx.x % 32 / 4);
+    int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         bool exists = row0 + 8 * h < p.rows;
@@ -149,7 +152,7 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
     }
 }
 
-__device__ __forceinline__ void imagine_token(const tiles_task &p, room &m, const token &t,
+__device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m, const token &t,
                                               int step) {
     int column = 4 * (threadIdx.x % 4), s = step * (p.layers * LAYER_SLABS + MLP_SLABS);
     row_sums v;
@@ -206,20 +209,20 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, room &m, cons
 __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constant__ tiles_task p) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(1024) unsigned char memory[];
-    room &m = *(room *)memory;
+    tile_smem &m = *(room *)memory;
     token t;
-    t.group = __shfl_sync(0xffffffffu, (int)threadIdx.x / GROUP, 0);
-    t.clock.start(blockIdx.x == 0 && threadIdx.x % GROUP == 0);
-    int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % GROUP / 32 * 16 + threadIdx.x % 32 / 4);
+    t.group = __shfl_sync(0xffffffffu, (int)threadIdx.x / WARPGROUP, 0);
+    t.clock.start(blockIdx.x == 0 && threadIdx.x % WARPGROUP == 0);
+    int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4);
     for (int h = 0; h < 2; h++) /* rows that do not exist repeat the last */
         t.plan[h] = row0 + 8 * h < p.rows ? row0 + 8 * h : p.rows - 1;
     if (threadIdx.x == 0) {
         if (shared_address(memory) % 1024) __trap(); /* chunks would be exchanged wrongly */
         for (int i = 0; i < SLOTS; i++) {
-            counter_make(&m.full[i], 1);
+            mbarrier_init(&m.full[i], 1);
             m.released[i] = 0;
         }
-        counters_made();
+        fence_mbarrier_init();
         for (int i = 0; i < SLOTS; i++) request(p, m, i);
     }
     __syncthreads();
@@ -253,7 +256,7 @@ cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int row
     CGS_TRY(d->ops->alloc(d, &o->slabs, slabs * PACKED));
     CGS_TRY(d->ops->alloc(d, &o->kept, blocks * 2 * TOKENS * PLANS * D * sizeof(float)));
     CGS_TRY(d->ops->alloc(d, &o->cache,
-                          blocks * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * GROUP *
+                          blocks * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
                               sizeof(uint4)));
     t->slabs = (const unsigned char *)o->slabs;
     t->cache = (uint4 *)o->cache;
@@ -297,7 +300,7 @@ cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_we
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
     if (major != 9 || minor != 0 || w->history > TOKENS ||
-        sizeof(room) > (size_t)cgs_cuda_of(d)->max_shared)
+        sizeof(tile_smem) > (size_t)cgs_cuda_of(d)->max_shared)
         return CGS_OK;
     tiles *o = (tiles *)calloc(1, sizeof *o);
     if (!o) return cgs_fail(CGS_ENOMEM, "no memory for a predictor");
@@ -306,7 +309,7 @@ cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_we
     o->base.ada_eps = w->ada_eps;
     o->base.norm_eps = w->norm_eps;
     cudaError_t e = cudaFuncSetAttribute(imagine_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         (int)sizeof(room));
+                                         (int)sizeof(tile_smem));
     cgs_status rc =
         e == cudaSuccess ? fill(d, o, w, rows) : cgs_cuda_failed(e, "a rollout by tiles");
     if (rc == CGS_OK)
@@ -328,7 +331,8 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     t.cost = j->cost;
     t.frames = j->frames;
     t.modulation = j->modulation;
-    imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(room), stream_of(d)>>>(t);
+    imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(tile_smem), stream_of(d)>>>(
+        t);
     LAUNCHED(d, "a rollout by tiles");
     show_clocks(stream_of(d), CLOCK_TILES, blocks_for((size_t)j->rows, PLANS));
     SHOW_STAMPS(d, j->rows);

@@ -18,7 +18,7 @@ extern "C" {
 namespace {
 
 enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048 };
-enum { TOKENS = 3, PLANS = 64, THREADS = TOKENS * GROUP };
+enum { TOKENS = 3, PLANS = 64, THREADS = TOKENS * WARPGROUP };
 
 /* A slab of weights: 64 outputs of 192 inputs in three pieces of 64 inputs, or 192 outputs of 64
  * inputs; behind it a factor and an addend for each of 64 outputs. */
@@ -43,16 +43,16 @@ struct tiles_task {
     const float *pos, *norm_w, *norm_b, *proj_out_b;
     const float *z, *goal, *modulation;
     float *cost, *frames;
-    uint4 *cache; /* (blocks, layers, HEADS, TOKENS - 1, 8, GROUP) keys and values, bf16 */
+    uint4 *cache; /* (blocks, layers, HEADS, TOKENS - 1, 8, WARPGROUP) keys and values, bf16 */
     float4 *kept; /* (blocks, 2 TOKENS, D / 4, ... ) residual rows, frames: see rows_at */
 };
 
-struct room {
+struct tile_smem {
     unsigned char x[TOKENS][PLANS * D * 2]; /* what enters products: pieces of 64 columns */
     unsigned char slab[SLOTS][SLAB];
-    uint4 keys[TOKENS - 1][8][GROUP]; /* a thread's keys and values of its two plans */
+    uint4 keys[TOKENS - 1][8][WARPGROUP]; /* a thread's keys and values of its two plans */
     float extra[SLOTS][EXTRA / 4];
-    phase_counter full[SLOTS];
+    mbarrier full[SLOTS];
     uint32_t released[SLOTS];
 };
 
@@ -119,7 +119,7 @@ __device__ __forceinline__ void scale_shift(row_sums &v, int h, const float *sca
 /* rounded, into x (64 rows in the order of products) */
 __device__ __forceinline__ void enter(unsigned char *x, const row_sums &v) {
     int lane = threadIdx.x % 32, q = lane % 4, r = lane / 4;
-    unsigned char *at = x + threadIdx.x % GROUP / 32 * 2 * ATOM + r * 128 + q % 2 * 8;
+    unsigned char *at = x + threadIdx.x % WARPGROUP / 32 * 2 * ATOM + r * 128 + q % 2 * 8;
 #pragma unroll
     for (int i = 0; i < 12; i++) {
         int chunk = (2 * (i % 4) + q / 2) ^ r;
@@ -134,41 +134,42 @@ __device__ __forceinline__ void enter(unsigned char *x, const row_sums &v) {
 
 /* rows that a thread of a warpgroup leaves for its like: 24 runs of four columns */
 __device__ __forceinline__ float4 *rows_at(const tiles_task &p, int which) {
-    return p.kept + ((size_t)blockIdx.x * 2 * TOKENS + which) * (D / 4) * (GROUP / 2) +
-           threadIdx.x % GROUP;
+    return p.kept + ((size_t)blockIdx.x * 2 * TOKENS + which) * (D / 4) * (WARPGROUP / 2) +
+           threadIdx.x % WARPGROUP;
 }
 __device__ __forceinline__ void keep_rows(float4 *to, const row_sums &v) {
 #pragma unroll
     for (int i = 0; i < 12; i++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) to[(2 * i + h) * GROUP] = run_of(v, i, h);
+        for (int h = 0; h < 2; h++) to[(2 * i + h) * WARPGROUP] = run_of(v, i, h);
 }
 __device__ __forceinline__ void take_rows(row_sums &v, const float4 *from) {
 #pragma unroll
     for (int i = 0; i < 12; i++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) set_run(v, i, h, from[(2 * i + h) * GROUP]);
+        for (int h = 0; h < 2; h++) set_run(v, i, h, from[(2 * i + h) * WARPGROUP]);
 }
 
 /* ---- the ring: slab s of a rollout lies in slot s % SLOTS ------------------------------------ */
 
 /* asks for slab s; by one thread, when its slot is free */
-__device__ __forceinline__ void request(const tiles_task &p, room &m, int s) {
+__device__ __forceinline__ void request(const tiles_task &p, tile_smem &m, int s) {
     int slot = s % SLOTS, position = s % (p.layers * LAYER_SLABS + MLP_SLABS);
     const unsigned char *from = p.slabs + (size_t)position * PACKED;
-    counter_expect(&m.full[slot], PACKED);
-    copy_bulk(m.slab[slot], from, SLAB, &m.full[slot]);
-    copy_bulk(m.extra[slot], from + SLAB, EXTRA, &m.full[slot]);
+    mbarrier_arrive_expect_tx(&m.full[slot], PACKED);
+    cp_async_bulk(m.slab[slot], from, SLAB, &m.full[slot]);
+    cp_async_bulk(m.extra[slot], from + SLAB, EXTRA, &m.full[slot]);
 }
-__device__ __forceinline__ void await(room &m, int s) {
-    counter_wait(&m.full[s % SLOTS], (uint32_t)(s / SLOTS));
+__device__ __forceinline__ void await(tile_smem &m, int s) {
+    mbarrier_wait_parity(&m.full[s % SLOTS], (uint32_t)(s / SLOTS));
 }
 /* This warp needs slab s no more; `groups` warpgroups used it.  The last to say so asks for the
  * slab that follows in the slot: nobody has to wait for that. */
-__device__ __forceinline__ void release(const tiles_task &p, room &m, int s, int groups) {
+__device__ __forceinline__ void release(const tiles_task &p, tile_smem &m, int s, int groups) {
     int slot = s % SLOTS;
     __syncwarp();
-    if (threadIdx.x % 32 == 0 && count_up(&m.released[slot]) + 1 == 4 * (uint32_t)groups) {
+    if (threadIdx.x % 32 == 0 &&
+        atomic_add_acq_rel(&m.released[slot]) + 1 == 4 * (uint32_t)groups) {
         m.released[slot] = 0;
         if (s + SLOTS < p.H * (p.layers * LAYER_SLABS + MLP_SLABS)) request(p, m, s + SLOTS);
     }
@@ -178,30 +179,30 @@ __device__ __forceinline__ void release(const tiles_task &p, room &m, int s, int
 #if CGS_HAS_WGMMA
 
 /* c = x W^T for the 64 outputs of slab s */
-__device__ __forceinline__ void into_units(float (&c)[32], room &m, int token, int s) {
-    uint64_t x = matrix_at(m.x[token]), w = matrix_at(m.slab[s % SLOTS]);
-    products_begin();
+__device__ __forceinline__ void into_units(float (&c)[32], tile_smem &m, int token, int s) {
+    uint64_t x = smem_descriptor(m.x[token]), w = smem_descriptor(m.slab[s % SLOTS]);
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < D / 16; k++) {
         int piece = k / 4 * (PIECE >> 4);
-        group_product<false, false>(c, along_rows(x + piece, k % 4), along_rows(w + piece, k % 4),
-                                    k > 0);
+        wgmma<false, false>(c, advance_along_rows(x + piece, k % 4),
+                            advance_along_rows(w + piece, k % 4), k > 0);
     }
-    products_end();
-    products_wait<0>();
-    arrived(c);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(c);
 }
 /* y (+)= a W^T for the 64 inputs of slab s.  It is waited for at once: other warpgroups use the
  * tensor cores meanwhile, and registers for two products at a time are not there. */
-__device__ __forceinline__ void into_rows(row_sums &y, const uint32_t (&a)[4][4], room &m, int s,
-                                          bool add) {
-    uint64_t w = matrix_at(m.slab[s % SLOTS]);
-    products_begin();
+__device__ __forceinline__ void into_rows(row_sums &y, const uint32_t (&a)[4][4], tile_smem &m,
+                                          int s, bool add) {
+    uint64_t w = smem_descriptor(m.slab[s % SLOTS]);
+    wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < 4; k++) group_product<false>(y, a[k], along_rows(w, k), add || k > 0);
-    products_end();
-    products_wait<0>();
-    arrived(y);
+    for (int k = 0; k < 4; k++) wgmma<false>(y, a[k], advance_along_rows(w, k), add || k > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_fence_registers(y);
 }
 
 #endif

@@ -40,7 +40,7 @@ struct token {
                slice * D + 4 * (threadIdx.x % 4);
     }
     /* threads that exchange keys of token j */
-    __device__ int readers(int j) const { return (w - j) * GROUP; }
+    __device__ int readers(int j) const { return (w - j) * WARPGROUP; }
 };
 
 /* ---- attention ------------------------------------------------------------------------------- */
@@ -63,46 +63,47 @@ __device__ __forceinline__ void finish_dots(float (&s)[2]) {
     for (int h = 0; h < 2; h++) s[h] = quad_sum(s[h]) * 0.125f; /* 1 / sqrt(WIDTH) */
 }
 /* a thread's keys (i < 4) and values of token j */
-__device__ __forceinline__ void read_keys(uint32_t (&k)[4], const room &m, int j, int i) {
-    uint4 v = m.keys[j][i][threadIdx.x % GROUP];
+__device__ __forceinline__ void read_keys(uint32_t (&k)[4], const tile_smem &m, int j, int i) {
+    uint4 v = m.keys[j][i][threadIdx.x % WARPGROUP];
     k[0] = v.x, k[1] = v.y, k[2] = v.z, k[3] = v.w;
 }
 __device__ __forceinline__ uint4 four(const uint32_t (&k)[4]) {
     return make_uint4(k[0], k[1], k[2], k[3]);
 }
-__device__ __forceinline__ void leave_keys(room &m, int j, int i, const uint32_t (&k)[4]) {
-    m.keys[j][i][threadIdx.x % GROUP] = four(k);
+__device__ __forceinline__ void leave_keys(tile_smem &m, int j, int i, const uint32_t (&k)[4]) {
+    m.keys[j][i][threadIdx.x % WARPGROUP] = four(k);
 }
 
 /* The same in memory, for steps to come. */
 __device__ __forceinline__ uint4 *cache_at(const tiles_task &p, int layer, int head, int j) {
     size_t at = ((size_t)blockIdx.x * p.layers + layer) * HEADS + head;
-    return p.cache + ((at * (TOKENS - 1) + j) * 8) * GROUP + threadIdx.x % GROUP;
+    return p.cache + ((at * (TOKENS - 1) + j) * 8) * WARPGROUP + threadIdx.x % WARPGROUP;
 }
 /* starts copying keys and values of a head of the tokens before; a thread's own, so it has to
  * wait for nobody else */
-__device__ __forceinline__ void recall(const tiles_task &p, room &m, const token &t, int layer,
+__device__ __forceinline__ void recall(const tiles_task &p, tile_smem &m, const token &t, int layer,
                                        int head) {
     for (int j = 0; j < t.group; j++) {
         const uint4 *from = cache_at(p, layer, head, j);
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            copy16((bf16 *)&m.keys[j][i][threadIdx.x % GROUP], (const bf16 *)(from + i * GROUP));
+            cp_async_16((bf16 *)&m.keys[j][i][threadIdx.x % WARPGROUP],
+                        (const bf16 *)(from + i * WARPGROUP));
     }
-    copies_close();
+    cp_async_commit();
 }
 
 /* score[0], [1]: of the tokens before, then of the token itself */
 typedef float scores[TOKENS][2];
 
 /* scores of the tokens before; those that exist are the same for all threads of a warpgroup */
-__device__ __forceinline__ void compare(const token &t, const room &m, const uint32_t (&q)[4][4],
-                                        scores &score) {
+__device__ __forceinline__ void compare(const token &t, const tile_smem &m,
+                                        const uint32_t (&q)[4][4], scores &score) {
 #pragma unroll
     for (int j = 0; j < TOKENS - 1; j++) {
         score[j][0] = score[j][1] = 0;
         if (j >= t.group) continue;
-        if (!t.recalls()) meet(KEYS + j, t.readers(j));
+        if (!t.recalls()) bar_sync(KEYS + j, t.readers(j));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
@@ -114,7 +115,7 @@ __device__ __forceinline__ void compare(const token &t, const room &m, const uin
 }
 
 /* a = the head's result; v: the token's own values */
-__device__ __forceinline__ void attend(const token &t, const room &m, const scores &score,
+__device__ __forceinline__ void attend(const token &t, const tile_smem &m, const scores &score,
                                        float (&v)[32], uint32_t (&a)[4][4]) {
     float most[2], sum[2], weight[2];
     const float base = 1.44269504f; /* exponentials by powers of two */
@@ -131,7 +132,7 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
 #pragma unroll
     for (int j = 0; j < TOKENS - 1; j++) {
         if (j >= t.group) continue;
-        if (!t.recalls()) meet(VALUES + j, t.readers(j));
+        if (!t.recalls()) bar_sync(VALUES + j, t.readers(j));
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             weight[h] = exp2_fast((score[j][h] - most[h]) * base);
@@ -148,7 +149,7 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
                 v[8 * i + 2 * l + 1] += weight[l % 2] * of.y;
             }
         }
-        if (!t.recalls()) pass_by(READ + j, t.readers(j));
+        if (!t.recalls()) bar_arrive(READ + j, t.readers(j));
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = 1.0f / sum[h];
@@ -158,7 +159,7 @@ __device__ __forceinline__ void attend(const token &t, const room &m, const scor
 }
 
 /* c = x times the 64 outputs of slab s, which is given back */
-__device__ __forceinline__ void project(const tiles_task &p, room &m, const token &t,
+__device__ __forceinline__ void project(const tiles_task &p, tile_smem &m, const token &t,
                                         float (&c)[32], int s) {
     await(m, s);
     t.mark(token::WAITED);
@@ -174,8 +175,8 @@ __device__ __forceinline__ void round_four(uint32_t (&k)[4], const float (&c)[32
 }
 
 /* y = what attention gives, from slab s on */
-__device__ __forceinline__ void attention(const tiles_task &p, room &m, const token &t, row_sums &y,
-                                          int layer, int s) {
+__device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, const token &t,
+                                          row_sums &y, int layer, int s) {
     if (t.recalls()) recall(p, m, t, layer, 0);
 #pragma unroll 1
     for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
@@ -187,19 +188,19 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
 
         project(p, m, t, c, s + 1);
         /* the others have read the head before, if there was one in this step */
-        if (!t.newest() && (layer || head)) meet(READ + t.group, t.readers(t.group));
+        if (!t.newest() && (layer || head)) bar_sync(READ + t.group, t.readers(t.group));
         score[TOKENS - 1][0] = score[TOKENS - 1][1] = 0;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
             if (!t.newest()) leave_keys(m, t.group, i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[i * GROUP] = four(k);
+            if (t.grows) cache_at(p, layer, head, t.group)[i * WARPGROUP] = four(k);
             add_dots(score[TOKENS - 1], q[i], k);
         }
         finish_dots(score[TOKENS - 1]);
-        if (!t.newest()) pass_by(KEYS + t.group, t.readers(t.group));
-        copies_wait<0>();
+        if (!t.newest()) bar_arrive(KEYS + t.group, t.readers(t.group));
+        cp_async_wait<0>();
         compare(t, m, q, score);
 
         project(p, m, t, c, s + 2);
@@ -208,14 +209,14 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
             uint32_t k[4];
             round_four(k, c, i);
             if (!t.newest()) leave_keys(m, t.group, 4 + i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[(4 + i) * GROUP] = four(k);
+            if (t.grows) cache_at(p, layer, head, t.group)[(4 + i) * WARPGROUP] = four(k);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 float2 v = pair_of(k[j]);
                 c[8 * i + 2 * j] = v.x, c[8 * i + 2 * j + 1] = v.y;
             }
         }
-        if (!t.newest()) pass_by(VALUES + t.group, t.readers(t.group));
+        if (!t.newest()) bar_arrive(VALUES + t.group, t.readers(t.group));
         attend(t, m, score, c, q);
         if (t.recalls() && head + 1 < HEADS) recall(p, m, t, layer, head + 1);
         t.mark(token::ATTENDED);
@@ -228,8 +229,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, room &m, const to
 }
 
 /* a token that is not asked itself leaves its keys and values; it takes part in all barriers */
-__device__ __forceinline__ void keys_only(const tiles_task &p, room &m, const token &t, int layer,
-                                          int s) {
+__device__ __forceinline__ void keys_only(const tiles_task &p, tile_smem &m, const token &t,
+                                          int layer, int s) {
 #pragma unroll 1
     for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
         float c[32];
@@ -238,22 +239,23 @@ __device__ __forceinline__ void keys_only(const tiles_task &p, room &m, const to
 #pragma unroll 1
         for (int part = 0; part < 2; part++) {
             project(p, m, t, c, s + 1 + part);
-            if (part == 0 && (layer || head)) meet(READ + t.group, t.readers(t.group));
+            if (part == 0 && (layer || head)) bar_sync(READ + t.group, t.readers(t.group));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 uint32_t k[4];
                 round_four(k, c, i);
                 leave_keys(m, t.group, 4 * part + i, k);
-                if (t.grows) cache_at(p, layer, head, t.group)[(4 * part + i) * GROUP] = four(k);
+                if (t.grows)
+                    cache_at(p, layer, head, t.group)[(4 * part + i) * WARPGROUP] = four(k);
             }
-            pass_by((part ? VALUES : KEYS) + t.group, t.readers(t.group));
-            for (int j = 0; j < t.group; j++) meet((part ? VALUES : KEYS) + j, t.readers(j));
+            bar_arrive((part ? VALUES : KEYS) + t.group, t.readers(t.group));
+            for (int j = 0; j < t.group; j++) bar_sync((part ? VALUES : KEYS) + j, t.readers(j));
         }
-        for (int j = 0; j < t.group; j++) pass_by(READ + j, t.readers(j));
+        for (int j = 0; j < t.group; j++) bar_arrive(READ + j, t.readers(j));
         await(m, s + 3);
         release(p, m, s + 3, t.active);
     }
-    meet(READ + t.group, t.readers(t.group));
+    bar_sync(READ + t.group, t.readers(t.group));
 }
 
 #endif /* CGS_HAS_WGMMA */
