@@ -70,7 +70,7 @@ static __device__ __forceinline__ uint64_t advance_down_rows(uint64_t m, int ste
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p2 ", 0;\n"                             \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" NAMES_##H        \
                      "}, %" #p0 ", %" #p1 ", p, 1, 1, %" #p3 ", %" #p4 ";\n}"                      \
-                     : SUMS_##H(c, 0)                                                              \
+                     : ACC_##H(c, 0)                                                               \
                      : "l"(a), "l"(b), "r"((int)add), "n"((int)TURN_A), "n"((int)TURN_B)           \
                      : "memory");                                                                  \
     }                                                                                              \
@@ -80,7 +80,7 @@ static __device__ __forceinline__ uint64_t advance_down_rows(uint64_t m, int ste
             "{\n.reg .pred p;\nsetp.ne.b32 p, %" #p5 ", 0;\n"                                      \
             "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" NAMES_##H                 \
             "}, {%" #p0 ", %" #p1 ", %" #p2 ", %" #p3 "}, %" #p4 ", p, 1, 1, %" #p6 ";\n}"         \
-            : SUMS_##H(c, 0)                                                                       \
+            : ACC_##H(c, 0)                                                                        \
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add), "n"((int)TURN_B)  \
             : "memory");                                                                           \
     }
