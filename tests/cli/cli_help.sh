@@ -36,7 +36,7 @@ parses() { # verb option: does the table know it?
 "$cgs" train --data --out x 2>"$tmp/err" && fail "train --data --out x was accepted"
 grep -q -- "--data needs a value" "$tmp/err" || fail "train --data --out x: $(cat "$tmp/err")"
 names() {
-    cat "$@" | grep -o '{"[a-z][a-z0-9-]*", *\("[^"]*"\|NULL\),' | sed 's/{"\([^"]*\)".*/\1/' | sort -u
+    cat "$@" | tr -s '\n\\ ' ' ' | grep -o '{ *"[a-z][a-z0-9-]*", *\("[^"]*"\|NULL\),' | sed 's/{ *"\([^"]*\)".*/\1/' | sort -u
 }
 options=0
 while read -r verb; do

@@ -3,7 +3,7 @@
 # sentence when a signal ends it.
 #   tests/cli/cli_machine.sh BUILD
 . "$(dirname "$0")/prelude.sh"
-unset CGS_ISA
+unset CGS_ISA OPENBLAS_CORETYPE # where a user has set it, it is left alone
 
 # ---- cgs info: everything that a report needs, as text and as one object
 "$cgs" info >"$tmp/info"

@@ -65,11 +65,11 @@ static cgs_weights *open_ok(const char *path) {
     return w;
 }
 
-/* the folder of this source file, where tests/golden is */
+/* in tests/golden, which stands beside the folder of this source file */
 static const char *golden(const char *name) {
     static char path[512];
     const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*s/golden/%s", slash ? (int)(slash - __FILE__) : 1,
+    snprintf(path, sizeof path, "%.*s/../golden/%s", slash ? (int)(slash - __FILE__) : 1,
              slash ? __FILE__ : ".", name);
     return path;
 }
