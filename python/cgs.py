@@ -1,7 +1,7 @@
 """Latent world models that are easy to plan with: the C library from Python.
 
 Standard library only.  Where NumPy is installed, arrays go in and come out; where it is not,
-pictures are bytes and numbers are (nested) lists.
+images are bytes and numbers are (nested) lists.
 
     import cgs
     agent = cgs.Agent("runs/lewm-cgs", planner="cem", samples=64)
@@ -150,7 +150,7 @@ def _numbers(values, kind, multiple, what):
     if numpy is not None:
         a = numpy.asarray(values) if not isinstance(values, (bytes, bytearray, memoryview)) \
             else numpy.frombuffer(values, numpy.uint8)
-        # a picture of floats would lose its meaning silently
+        # an image of floats would lose its meaning silently
         if kind == "u1" and a.dtype != numpy.uint8 and not (
                 a.dtype.kind in "iu" and a.size and 0 <= a.min() and a.max() <= 255):
             raise TypeError(f"{what}: wants bytes from 0 to 255, got {a.dtype}")
@@ -190,7 +190,7 @@ def _nest(flat, shape):
 
 
 def _result(data, kind, shape):
-    """A ctypes array or pointer as an array of its own, or as lists (pictures: bytes)."""
+    """A ctypes array or pointer as an array of its own, or as lists (images: bytes)."""
     size = 1
     for n in shape:
         size *= n
@@ -287,7 +287,7 @@ class Sim(_Owner):
         return self.state
 
     def render(self, side=224):
-        """The picture, (side, side, 3)."""
+        """The image, (side, side, 3)."""
         if side <= 0:
             raise ValueError(f"side: wants at least 1, got {side}")
         rgb = (c_uint8 * (side * side * 3))()
@@ -321,15 +321,15 @@ class Agent(_Owner):
         self._frame = self.image_size * self.image_size * 3
 
     def encode(self, frames):
-        """Pictures (n, S, S, 3), or one without the n, as latents (n, width)."""
+        """Images (n, S, S, 3), or one without the n, as latents (n, width)."""
         p, n = _numbers(frames, "u1", self._frame, "frames")
         z = (c_float * (n * self.width))()
         _check(_lib.cgs_agent_encode(self._open(), p, n, z))
         return _result(z, "f4", (n, self.width))
 
     def goal_image(self, rgb):
-        """Aim for what this picture (S, S, 3) shows."""
-        p = _exactly(rgb, "u1", self._frame, "goal picture")
+        """Aim for what this image (S, S, 3) shows."""
+        p = _exactly(rgb, "u1", self._frame, "goal image")
         _check(_lib.cgs_agent_goal_image(self._open(), p))
 
     def goal_latent(self, z):
@@ -356,7 +356,7 @@ class Agent(_Owner):
         self._cost = function  # alive as long as the library may call it
 
     def plan(self, frames, executed=None, advanced=0, deadline=0.0):
-        """The next actions.  frames: the present picture, or up to `history` of them a block
+        """The next actions.  frames: the present image, or up to `history` of them a block
         apart, the present one last, with the blocks `executed` between them.  advanced: blocks of
         the last plan carried out since; what is left begins the search.  deadline: seconds."""
         p, n = _numbers(frames, "u1", self._frame, "frames")

@@ -68,7 +68,7 @@ typedef struct cgs_agent_options {
     const char *precision; /* "f32" or "bf16" [as the model was trained]           */
     int threads;           /* [one per core]                                       */
     const char *planner;   /* cem, mppi, pg-cem, pg-mppi, gd, zero, random ["mppi"] */
-    int samples;           /* candidates an iteration [128]                        */
+    int samples;           /* candidates per iteration [128]                        */
     int iters;             /* iterations [30; 100 steps for gd]                    */
     int horizon;           /* blocks in a plan [5]                                 */
     double tau;            /* temperature of mppi [by the model's environment]     */
@@ -91,8 +91,8 @@ cgs_agent_info cgs_agent_describe(const cgs_agent *a);
 /* rgb (n, S, S, 3) -> z (n, D) */
 cgs_status cgs_agent_encode(cgs_agent *a, const uint8_t *rgb, int n, float *z);
 
-/* What to aim for: a picture (S, S, 3), a latent (D), or a cost of one's own.  The newest
- * call counts; pictures and latents are copied. */
+/* What to aim for: an image (S, S, 3), a latent (D), or a cost of one's own.  The newest
+ * call counts; images and latents are copied. */
 cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb);
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z);
 /* Scores n plans: z (n, horizon, D) are the frames that the model imagines after each block,

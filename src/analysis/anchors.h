@@ -29,8 +29,8 @@ typedef struct cgs_stretch {
 /* Room for a stretch; free also after a failure. */
 cgs_status cgs_stretch_create(cgs_stretch *s, int frames, int frameskip, int dim, int side);
 void cgs_stretch_free(cgs_stretch *s);
-/* The first `pictures` frames (the others stay as they are) and all actions from an anchor. */
-cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor *a, int pictures);
+/* The first `images` frames (the others stay as they are) and all actions from an anchor. */
+cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor *a, int images);
 /* A seeded zig-zag through free space of TwoRooms, whose episodes are too short to be shown: legs
  * of three blocks to either side of a random heading, which turns round halfway; speed and start
  * are random, and one that touches a wall is drawn again. */

@@ -19,7 +19,7 @@ typedef struct cgs_strip {
     bool found, success;
     int episode, step;  /* of the dataset */
     int frames;         /* columns, without the goal */
-    int width, height;  /* of the picture */
+    int width, height;  /* of the image */
     uint8_t *rgb;       /* (height, width, 3): above the simulator, below what was imagined; the
                          * last column is the goal and its decoded latent */
     double pixel_error; /* mean absolute difference of the two rows, of 255 */

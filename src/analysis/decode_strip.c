@@ -49,8 +49,8 @@ static void film_free(film *f) {
 }
 
 static uint8_t *frame_of(const film *f, int e, int step) {
-    size_t picture = (size_t)f->S * (size_t)f->S * 3;
-    return f->sim + ((size_t)e * (size_t)f->steps + (size_t)step) * picture;
+    size_t image = (size_t)f->S * (size_t)f->S * 3;
+    return f->sim + ((size_t)e * (size_t)f->steps + (size_t)step) * image;
 }
 
 static void on_solved(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
@@ -84,7 +84,7 @@ static cgs_status film_make(film *f, const cgs_loaded_model *s, const cgs_strip_
                 .skip = c->frameskip,
                 .steps = o->budget / c->frameskip + 1,
                 .H = o->horizon,
-                .A = cgs_lewm_block(c)};
+                .A = cgs_lewm_action_block(c)};
     size_t E = (size_t)f->E, solves = E * SOLVES_MAX;
     f->sim = calloc(E * (size_t)f->steps, (size_t)f->S * (size_t)f->S * 3);
     f->solved_at = calloc(solves, sizeof *f->solved_at);
@@ -131,7 +131,7 @@ static void put(cgs_strip *t, const uint8_t *frame, int S, int column, int row) 
 
 static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_decoder *p, int e,
                        const cgs_outcome *o, const uint8_t *goal) {
-    size_t D = (size_t)s->lewm->config.width, picture = (size_t)f->S * (size_t)f->S * 3;
+    size_t D = (size_t)s->lewm->config.width, image = (size_t)f->S * (size_t)f->S * 3;
     int used = o->success ? (o->first + f->skip - 1) / f->skip : o->actions / f->skip;
     t->frames = used + 1 < f->steps ? used + 1 : f->steps;
     t->success = o->success;
@@ -139,7 +139,7 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
     t->height = 2 * f->S + GAP;
     t->rgb = malloc((size_t)t->width * (size_t)t->height * 3);
     float *z = calloc((size_t)t->frames + 1, D * sizeof *z);
-    uint8_t *seen = malloc(((size_t)t->frames + 1) * picture);
+    uint8_t *seen = malloc(((size_t)t->frames + 1) * image);
     cgs_status rc = t->rgb && z && seen ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a strip");
     if (rc == CGS_OK) rc = imagine(f, s, e, t->frames, z);
     if (rc == CGS_OK) rc = cgs_encoder_run(s->encoder, goal, 1, z + (size_t)t->frames * D);
@@ -149,13 +149,13 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
         double sum = 0;
         for (int k = 0; k <= t->frames; k++) {
             const uint8_t *above = k < t->frames ? frame_of(f, e, k) : goal;
-            const uint8_t *below = seen + (size_t)k * picture;
+            const uint8_t *below = seen + (size_t)k * image;
             put(t, above, f->S, k, 0);
             put(t, below, f->S, k, 1);
-            for (size_t i = 0; k < t->frames && i < picture; i++)
+            for (size_t i = 0; k < t->frames && i < image; i++)
                 sum += fabs((double)above[i] - below[i]);
         }
-        t->pixel_error = sum / ((double)t->frames * (double)picture);
+        t->pixel_error = sum / ((double)t->frames * (double)image);
         t->found = true;
     }
     free(z);
@@ -188,8 +188,8 @@ static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
 static cgs_status pick(cgs_strip strip[2], const film *f, cgs_loaded_model *s, cgs_decoder *p,
                        cgs_dataset *data, const cgs_env_class *env, const cgs_starts *starts,
                        const cgs_outcome *outcome) {
-    size_t picture = (size_t)f->S * (size_t)f->S * 3;
-    uint8_t *goal = malloc(picture);
+    size_t image = (size_t)f->S * (size_t)f->S * 3;
+    uint8_t *goal = malloc(image);
     if (!goal) return cgs_fail(CGS_ENOMEM, "no memory for a goal");
     cgs_recorded_images recorded;
     cgs_status rc = cgs_recorded_images_open(&recorded, data, env);

@@ -62,7 +62,7 @@ typedef struct cgs_gallery {
     const cgs_env_class *env;
     cgs_device device;
     int models;
-    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];
     cgs_terminal *terminal[CGS_ANALYSIS_MODELS];
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
 } cgs_gallery;

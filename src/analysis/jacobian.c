@@ -54,7 +54,7 @@ cgs_status cgs_terminal_create(cgs_terminal **out, cgs_lewm *m, cgs_dtype act, i
     if (!t) return cgs_fail(CGS_ENOMEM, "terminal predictor: no memory");
     t->H = horizon;
     t->D = m->config.width;
-    t->n = horizon * cgs_lewm_block(&m->config);
+    t->n = horizon * cgs_lewm_action_block(&m->config);
     t->samples = samples;
     cgs_status rc = build(t, m, act);
     if (rc != CGS_OK) {

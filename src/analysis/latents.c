@@ -52,9 +52,9 @@ static cgs_status encode(float *z, const cgs_motion *m, cgs_loaded_model *s, cgs
     const cgs_source *src = cgs_dataset_source(data);
     size_t D = (size_t)s->lewm->config.width, at = 0, total = frames_of(m);
     if (src->pixels < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: no pictures, so nothing can be encoded", src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: no images, so nothing can be encoded", src->path);
     if (m->frameskip % src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; frames %d apart cannot be read",
+        return cgs_fail(CGS_EARG, "%s: one row in %d has an image; frames %d apart cannot be read",
                         src->path, src->pixels_every, m->frameskip);
     uint8_t *pixels = malloc(READ * (size_t)src->height * (size_t)src->width * 3);
     if (!pixels) return cgs_fail(CGS_ENOMEM, "%s: no memory for %d frames", src->path, READ);

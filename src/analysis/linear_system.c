@@ -18,8 +18,8 @@ static cgs_mat horizon_map(const cgs_system *s, cgs_work *w) {
     cgs_mat gamma = cgs_mat_new(w, s->d, s->H * s->da), power = cgs_mat_copy(w, s->B);
     size_t mark = cgs_work_mark(w);
     for (int t = s->H - 1; t >= 0; t--) {
-        cgs_put_block(gamma, 0, t * s->da, power);
-        cgs_put_block(power, 0, 0, cgs_mul(w, s->A, power));
+        cgs_put_submatrix(gamma, 0, t * s->da, power);
+        cgs_put_submatrix(power, 0, 0, cgs_mul(w, s->A, power));
         cgs_work_release(w, mark);
     }
     return gamma;
@@ -59,7 +59,7 @@ static cgs_mat unit_norm(cgs_work *w, cgs_mat a) { return cgs_scaled(w, 1 / cgs_
 /* Near the ideal: |D|^2, |D^T B| / sqrt(c) and |B^T B - c I| / c are of the size eps. */
 static void draw_near(cgs_system *s, cgs_work *w, cgs_rng *r, double eps) {
     int d = s->d, da = s->da;
-    cgs_mat U = cgs_block(w, cgs_random_rotation(w, r, d), 0, 0, d, da);
+    cgs_mat U = cgs_submatrix(w, cgs_random_rotation(w, r, d), 0, 0, d, da);
     cgs_mat along = unit_norm(w, cgs_random_normal(w, r, d, d));
     cgs_mat D = cgs_scaled(w, eps * cgs_rng_f64(r), along);
     if (d > da) { /* drift across the range of B may be as large as sqrt(eps) */
@@ -92,7 +92,7 @@ static void draw_goal(cgs_system *s, cgs_work *w, cgs_rng *r) {
     cgs_mat plan = cgs_random_normal(w, r, s->H * s->da, 1);
     s->goal = cgs_plus(w, s->goal, 1, cgs_mul(w, gamma, plan));
     for (int k = s->H * s->da; k < s->d; k++) {
-        cgs_mat u = cgs_block(w, v, 0, k, s->d, 1);
+        cgs_mat u = cgs_submatrix(w, v, 0, k, s->d, 1);
         s->goal = cgs_plus(w, s->goal, cgs_dot(u, off), u);
     }
 }
@@ -281,11 +281,11 @@ static void derive_transition(cgs_facts *f, cgs_work *w) {
     int d = f->d, da = f->da;
     f->D = cgs_plus(w, s->A, -1, cgs_identity(w, d));
     cgs_mat step = cgs_mat_new(w, d, d + da), values, vectors;
-    cgs_put_block(step, 0, 0, f->D);
-    cgs_put_block(step, 0, d, s->B);
+    cgs_put_submatrix(step, 0, 0, f->D);
+    cgs_put_submatrix(step, 0, d, s->B);
     f->Q = cgs_mul_tn(w, step, step);
     for (int i = d; i < d + da; i++) CGS_AT(f->Q, i, i) -= f->c;
-    cgs_mat off = cgs_block(w, f->Q, d, d, da, da), mixed = cgs_mul_tn(w, f->D, s->B);
+    cgs_mat off = cgs_submatrix(w, f->Q, d, d, da, da), mixed = cgs_mul_tn(w, f->D, s->B);
     f->drift = cgs_norm_op(w, f->D);
     f->mixed = cgs_norm_op(w, mixed);
     f->control = cgs_norm_op(w, off);

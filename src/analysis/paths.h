@@ -19,7 +19,7 @@ void cgs_add_up(const double *step, int n, int k, double *path);
  * to those of y (n, ky).  Directions that neither has stay out of it. */
 cgs_status cgs_procrustes(const double *x, int kx, const double *y, int ky, int n, double *W);
 /* out (n, ky) = x (n, kx) W (kx, ky) */
-void cgs_turn(const double *x, int n, int kx, const double *W, int ky, double *out);
+void cgs_rotate_rows(const double *x, int n, int kx, const double *W, int ky, double *out);
 
 /* The d axes of largest variance of the rows of x (n, k): axes (k, d).  The largest component of
  * each is positive. */

@@ -29,7 +29,7 @@ typedef struct cgs_prior_quality_options {
     const char *data, *env;
     const uint64_t *seeds;
     int seed_count;
-    int episodes;    /* starts a seed: 50 */
+    int episodes;    /* starts per seed: 50 */
     int goal_offset; /* 25 */
     bool held_out;   /* starts from episodes that no model trained on */
     cgs_nothing nothing;

@@ -19,7 +19,7 @@ static cgs_columns columns_of(const cgs_motion *m, int target) {
 
 /* ---- nets for many targets ---------------------------------------------------------- */
 
-/* the tasks of one call; each owns a copy of its targets and room for its predictions */
+/* the tasks of one call; each owns a copy of its targets and capacity for its predictions */
 typedef struct nets {
     const cgs_motion *m;
     cgs_mlp_task *task;
@@ -35,11 +35,11 @@ static void nets_free(nets *n) {
     free(n->to);
 }
 
-static cgs_status nets_begin(nets *n, const cgs_motion *m, int room) {
+static cgs_status nets_begin(nets *n, const cgs_motion *m, int capacity) {
     *n = (nets){.m = m};
-    n->task = calloc((size_t)room, sizeof *n->task);
-    n->from = calloc((size_t)room, sizeof *n->from);
-    n->to = calloc((size_t)room, sizeof *n->to);
+    n->task = calloc((size_t)capacity, sizeof *n->task);
+    n->from = calloc((size_t)capacity, sizeof *n->from);
+    n->to = calloc((size_t)capacity, sizeof *n->to);
     return n->task && n->from && n->to ? CGS_OK : cgs_fail(CGS_ENOMEM, "probe: no memory");
 }
 

@@ -69,7 +69,7 @@ typedef struct job {
     const cgs_env_class *env;
     cgs_dataset *data;
     cgs_device device;
-    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];
     int opened;
     double *change[CGS_ANALYSIS_MODELS]; /* (rows, D) */
     int D[CGS_ANALYSIS_MODELS];
@@ -94,7 +94,7 @@ static cgs_status open_models(job *j, int *frameskip) {
     const cgs_probe_options *o = j->o;
     *frameskip = FRAMESKIP;
     for (int i = 0; i < o->model_count; i++) {
-        cgs_loaded_model *s = &j->subject[i];
+        cgs_loaded_model *s = &j->loaded[i];
         CGS_TRY(cgs_loaded_model_open(s, o->models[i], &j->device, o->precision, BATCH, j->data));
         j->opened = i + 1;
         CGS_TRY(cgs_loaded_model_fits(s, j->env, cgs_dataset_source(j->data)));
@@ -114,9 +114,9 @@ static cgs_status encode(job *j, int i) {
     const char *folder = !j->o->cache ? j->o->models[i] : j->o->cache[0] ? j->o->cache : NULL;
     float *z;
     bool cached;
-    CGS_TRY(cgs_latents(&z, m, &j->subject[i], j->data, folder, &cached, on_latents, j));
+    CGS_TRY(cgs_latents(&z, m, &j->loaded[i], j->data, folder, &cached, on_latents, j));
     j->r->cached += cached;
-    j->D[i] = j->subject[i].lewm->config.width;
+    j->D[i] = j->loaded[i].lewm->config.width;
     size_t values = (size_t)cgs_parts_rows(&m->parts) * (size_t)j->D[i];
     j->change[i] = malloc(values * sizeof *j->change[i]);
     cgs_status rc = j->change[i] ? CGS_OK : cgs_fail(CGS_ENOMEM, "probe: no memory for changes");
@@ -159,7 +159,7 @@ cgs_status cgs_probe_run(cgs_probe_result *r, const cgs_probe_options *o) {
     double start = cgs_now();
     CGS_TRY(cgs_device_open(&j.device, o->device, o->threads));
     cgs_status rc = run(&j);
-    for (int i = 0; i < j.opened; i++) cgs_loaded_model_close(&j.subject[i]);
+    for (int i = 0; i < j.opened; i++) cgs_loaded_model_close(&j.loaded[i]);
     for (int i = 0; i < o->model_count && i < CGS_ANALYSIS_MODELS; i++) free(j.change[i]);
     cgs_dataset_close(j.data);
     cgs_device_close(&j.device);

@@ -39,7 +39,7 @@ struct cgs_agent {
 static void layout(cgs_agent *a, const char *dir) {
     cgs_arena *m = &a->arena;
     const cgs_lewm_config *c = &a->s.lewm->config;
-    size_t N = (size_t)c->history, D = (size_t)c->width, A = (size_t)cgs_lewm_block(c);
+    size_t N = (size_t)c->history, D = (size_t)c->width, A = (size_t)cgs_lewm_action_block(c);
     size_t n = (size_t)a->plan.H * A;
     a->dir = CGS_TAKE(m, char, strlen(dir) + 1);
     a->z = CGS_TAKE(m, float, N *D);
@@ -62,7 +62,7 @@ static cgs_status plan_settings(cgs_agent *a, const cgs_agent_options *o) {
     if (o->samples) p->K = o->samples;
     if (o->iters) p->iters = p->gd_steps = o->iters;
     if (o->horizon) p->H = o->horizon;
-    p->A = cgs_lewm_block(&a->s.lewm->config);
+    p->A = cgs_lewm_action_block(&a->s.lewm->config);
     p->seed = o->seed;
     p->tau = o->tau != 0 ? (float)o->tau : cgs_default_tau(a->s.card.env);
     bool mppi = a->kind == CGS_PLAN_MPPI || a->kind == CGS_PLAN_PG_MPPI;
@@ -186,7 +186,7 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb) {
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user) {
     if (!fn) return cgs_fail(CGS_EARG, "goal: no cost function");
     if (cgs_plan_wants_gradient(a->kind) || cgs_plan_wants_prior(a->kind))
-        return cgs_fail(CGS_EARG, "goal: %s needs a picture or a latent", a->plan.kind.s);
+        return cgs_fail(CGS_EARG, "goal: %s needs an image or a latent", a->plan.kind.s);
     a->cost = fn;
     a->user = user;
     a->goal_kind = GOAL_COST;

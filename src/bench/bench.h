@@ -8,7 +8,7 @@
 /* Gets one result: what was measured, the median of five runs, its unit. */
 typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
 
-/* Physics and pictures of every environment on one core, then collection on all.
+/* Physics and images of every environment on one core, then collection on all.
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,
  * removed afterwards; NULL skips it. */
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user);
@@ -18,27 +18,27 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
 /* Operations at the sizes of the published model: time, and rate of arithmetic or memory.
  * seconds: least time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
-/* A training update of a preset ("paper", "small"): frames a second, share of the rate of
+/* A training update of a preset ("paper", "small"): frames per second, share of the rate of
  * matrix products, and where the time goes: by operation and, with `profile`, by shape too.
  * class_bits: model.encoder.class_bits. */
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int class_bits,
                             int windows, bool profile, cgs_bench_fn fn, void *user);
 
 /* Which world model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
-typedef struct cgs_bench_world {
+typedef struct cgs_bench_target {
     const char *family, *preset; /* preset: "paper" or "small" */
-} cgs_bench_world;
+} cgs_bench_target;
 
 /* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations,
- * H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
+ * H = 5 for cem and mppi, 100 steps for gd.  Seconds per solve, share of the rate of matrix
  * products (by the arithmetic of the tape that runs), time outside the rollouts, and where
  * the time of one rollout goes. */
-cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
 /* How long mppi (K = 128, 30 iterations) for one episode takes, solve by solve: median, 99th
  * percentile and the longest of `solves`.  This is what a control loop meets. */
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, int solves,
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
                              cgs_bench_fn fn, void *user);
 
 /* Planning through three architectures of one size in one process on one device, so that their
@@ -70,12 +70,12 @@ cgs_status cgs_bench_architectures(cgs_device *d, const char *size, cgs_dtype ac
                                    const cgs_timing_work *w,
                                    cgs_architecture_time out[CGS_ARCHITECTURES]);
 
-/* Frames encoded a second; of DINO-WM its frozen backbone's features. */
-cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int frames,
+/* Frames encoded per second; of DINO-WM its frozen backbone's features. */
+cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, int frames,
                             cgs_bench_fn fn, void *user);
-/* A model of the subject with random weights; with_backbone: one that can encode too. */
-cgs_status cgs_bench_model(cgs_model **out, cgs_bench_world s, bool with_backbone, cgs_device *d);
-/* Frames read a second in batches, from HDF5 and from a packed copy.  scratch: a file name
+/* A model of the target with random weights; with_backbone: one that can encode too. */
+cgs_status cgs_bench_model(cgs_model **out, cgs_bench_target s, bool with_backbone, cgs_device *d);
+/* Frames read per second in batches, from HDF5 and from a packed copy.  scratch: a file name
  * that does not exist yet; removed afterwards. */
 cgs_status cgs_bench_data(const char *scratch, cgs_bench_fn fn, void *user);
 

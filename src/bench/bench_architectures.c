@@ -50,7 +50,7 @@ static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
     p.iters = w->iters;
     p.gd_steps = w->gd_steps;
     p.H = H;
-    p.A = cgs_model_block(m);
+    p.A = cgs_model_action_block(m);
     cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = H,
@@ -89,8 +89,8 @@ cgs_status cgs_bench_architectures(cgs_device *d, const char *size, cgs_dtype ac
                         w->samples, w->iters, w->gd_steps, w->episodes, MAX_RUNS, w->runs);
     for (int i = 0; i < CGS_ARCHITECTURES; i++) {
         cgs_model *m;
-        cgs_bench_world subject = {architectures[i].family, size};
-        CGS_TRY(cgs_bench_model(&m, subject, false, d)); /* planning needs no backbone */
+        cgs_bench_target target = {architectures[i].family, size};
+        CGS_TRY(cgs_bench_model(&m, target, false, d)); /* planning needs no backbone */
         out[i] = (cgs_architecture_time){.method = architectures[i].method,
                                          .parameters = cgs_params_learnable(m->params),
                                          .latent = m->width};

@@ -72,7 +72,7 @@ static void report(const char *name, const char *pass, const cgs_timing *t, doub
     if (t->runs == 0) return;
     snprintf(text, sizeof text, "%s %s", name, pass);
     fn(user, text, 1e3 * t->median, "ms");
-    /* a product does many operations a byte; the others wait for memory */
+    /* a product does many operations per byte; the others wait for memory */
     if (t->cost.flops > 16 * t->cost.bytes) {
         fn(user, text, 1e-9 * t->cost.flops / t->median, "GFLOP/s");
         fn(user, text, 100 * t->cost.flops / t->median / peak, "% of matrix product");
@@ -119,8 +119,8 @@ static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c
     CGS_TRY(cgs_lewm_create(&u->model, c, d, true));
     CGS_TRY(cgs_params_init(&u->model->params, 1));
     CGS_TRY(cgs_tape_create(&u->tape, d, act));
-    CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_block(c), PROJECTIONS,
-                                false, 1, true));
+    CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_action_block(c),
+                                PROJECTIONS, false, 1, true));
     CGS_TRY(cgs_tensor_write(u->tape, o.weights, weights));
 
     size_t n = cgs_numel(o.frames);

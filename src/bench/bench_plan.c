@@ -22,7 +22,7 @@ typedef struct bed {
     int episodes;
     double peak;     /* FLOP/s of matrix products */
     float *z, *goal; /* (MANY, D) */
-    cgs_bench_world subject;
+    cgs_bench_target target;
     cgs_bench_fn fn;
     void *user;
 } bed;
@@ -30,9 +30,9 @@ typedef struct bed {
 static void say(const bed *b, const char *planner, const char *what, double value,
                 const char *unit) {
     char name[128];
-    bool lewm = !strcmp(b->subject.family, "lewm");
-    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->subject.preset,
-             lewm ? "" : " ", lewm ? "" : b->subject.family, b->act == CGS_BF16 ? "bf16" : "f32",
+    bool lewm = !strcmp(b->target.family, "lewm");
+    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->target.preset,
+             lewm ? "" : " ", lewm ? "" : b->target.family, b->act == CGS_BF16 ? "bf16" : "f32",
              b->episodes, b->episodes == 1 ? "" : "s", what);
     b->fn(b->user, name, value, unit);
 }
@@ -120,7 +120,7 @@ static cgs_plan_config settings(const bed *b, const char *planner) {
     p.iters = ITERS;
     p.gd_steps = STEPS;
     p.H = H;
-    p.A = cgs_model_block(b->model);
+    p.A = cgs_model_action_block(b->model);
     return p;
 }
 
@@ -204,7 +204,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     return rc;
 }
 
-static cgs_status open_bed(bed *b, cgs_bench_world s) {
+static cgs_status open_bed(bed *b, cgs_bench_target s) {
     CGS_TRY(cgs_bench_model(&b->model, s, false, b->device));
     size_t n = MANY * (size_t)b->model->width;
     b->z = malloc(2 * n * sizeof *b->z);
@@ -238,9 +238,9 @@ static cgs_status latency(bed *b, double *seconds, int solves) {
     return CGS_OK;
 }
 
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, int solves,
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
                              cgs_bench_fn fn, void *user) {
-    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
     if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
     double *seconds = malloc((size_t)solves * sizeof *seconds);
     cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
@@ -250,9 +250,9 @@ cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, in
     return rc;
 }
 
-cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_bench_fn fn,
                           void *user) {
-    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
     cgs_status rc = open_bed(&b, s);
     if (rc == CGS_OK) rc = cgs_bench_gemm_peak(d, act, &b.peak);
     static const char *const planners[] = {"mppi", "cem", "gd"};

@@ -57,7 +57,7 @@ static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
 
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
-    cgs_bench_world subject = {s->model, s->size};
+    cgs_bench_target target = {s->model, s->size};
     p->what = what;
     if (!strcmp(what, "architectures")) return architectures(s, d, p->json);
     if (!p->json) printf("%s\n", what);
@@ -66,11 +66,11 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
                                 print_result, p);
-    if (!strcmp(what, "plan")) return cgs_bench_plan(d, subject, act, print_result, p);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, target, act, print_result, p);
     if (!strcmp(what, "latency"))
-        return cgs_bench_latency(d, subject, act, s->solves, print_result, p);
+        return cgs_bench_latency(d, target, act, s->solves, print_result, p);
     if (!strcmp(what, "encode"))
-        return cgs_bench_encode(d, subject, act, 4 * s->windows, print_result, p);
+        return cgs_bench_encode(d, target, act, 4 * s->windows, print_result, p);
     char scratch[64];
     snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
     if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
@@ -115,7 +115,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"solves", "N", "latency: solves to look at (200)", OPT_INT, &s.solves, false},
         {"out", "FILE", "architectures: a document for cgs report (timing.json)", OPT_STR, &s.out,
          false},
-        {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
+        {"threads", "N", "threads, 0: one per core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
     };
     cgs_words words;

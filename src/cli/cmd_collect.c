@@ -159,10 +159,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "F.h5", "the dataset to write; it must not exist", OPT_STR, &o.out, true},
         {"episodes", "N", "episodes (1000)", OPT_INT, &episodes, false},
         {"policy", "P", "behaviour policy, see cgs envs (the first)", OPT_STR, &o.policy, false},
-        {"size", "N", "side of the pictures (224); 0: none", OPT_INT, &o.side, false},
+        {"size", "N", "side of the images (224); 0: none", OPT_INT, &o.side, false},
         {"every", "N", "draw rows 0, N, 2N, ... of an episode only (1)", OPT_INT, &o.every, false},
         {"seed", "S", "seed (0)", OPT_U64, &o.seed, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
         {"json", NULL, "print what the file covers as one JSON object", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar, no table", OPT_FLAG, &quiet, false},
     };
@@ -178,7 +178,7 @@ const cgs_verb cmd_collect = {
     "offline pixel-action data from a behaviour policy",
     "Episode e depends on the seed and e alone: any number of threads gives the same file.\n"
     "With --every equal to the frameskip of training, windows begin at drawn rows and nothing\n"
-    "else is missed: data of the same length costs a fifth of the pictures.\n"
+    "else is missed: data of the same length costs a fifth of the images.\n"
     "Finished episodes are kept beside the file as F.h5.part; a command that was interrupted\n"
     "or killed continues where it stopped when it is given again.  At the end it prints what\n"
     "the file covers beside what is known of the published one.",

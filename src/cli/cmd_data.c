@@ -192,7 +192,7 @@ typedef struct strip {
     int n;                      /* episodes side by side */
     int episode[MOST_EPISODES]; /* (n) */
     int width;
-    uint8_t *rgb;   /* (height, width, 3) the picture of one moment */
+    uint8_t *rgb;   /* (height, width, 3) the image of one moment */
     uint8_t *frame; /* (height, source width, 3) */
 } strip;
 
@@ -237,7 +237,7 @@ static cgs_status preview(cgs_dataset *d, const request *r) {
     if (!(fps >= 1 && fps <= 50)) fps = fps > 50 ? 50 : 10;
     cgs_gif *g = NULL;
     cgs_status rc = CGS_OK;
-    if (!p.rgb || !p.frame) rc = cgs_fail(CGS_ENOMEM, "no memory for a picture");
+    if (!p.rgb || !p.frame) rc = cgs_fail(CGS_ENOMEM, "no memory for an image");
     if (rc == CGS_OK) memset(p.rgb, 128, bytes);
     if (rc == CGS_OK) rc = cgs_gif_open(&g, r->out, p.width, s->height);
     for (int t = 0; t < longest && rc == CGS_OK; t++) {
@@ -266,10 +266,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     } actions[] = {{"info", info}, {"preview", preview}, {"check", check}};
     request r = {.episodes = 4, .frames = 300};
     const cgs_opt opts[] = {
-        {"out", "FILE.gif", "preview: the picture to write", OPT_STR, &r.out, false},
+        {"out", "FILE.gif", "preview: the image to write", OPT_STR, &r.out, false},
         {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
         {"frames", "N", "preview: at most so many frames (300)", OPT_INT, &r.frames, false},
-        {"fps", "N", "preview: frames a second (the dataset's rate, or 10)", OPT_INT, &r.fps,
+        {"fps", "N", "preview: frames per second (the dataset's rate, or 10)", OPT_INT, &r.fps,
          false},
         {"json", NULL, "one JSON object on standard output", OPT_FLAG, &r.json, false},
         {"quiet", NULL, "no progress, no words on success", OPT_FLAG, &r.quiet, false}};

@@ -1,4 +1,4 @@
-/* cmd_decode.c - cgs decode: pictures of latents, and of what a model imagined. */
+/* cmd_decode.c - cgs decode: images of latents, and of what a model imagined. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
         cgs_document_number(o, "error", p->card.loss);
         cgs_document_number(o, "mean_picture_error", p->card.mean_loss);
         if (!j->json)
-            printf("%s/%s: %llu updates, error of held-out frames %.4f; the mean picture has "
+            printf("%s/%s: %llu updates, error of held-out frames %.4f; the mean image has "
                    "%.4f\n",
                    dir, CGS_DECODER_FILE, (unsigned long long)p->card.updates, p->card.loss,
                    p->card.mean_loss);
@@ -146,11 +146,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &j.updates, false},
         {"strip", NULL, "plan, and draw what was imagined beside the simulator", OPT_FLAG, &j.strip,
          false},
-        {"out", "D.json", "result file of strips; pictures beside it (decode.json)", OPT_STR,
-         &j.out, false},
+        {"out", "D.json", "result file of strips; images beside it (decode.json)", OPT_STR, &j.out,
+         false},
         {"episodes", "N", "starts that strips are chosen from (16)", OPT_INT, &o->episodes, false},
         {"planner", "P", "cem, mppi or gd (mppi)", OPT_STR, &o->planner, false},
-        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &o->samples, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &o->samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
         {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &o->tau, false},
         {"budget", "N", "actions at most (50)", OPT_INT, &o->budget, false},
@@ -161,7 +161,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16, of the model (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "the result on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
@@ -181,7 +181,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_decode = {
     "decode", "--model DIR ... --data F.h5 [--updates N] [--strip] [decode.key=value ...]",
-    "a pixel decoder for a trained model, and pictures of what it imagined",
+    "a pixel decoder for a trained model, and images of what it imagined",
     "Fits a decoder to the frozen latents and stores it in the model directory; one that is\n"
     "there is used again.  --strip plans episodes and draws one that missed its goal and one\n"
     "that reached it: above the simulator, below the decoded imagination of the plans, at the\n"

@@ -58,8 +58,8 @@ static void report(const request *q, const cgs_lewm *m, const cgs_import *how,
     if (json) {
         printf("{\"tensors\":%d,\"parameters\":%zu,\"ignored\":%d,\"history\":%d,"
                "\"action_block\":%d,\"action_dim\":%d,\"guessed\":\"%s\",\"statistics\":%s}\n",
-               tensors, learnable, how->ignored, m->config.history, cgs_lewm_block(&m->config),
-               m->config.action_dim, how->guessed,
+               tensors, learnable, how->ignored, m->config.history,
+               cgs_lewm_action_block(&m->config), m->config.action_dim, how->guessed,
                cgs_card_has_statistics(card) ? "true" : "false");
         return;
     }
@@ -144,8 +144,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         cgs_backbone_config c;
         char origin[64];
         q.file = words.word[0];
-        rc = cgs_backbone_look(q.file, &c, origin, NULL) == CGS_OK ? import_backbone(&q, &c, json)
-                                                                   : import_file(&q, json);
+        rc = cgs_backbone_inspect(q.file, &c, origin, NULL) == CGS_OK
+                 ? import_backbone(&q, &c, json)
+                 : import_file(&q, json);
     }
     return cgs_exit_code(self, rc);
 }

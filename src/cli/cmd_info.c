@@ -78,7 +78,7 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
         bool ok = sizes && about && cJSON_AddNumberToObject(to, "parameters", (double)learnable) &&
                   cJSON_AddNumberToObject(to, "ignored", how.ignored) &&
                   cJSON_AddNumberToObject(to, "history", m->config.history) &&
-                  cJSON_AddNumberToObject(to, "action_block", cgs_lewm_block(&m->config)) &&
+                  cJSON_AddNumberToObject(to, "action_block", cgs_lewm_action_block(&m->config)) &&
                   cJSON_AddNumberToObject(to, "batches_tracked", (double)m->base.batches_tracked) &&
                   cJSON_AddStringToObject(to, "guessed", how.guessed) &&
                   cJSON_AddItemToObject(to, "sizes", sizes) &&
@@ -159,7 +159,8 @@ static cgs_status describe(cJSON *to, const char *path) {
     cgs_backbone_config backbone;
     char origin[64];
     bool dino = dir && cgs_dinowm_is_dir(path), lewm = !dino && is_lewm(w);
-    bool frozen = !dino && !lewm && cgs_backbone_look(w->path, &backbone, origin, NULL) == CGS_OK;
+    bool frozen =
+        !dino && !lewm && cgs_backbone_inspect(w->path, &backbone, origin, NULL) == CGS_OK;
     const char *kind = dino     ? "DINO-WM"
                        : lewm   ? "LeWM"
                        : frozen ? "backbone"

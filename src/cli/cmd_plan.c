@@ -124,18 +124,18 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
 
 static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *env,
                            const cgs_start *s) {
-    cgs_recorded_images pictures;
+    cgs_recorded_images images;
     if (!w->j->gif) return CGS_OK;
     size_t frame = (size_t)w->side * (size_t)w->side * 3;
     w->now = malloc(frame);
     w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
     if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
     memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
-    cgs_status rc = cgs_recorded_images_open(&pictures, data, env);
+    cgs_status rc = cgs_recorded_images_open(&images, data, env);
     if (rc == CGS_OK)
-        rc = cgs_recorded_images_read(&pictures, s->row - s->step, s->step + w->j->goal_offset,
+        rc = cgs_recorded_images_read(&images, s->row - s->step, s->step + w->j->goal_offset,
                                       w->now);
-    cgs_recorded_images_close(&pictures);
+    cgs_recorded_images_close(&images);
     if (rc != CGS_OK) return rc;
     put(w, w->now, w->side + GAP);
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
@@ -280,7 +280,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"planner", "P", "cem, mppi, pg-cem, pg-mppi, gd, zero or random (mppi)", OPT_STR,
          &j.planner, false},
-        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &j.samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
         {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &j.tau, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
@@ -295,10 +295,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
         {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
-        {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
+        {"delay", "N", "hundredths of a second per frame (8)", OPT_INT, &j.delay, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);

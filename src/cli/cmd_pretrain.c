@@ -15,7 +15,7 @@ typedef struct watching {
     bool json;
 } watching;
 
-/* views a second, of the two that each frame has, since the first update */
+/* views per second, of the two that each frame has, since the first update */
 static double frames_per_s(const watching *w, int update) {
     double since = cgs_now() - w->start;
     return update > w->first && since > 0 ? 2.0 * w->o->batch * (update - w->first) / since : 0;
@@ -72,11 +72,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int threads = 0;
     bool quiet = false, json = false;
     const cgs_opt opts[] = {
-        {"data", "F.h5...", "datasets with pictures of one size", OPT_LIST, &data, true},
+        {"data", "F.h5...", "datasets with images of one size", OPT_LIST, &data, true},
         {"out", "FILE", "backbone to write (safetensors, torch-hub names)", OPT_STR, &out, true},
         {"size", "NAME", "paper (ViT-S/14 at 196 px) or small (paper)", OPT_STR, &o.size, false},
         {"updates", "N", "updates (2000)", OPT_INT, &o.updates, false},
-        {"batch", "N", "frames an update (64)", OPT_INT, &o.batch, false},
+        {"batch", "N", "frames per update (64)", OPT_INT, &o.batch, false},
         {"lr", "X", "peak learning rate (5e-4)", OPT_REAL, &o.lr, false},
         {"sigreg", "X", "weight of SIGReg (0.05)", OPT_REAL, &o.sigreg, false},
         {"seed", "S", "of weights, frames and views (0)", OPT_U64, &o.seed, false},
@@ -85,9 +85,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"resume", NULL, "continue from FILE.checkpoint", OPT_FLAG, &o.resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
-        {"json", NULL, "a JSON line a checkpoint", OPT_FLAG, &json, false},
+        {"json", NULL, "one JSON line per checkpoint", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_list_texts(&files, "data", &data);

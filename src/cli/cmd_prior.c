@@ -44,10 +44,10 @@ static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
 
 static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset *data) {
     cgs_phases s = {.quiet = j->quiet};
-    cgs_loaded_model subject;
+    cgs_loaded_model loaded;
     cgs_prior *p = NULL;
-    CGS_TRY(cgs_loaded_model_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
-    cgs_status rc = cgs_prior_fit(&p, &subject, data, &j->config, on_progress, &s);
+    CGS_TRY(cgs_loaded_model_open(&loaded, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
+    cgs_status rc = cgs_prior_fit(&p, &loaded, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
     if (rc == CGS_OK) rc = cgs_prior_save(dir, p);
     if (rc == CGS_OK && j->json) {
@@ -61,7 +61,7 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
             p->card.zero_loss);
     }
     cgs_prior_destroy(p);
-    cgs_loaded_model_close(&subject);
+    cgs_loaded_model_close(&loaded);
     return rc;
 }
 
@@ -163,7 +163,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quality", NULL, "measure the priors that are there instead", OPT_FLAG, &j.quality, false},
         {"out", "Q.json", "result file of --quality", OPT_STR, &j.out, false},
         {"seeds", "LIST", "seeds of the starts (0,1,42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts a seed (50)", OPT_INT, &q->episodes, false},
+        {"episodes", "N", "starts per seed (50)", OPT_INT, &q->episodes, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &q->goal_offset, false},
         {"held-out", NULL, "starts from episodes that no model trained on", OPT_FLAG, &q->held_out,
          false},
@@ -172,7 +172,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"env", "ID", "environment of the starts (the dataset's)", OPT_STR, &q->env, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16, of the model (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "the results as JSON objects", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };

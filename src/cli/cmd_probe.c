@@ -99,7 +99,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"device", "D", "cuda, cpu or ref, for encoding (a GPU if there is one)", OPT_STR,
          &o.device, false},
         {"precision", "P", "f32 or bf16, of the encoder (f32)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
         {"json", NULL, "the result file on standard output", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };

@@ -87,10 +87,10 @@ static cgs_status replay_file(const char *id, const char *state, const char *goa
     if (rc == CGS_OK && r->frames) {
         rc = cgs_make_dirs(r->frames);
         if (rc == CGS_OK && (r->side < 8 || r->side > CGS_ENV_MAX_SIDE))
-            rc = cgs_fail(CGS_EARG, "--size: a picture has a side of 8 to %d pixels, not %d",
+            rc = cgs_fail(CGS_EARG, "--size: an image has a side of 8 to %d pixels, not %d",
                           CGS_ENV_MAX_SIDE, r->side);
         if (rc == CGS_OK) r->rgb = malloc((size_t)r->side * (size_t)r->side * 3);
-        if (rc == CGS_OK && !r->rgb) rc = cgs_fail(CGS_ENOMEM, "no memory for a picture");
+        if (rc == CGS_OK && !r->rgb) rc = cgs_fail(CGS_ENOMEM, "no memory for an image");
     }
     if (rc == CGS_OK) rc = play(r, text, actions);
     cgs_env_destroy(r->env);
@@ -108,11 +108,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"state", "V,V,...", "the state to start from", OPT_STR, &state, true},
-        {"actions", "FILE", "raw actions, comma-separated, one a line", OPT_STR, &actions, true},
+        {"actions", "FILE", "raw actions, comma-separated, one per line", OPT_STR, &actions, true},
         {"goal", "V,V,...", "the state that success is measured against", OPT_STR, &goal, false},
-        {"frames", "DIR", "also write every picture as PNG", OPT_STR, &r.frames, false},
-        {"size", "N", "side of the pictures", OPT_INT, &r.side, false},
-        {"json", NULL, "one JSON object a line", OPT_FLAG, &r.json, false},
+        {"frames", "DIR", "also write every image as PNG", OPT_STR, &r.frames, false},
+        {"size", "N", "side of the images", OPT_INT, &r.side, false},
+        {"json", NULL, "one JSON object per line", OPT_FLAG, &r.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(env, xml);

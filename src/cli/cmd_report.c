@@ -62,7 +62,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_report = {
     "report", "RUN... [--out report.html] [--tables FILE.md]",
-    "one self-contained page: verdict, tables, curves, heat maps, pictures",
+    "one self-contained page: verdict, tables, curves, heat maps, images",
     "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
     "when its files are there; files that are broken or foreign are named in a warning.\n"
     "--tables writes the numbers of all runs as Markdown in the form of the paper's tables: mean\n"

@@ -333,7 +333,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"preset", "P", "paper, small or brief (paper; demo: small)", OPT_STR, &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.study.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.study.threads, false},
         {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
         {"updates", "N", "updates of a training (by recipe; 0: ten epochs)", OPT_INT, &updates,
          false},
@@ -345,7 +345,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"only", "STAGE ...", "these stages and what they need", OPT_LIST, &only, false},
         {"budget-minutes", "M", "stop after this time, to go on later", OPT_REAL, &budget, false},
         {"dry-run", NULL, "print the commands, run nothing", OPT_FLAG, &j.dry, false},
-        {"json", NULL, "a JSON object a stage", OPT_FLAG, &j.json, false},
+        {"json", NULL, "one JSON object per stage", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "only what goes wrong", OPT_FLAG, &j.quiet, false},
     };
     /* the command that goes on is the one that was given, before parsing changes argv */

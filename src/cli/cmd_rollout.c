@@ -21,9 +21,9 @@ typedef struct plans {
 } plans;
 
 static cgs_status parse_plan(plans *p, const char *line, const char *what, double *numbers) {
-    int n, room = STEPS_MAX * p->block;
-    CGS_TRY(cgs_parse_numbers(line, what, room, numbers, &n));
-    if (n % p->block || n > room)
+    int n, capacity = STEPS_MAX * p->block;
+    CGS_TRY(cgs_parse_numbers(line, what, capacity, numbers, &n));
+    if (n % p->block || n > capacity)
         return cgs_fail(
             CGS_EARG, "%s: %d numbers, expected a multiple of the action block %d, up to %d steps",
             what, n, p->block, STEPS_MAX);
@@ -116,9 +116,9 @@ static cgs_status rollout(cgs_model_run *r, const char *start, const char *goal,
     CGS_TRY(cgs_model_run_open(r));
     int S = r->model->config.image_size;
     size_t frame = (size_t)S * (size_t)S * 3;
-    plans p = {.block = cgs_lewm_block(&r->model->config)};
+    plans p = {.block = cgs_lewm_action_block(&r->model->config)};
     uint8_t *frames = malloc(2 * frame);
-    cgs_status rc = frames ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for pictures");
+    cgs_status rc = frames ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for images");
     if (rc == CGS_OK) rc = cgs_read_frame(start, S, frames);
     if (rc == CGS_OK) rc = cgs_read_frame(goal, S, frames + frame);
     if (rc == CGS_OK) rc = read_plans(&p, actions);
@@ -136,8 +136,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         CGS_MODEL_RUN_OPTIONS(r),
         {"start", "PNG", "the frame the plan starts from", OPT_STR, &start, true},
         {"goal", "PNG", "the frame to reach", OPT_STR, &goal, true},
-        {"actions", "FILE", "candidates, one a line", OPT_STR, &actions, true},
-        {"json", NULL, "one JSON object a line", OPT_FLAG, &json, false},
+        {"actions", "FILE", "candidates, one per line", OPT_STR, &actions, true},
+        {"json", NULL, "one JSON object per line", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = rollout(&r, start, goal, actions, json);

@@ -66,7 +66,7 @@ static cgs_status surprise(job *j, const char *command) {
     cJSON *rows[CGS_LIST_MAX] = {0};
     char title[128];
     if (j->episode_count * (j->edits.count + 1) > CGS_LIST_MAX)
-        return cgs_fail(CGS_EARG, "more than %d curves a model", CGS_LIST_MAX);
+        return cgs_fail(CGS_EARG, "more than %d curves per model", CGS_LIST_MAX);
     for (int i = 0; i < j->edits.count; i++) { /* before any work is done */
         cgs_edit kind;
         int step;
@@ -118,7 +118,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"seed", "S", "of the episode that a teleport goes to (0)", OPT_U64, &j.seed, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "the result on standard output", OPT_FLAG, &j.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -135,7 +135,7 @@ const cgs_verb cmd_surprise = {
     "surprise", "--model DIR ... --data F.h5 [--episode E ...] [--edit KIND@STEP ...]",
     "prediction error along a recorded or edited episode",
     "The error of each model step is |predicted - encoded latent|^2 / D, the predictor seeing\n"
-    "the frames before it.  Edits: teleport (the rest of another episode), freeze (the picture\n"
+    "the frames before it.  Edits: teleport (the rest of another episode), freeze (the image\n"
     "stands still), black (one black frame), reverse (actions negated); each curve is made\n"
     "with and without.  A teleport or a black frame should show as a peak at its step.\n"
     "  cgs surprise --model runs/lewm --data tworooms.h5 --episode 3 --edit teleport@8",

@@ -289,7 +289,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "T.json", "result file", OPT_STR, &j.out, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16, of the encoder (f32)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "the result file on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };

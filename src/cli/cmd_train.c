@@ -72,14 +72,14 @@ static void print_settings(cgs_run_config *c, cgs_trainer *t) {
 
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
                         bool resume, bool quiet, bool json, bool view) {
-    static cgs_view picture; /* series of fixed size: too much for a stack */
+    static cgs_view drawing; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
     view = view && !quiet && isatty(STDERR_FILENO);
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
     if (!quiet && !json && !view) print_settings(c, t);
-    watching w = {.json = json, .view = view ? &picture : NULL};
-    cgs_view_begin(&picture, c->train.method.s);
+    watching w = {.json = json, .view = view ? &drawing : NULL};
+    cgs_view_begin(&drawing, c->train.method.s);
     cgs_catch_interrupt();
     cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
@@ -110,7 +110,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"resume", NULL, "continue from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
-        {"threads", "N", "threads, 0: one a core", OPT_INT, &threads, false},
+        {"threads", "N", "threads, 0: one per core", OPT_INT, &threads, false},
         {"watch", NULL, "sparklines instead of a progress bar, on a terminal", OPT_FLAG, &view,
          false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},

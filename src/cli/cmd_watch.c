@@ -121,7 +121,7 @@ static bool at_work(const char *dir) {
     return locked;
 }
 
-/* the stage that finished last, below the picture */
+/* the stage that finished last, below the image */
 static void last_stage(const char *dir, char *out, size_t size) {
     char path[4096], tail[4096];
     out[0] = '\0';
@@ -216,7 +216,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_watch = {
     "watch", "DIR [--once]", "a training run as it goes on: sparklines in the terminal",
-    "DIR is a run directory of cgs train or the folder of cgs reproduce.  Draws once a second\n"
+    "DIR is a run directory of cgs train or the folder of cgs reproduce.  Draws once per second\n"
     "until the run is over or Ctrl-C; the run itself is not touched.  Silent when the output is\n"
     "no terminal.  cgs train --watch draws the same instead of its progress bar.",
     run};

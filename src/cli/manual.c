@@ -143,7 +143,7 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
         "highest instruction set that own code and libraries may use: base, v3 (AVX2), v4 "
         "(AVX\\-512)\n"
         "or amx; \\fBcgs info\\fR says which is used and why.\n"
-        "With \\fB\\-\\-json\\fR a verb prints one JSON object a line on standard output.\n"
+        "With \\fB\\-\\-json\\fR a verb prints one JSON object per line on standard output.\n"
         "Verbs that write leave whole files or none; the same command continues what was\n"
         "interrupted.\n"
         ".SH VERBS\n",

@@ -52,9 +52,9 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
     static char **kept;
     bool seen[64] = {false};
     if (words) {
-        char **room = realloc(kept, ((size_t)argc + 1) * sizeof *room);
-        if (!room) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
-        kept = room;
+        char **grown = realloc(kept, ((size_t)argc + 1) * sizeof *grown);
+        if (!grown) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
+        kept = grown;
         *words = (cgs_words){kept, 0};
     }
     for (int i = 0; i < argc; i++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-cgs_status cgs_parse_numbers(const char *text, const char *what, int room, double *out,
+cgs_status cgs_parse_numbers(const char *text, const char *what, int capacity, double *out,
                              int *count) {
     int n = 0;
     for (const char *p = text;;) {
@@ -13,7 +13,7 @@ cgs_status cgs_parse_numbers(const char *text, const char *what, int room, doubl
         double v = strtod(p, &end);
         if (end == p) return cgs_fail(CGS_EARG, "%s: \"%.40s\" is not a number", what, p);
         if (!isfinite(v)) return cgs_fail(CGS_EARG, "%s: number %d is not finite", what, n + 1);
-        if (n < room) out[n] = v;
+        if (n < capacity) out[n] = v;
         n++;
         p = end + strspn(end, " \t\r");
         if (*p == '\0') break;

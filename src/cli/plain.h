@@ -6,9 +6,10 @@
 
 #include "core/status.h"
 
-/* Comma-separated finite numbers up to the end of a text, of which the first `room` go to
+/* Comma-separated finite numbers up to the end of a text, of which the first `capacity` go to
  * out; *count says how many there were.  what: names the text in messages. */
-cgs_status cgs_parse_numbers(const char *text, const char *what, int room, double *out, int *count);
+cgs_status cgs_parse_numbers(const char *text, const char *what, int capacity, double *out,
+                             int *count);
 
 /* Prints a text with control characters as '?': a file must not steer the terminal. */
 void cgs_print_plain(const char *text, FILE *to);

@@ -78,8 +78,8 @@ static void on_signal(int sig) {
 }
 
 bool cgs_wants_debug(void) {
-    const char *wish = getenv("CGS_LOG");
-    return wish && !strcmp(wish, "debug");
+    const char *level = getenv("CGS_LOG");
+    return level && !strcmp(level, "debug");
 }
 
 static void show_line(void *user, int level, const char *line) {

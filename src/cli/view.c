@@ -118,9 +118,9 @@ static void put_series(canvas *c, const char *name, const cgs_series *s, const c
     }
     snprintf(number, sizeof number, format, s->last);
     snprintf(text, sizeof text, "  %-12s %10s  ", name, number);
-    int room = c->width - 2 - (int)strlen(text);
-    if (room > 0) cgs_series_draw(s, room < 100 ? room : 100, c->utf8, spark);
-    put(c, text, room > 0 ? spark : "");
+    int cells = c->width - 2 - (int)strlen(text);
+    if (cells > 0) cgs_series_draw(s, cells < 100 ? cells : 100, c->utf8, spark);
+    put(c, text, cells > 0 ? spark : "");
     free(spark);
 }
 

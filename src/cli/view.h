@@ -17,7 +17,7 @@ enum { CGS_SERIES_MAX = 512 };
 typedef struct cgs_series {
     double sum[CGS_SERIES_MAX], last;
     int n[CGS_SERIES_MAX];
-    int count, per; /* buckets in use, values a bucket */
+    int count, per; /* buckets in use, values per bucket */
 } cgs_series;
 
 void cgs_series_add(cgs_series *s, double v);

@@ -31,13 +31,13 @@ typedef struct job {
     const cgs_collect_options *o;
     const cgs_env_class *env;
     const cgs_policy_class *policy;
-    cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without pictures */
+    cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without images */
     int column_count;
     cgs_writer *writer;
     int64_t next;         /* episode to be written next */
     int64_t first, turn;  /* the first one here, and whose turn it is to be written */
     pthread_mutex_t lock; /* of turn and of the result */
-    pthread_cond_t turned;
+    pthread_cond_t turn_changed;
     cgs_failure failure;
     cgs_collect_result *result;
 } job;
@@ -85,7 +85,7 @@ static cgs_status worker_make(job *j, worker *w) {
     for (int i = 0; i < j->column_count; i++) {
         w->data[i] = malloc((size_t)(j->env->limit + 1) * row_bytes(&j->columns[i]) + 1);
         if (!w->data[i])
-            return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d pictures of %d pixels",
+            return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d images of %d pixels",
                             j->env->limit + 1, j->o->side);
     }
     return CGS_OK;
@@ -95,11 +95,11 @@ static cgs_status worker_make(job *j, worker *w) {
 static cgs_status record(job *j, worker *w, int row) {
     cgs_env *e = w->env;
     size_t frame = row_bytes(&j->columns[0]);
-    uint8_t *picture = (uint8_t *)w->data[0] + (size_t)row * frame;
+    uint8_t *image = (uint8_t *)w->data[0] + (size_t)row * frame;
     if (frame > 0 && j->o->every > 1 && row % j->o->every != 0)
-        memset(picture, 0, frame);
+        memset(image, 0, frame);
     else if (frame > 0)
-        CGS_TRY(cgs_env_render(e, j->o->side, picture));
+        CGS_TRY(cgs_env_render(e, j->o->side, image));
     float *state = (float *)w->data[2] + (size_t)row * (size_t)j->env->state_dim;
     for (int i = 0; i < j->env->state_dim; i++) state[i] = (float)e->state[i];
     ((uint8_t *)w->data[3])[row] = j->policy->seeks_goal && row > 0 && *e->success;
@@ -177,13 +177,13 @@ static cgs_status write_episode(job *j, const worker *w) {
  * it. */
 static void take_turn(job *j, const worker *w, int64_t episode, bool made) {
     pthread_mutex_lock(&j->lock);
-    while (j->turn != episode) pthread_cond_wait(&j->turned, &j->lock);
+    while (j->turn != episode) pthread_cond_wait(&j->turn_changed, &j->lock);
     pthread_mutex_unlock(&j->lock);
     /* an earlier one is missing: a stop is under way */
     if (made && episode == j->next) cgs_failure_note(&j->failure, write_episode(j, w));
     pthread_mutex_lock(&j->lock);
     j->turn++;
-    pthread_cond_broadcast(&j->turned);
+    pthread_cond_broadcast(&j->turn_changed);
     pthread_mutex_unlock(&j->lock);
 }
 
@@ -210,12 +210,12 @@ static cgs_status run_all(job *j) {
     if (j->next >= j->o->episodes) return CGS_OK;
     j->first = j->turn = j->next;
     if (pthread_mutex_init(&j->lock, NULL)) return cgs_fail(CGS_ENOMEM, "no lock for episodes");
-    if (pthread_cond_init(&j->turned, NULL)) {
+    if (pthread_cond_init(&j->turn_changed, NULL)) {
         pthread_mutex_destroy(&j->lock);
         return cgs_fail(CGS_ENOMEM, "no lock for episodes");
     }
     cgs_together(0, run_episodes, j);
-    pthread_cond_destroy(&j->turned);
+    pthread_cond_destroy(&j->turn_changed);
     pthread_mutex_destroy(&j->lock);
     return CGS_OK;
 }
@@ -244,8 +244,8 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
     if (o->every < 0) return cgs_fail(CGS_EARG, "every %dth row cannot be drawn", o->every);
     if (o->side != 0 && (o->side < 8 || o->side > CGS_ENV_MAX_SIDE))
-        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
-                        CGS_ENV_MAX_SIDE, o->side);
+        return cgs_fail(CGS_EARG, "an image has a side of 8 to %d pixels, not %d", CGS_ENV_MAX_SIDE,
+                        o->side);
 
     double start = cgs_now();
     declare_columns(&j);

@@ -18,7 +18,7 @@ typedef struct cgs_collect_options {
     const char *out;          /* HDF5 file, must not exist */
     const char *scene;        /* file the physical model comes from, recorded; NULL: built in */
     int64_t episodes;
-    int side;  /* of the pictures; 0: none are drawn, the file has no column "pixels" */
+    int side;  /* of the images; 0: none are drawn, the file has no column "pixels" */
     int every; /* rows 0, n, 2n, ... of an episode are drawn (0: 1), the others stay black */
     uint64_t seed;
     /* Called after every written episode, one thread at a time; both may be NULL. */

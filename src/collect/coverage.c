@@ -18,7 +18,7 @@ static cgs_status load(cgs_dataset *d, const char *name, int values, bool option
     if (c < 0 && optional) return CGS_OK;
     if (c < 0) return cgs_fail(CGS_EFORMAT, "%s: no column \"%s\"", s->path, name);
     if (s->columns[c].values != (size_t)values)
-        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values a row, not %d", s->path,
+        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values per row, not %d", s->path,
                         name, s->columns[c].values, values);
     *out = malloc((size_t)s->rows * (size_t)values * sizeof **out);
     if (!*out) return cgs_fail(CGS_ENOMEM, "%s: no memory for column \"%s\"", s->path, name);

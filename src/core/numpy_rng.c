@@ -165,7 +165,7 @@ static bool insert(int64_t *set, uint64_t mask, int64_t v) {
     return present;
 }
 
-/* Floyd's algorithm: one draw an element, whatever the population */
+/* Floyd's algorithm: one draw per element, whatever the population */
 static cgs_status choose_floyd(cgs_numpy_rng *r, int64_t population, int64_t size, int64_t *out) {
     uint64_t slots = 4;
     while (slots < 2 * (uint64_t)size) slots *= 2;

@@ -12,7 +12,7 @@
  * some milliseconds, and the leader stands still until the piece of work that the helper holds is
  * done: together no faster than one thread.  So a helper that notices goes before it is sent.  It
  * works in stints that the scheduler lets a thread finish, pauses as long as it worked, which gives
- * it the right to the next stint, and keeps off the leader's core, where the scheduler likes to
+ * it the right to the next slice, and keeps off the leader's core, where the scheduler likes to
  * wake it. */
 #define _GNU_SOURCE /* syscall, sched_getcpu */
 #include "core/team.h"
@@ -42,7 +42,7 @@ enum { PIECES = 8 };
 #define STEADY 5e-3   /* ... the leader looks this long: asleep it would give up its core ... */
 #define HURRIED 20e-6 /* ... and a helper in a region this long ... */
 #define SEEKING 50e-6 /* ... and outside of one */
-#define STINT 0.5e-3  /* a helper works this long, and pauses as long */
+#define SLICE 0.5e-3  /* a helper works this long, and pauses as long */
 #define IDLE 20e-3    /* after so many pauses without work it sleeps */
 #define LOOK 5e-3     /* how often a thread looks around: has it lost its core ... */
 #define LOST 0.2      /* ... for more than this share of the time since? */
@@ -172,15 +172,15 @@ static bool come_in(team *t) {
 
 /* what a helper remembers from region to region */
 typedef struct shift {
-    double begun; /* of its stint */
+    double begun; /* of its slice */
     double idle;  /* pauses without work in a row */
     int avoids;   /* the core that it keeps off, or NOWHERE */
 } shift;
 enum { NOWHERE = -1 };
 
-/* To wake in time, and not to be sent away within a stint: systems that know of slices (Linux 6.12
+/* To wake in time, and not to be sent away within a slice: systems that know of slices (Linux 6.12
  * and later) are asked for one as long as that. */
-static void ask_for_stints(void) {
+static void request_slices(void) {
     struct {
         uint32_t size, policy;
         uint64_t flags;
@@ -190,7 +190,7 @@ static void ask_for_stints(void) {
     } a = {.size = sizeof a};
     prctl(PR_SET_TIMERSLACK, 1000UL);
     if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0 || a.policy != SCHED_OTHER) return;
-    a.slice = (uint64_t)(STINT * 1e9);
+    a.slice = (uint64_t)(SLICE * 1e9);
     syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
@@ -205,19 +205,19 @@ static void keep_off(const team *t, shift *s, int core) {
 }
 
 /* Waits for the next region as one does in company. */
-static void await_in_company(team *t, shift *s, uint32_t seen) {
+static void await_contended(team *t, shift *s, uint32_t seen) {
     double now = cgs_now();
     keep_off(t, s, atomic_load_explicit(&t->where, memory_order_relaxed));
-    if (now - s->begun < STINT) {
+    if (now - s->begun < SLICE) {
         if (!changes_until(&t->opened, seen, now + SEEKING)) sleep_until_changed(&t->opened, seen);
         s->idle = 0;
         return;
     }
-    nanosleep(&(struct timespec){0, (long)(STINT * 1e9)}, NULL);
+    nanosleep(&(struct timespec){0, (long)(SLICE * 1e9)}, NULL);
     s->begun = cgs_now();
     me.slept += s->begun - now;
     bool worked = atomic_load_explicit(&t->opened.value, memory_order_acquire) != seen;
-    s->idle = worked ? 0 : s->idle + STINT;
+    s->idle = worked ? 0 : s->idle + SLICE;
     if (s->idle < IDLE) return;
     sleep_until_changed(&t->opened, seen);
     *s = (shift){.begun = cgs_now(), .avoids = s->avoids};
@@ -227,7 +227,7 @@ static void await_region(team *t, shift *s, uint32_t seen) {
     double now = cgs_now();
     look_around(t, now);
     if (crowded(t, now)) {
-        await_in_company(t, s, seen);
+        await_contended(t, s, seen);
         return;
     }
     keep_off(t, s, NOWHERE);
@@ -246,7 +246,7 @@ static void *help(void *p) {
     shift s = {.begun = cgs_now(), .avoids = NOWHERE};
     free(p);
     me.member = b.member;
-    ask_for_stints();
+    request_slices();
     look_from(s.begun);
     for (;;) {
         uint32_t seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);

@@ -4,7 +4,7 @@
  * have rows, lie inside the data and not overlap; `episode_idx` must be constant and
  * `step_idx` must count from 0 inside each episode.  Only plain datasets of the root
  * group are columns; links that lead elsewhere are not followed.  A file is first opened
- * in a child process (cgs_h5_trial), because libhdf5 itself trusts what it reads. */
+ * in a child process (cgs_h5_try_in_child), because libhdf5 itself trusts what it reads. */
 #include "data/dataset.h"
 
 #include <errno.h>
@@ -328,7 +328,7 @@ static cgs_status open_index(cgs_dataset *d) {
 
 /* ---- what the columns mean ------------------------------------------------------------ */
 
-static bool is_picture(const cgs_column *c) {
+static bool is_image(const cgs_column *c) {
     return c->dtype == CGS_COL_U8 && c->rank == 3 && c->shape[2] == 3 && c->shape[0] <= 8192 &&
            c->shape[1] <= 8192;
 }
@@ -338,12 +338,12 @@ static cgs_status open_meaning(cgs_dataset *d) {
     s->pixels = find_any(d, "pixels");
     /* several views are called pixels.<view>; the first by name is the one looked at */
     for (int i = 0; i < s->column_count && s->pixels < 0; i++)
-        if (!strncmp(d->infos[i].name, "pixels", 6) && is_picture(&d->infos[i])) s->pixels = i;
+        if (!strncmp(d->infos[i].name, "pixels", 6) && is_image(&d->infos[i])) s->pixels = i;
     if (s->pixels >= 0) {
         const cgs_column *c = &d->infos[s->pixels];
-        if (!is_picture(c))
+        if (!is_image(c))
             return cgs_fail(CGS_EFORMAT,
-                            "column \"%s\" is %s with %d axes a row, u8 (height, width, 3) is "
+                            "column \"%s\" is %s with %d axes per row, u8 (height, width, 3) is "
                             "expected",
                             c->name, cgs_column_type_name(c->dtype), c->rank);
         if (c->rows != s->rows)
@@ -361,7 +361,7 @@ static cgs_status open_meaning(cgs_dataset *d) {
     if (s->action >= 0) {
         const cgs_column *c = &d->infos[s->action];
         if (c->dtype == CGS_COL_OTHER || c->rank > 1 || c->values > 1024)
-            return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes a row%s%s",
+            return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes per row%s%s",
                             cgs_column_type_name(c->dtype), c->rank,
                             *d->columns[s->action].problem ? ": " : "",
                             d->columns[s->action].problem);
@@ -433,7 +433,7 @@ cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
     cgs_status rc = look_at_file(d);
     if (rc == CGS_OK) {
         unsigned seconds = TRIAL_SECONDS + (unsigned)(d->file_bytes >> 26);
-        int ended = cgs_h5_trial(attempt, d, seconds);
+        int ended = cgs_h5_try_in_child(attempt, d, seconds);
         if (ended)
             rc = cgs_fail(CGS_EFORMAT, "%s: damaged: libhdf5 does not survive reading it (%s)",
                           path, strsignal(ended));

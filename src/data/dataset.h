@@ -8,7 +8,7 @@
  * plugin is ever loaded.
  *
  * An opened dataset is a source (source.h): rows, episodes, columns and the reading of
- * pictures and numbers are reached through cgs_dataset_source. */
+ * images and numbers are reached through cgs_dataset_source. */
 #ifndef CGS_DATA_DATASET_H
 #define CGS_DATA_DATASET_H
 
@@ -28,7 +28,7 @@ cgs_status cgs_dataset_read_rows(cgs_dataset *d, const char *column, int64_t fir
                                  float *out);
 cgs_status cgs_dataset_read_rows_f64(cgs_dataset *d, const char *column, int64_t first, int count,
                                      double *out);
-/* Consecutive pictures: out (count, height, width, 3). */
+/* Consecutive images: out (count, height, width, 3). */
 cgs_status cgs_dataset_read_pixels(cgs_dataset *d, int64_t first, int count, uint8_t *out);
 
 /* How a column is stored, for people: "chunks of 1 row, deflate". */

@@ -1,4 +1,4 @@
-/* features.h - what a frozen network made of every picture of a dataset, computed once.
+/* features.h - what a frozen network made of every image of a dataset, computed once.
  *
  * One memory-mapped file, a row of bytes for each row of the dataset.  It belongs to one network
  * (a hash of its weights and input) and to one dataset (name, size and time of the file); a file
@@ -16,7 +16,7 @@ typedef struct cgs_features cgs_features;
 
 typedef struct cgs_features_key {
     uint64_t network;    /* hash */
-    const char *dataset; /* path of the file that the pictures are in */
+    const char *dataset; /* path of the file that the images are in */
     int64_t rows;
     size_t row_bytes;
 } cgs_features_key;

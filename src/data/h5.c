@@ -52,7 +52,7 @@ static void drop_line(void *user, int level, const char *line) {
 
 enum { TRIAL_DONE = 0 };
 
-int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds) {
+int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned seconds) {
     cgs_h5_lock(); /* so that no other thread is inside libhdf5 when the child is made */
     pid_t pid = fork();
     if (pid == 0) {

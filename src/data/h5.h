@@ -24,6 +24,6 @@ bool cgs_h5_object_type(hid_t group, const char *name, H5O_type_t *type);
  * turns both into an answer; `seconds` of computing are the limit.  Without the means
  * for a child the answer is 0.  The child may use libhdf5 and memory, nothing else:
  * other threads do not exist in it. */
-int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds);
+int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned seconds);
 
 #endif /* CGS_DATA_H5_H */

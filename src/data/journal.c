@@ -21,7 +21,7 @@
 #define MAX_HEAD ((size_t)1 << 20)
 
 /* a kill loses nothing that was written; a power cut loses what was not synced, and an
- * fsync an episode would cost more than many environments do */
+ * fsync per episode would cost more than many environments do */
 #define SYNC_BYTES ((uint64_t)64 << 20)
 #define SYNC_SECONDS 5.0
 
@@ -60,16 +60,16 @@ static bool read_at(int fd, void *data, size_t n, uint64_t at) {
 }
 
 static cgs_status remember(cgs_journal *j, int64_t rows, uint64_t offset, uint64_t bytes) {
-    if (j->count == j->room) {
-        int64_t room = j->room ? 2 * j->room : 256;
-        uint64_t *o = realloc(j->offset, (size_t)room * sizeof *o);
+    if (j->count == j->capacity) {
+        int64_t capacity = j->capacity ? 2 * j->capacity : 256;
+        uint64_t *o = realloc(j->offset, (size_t)capacity * sizeof *o);
         if (o) j->offset = o;
-        uint64_t *b = realloc(j->bytes, (size_t)room * sizeof *b);
+        uint64_t *b = realloc(j->bytes, (size_t)capacity * sizeof *b);
         if (b) j->bytes = b;
-        int64_t *r = realloc(j->rows, (size_t)room * sizeof *r);
+        int64_t *r = realloc(j->rows, (size_t)capacity * sizeof *r);
         if (r) j->rows = r;
         if (!o || !b || !r) return cgs_fail(CGS_ENOMEM, "%s: no memory", j->path);
-        j->room = room;
+        j->capacity = capacity;
     }
     j->offset[j->count] = offset;
     j->bytes[j->count] = bytes;
@@ -119,7 +119,7 @@ static cgs_status check_head(cgs_journal *j, const char *head, const uint64_t *w
 
 static cgs_status walk(cgs_journal *j, uint64_t size) {
     char *data = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     cgs_status rc = CGS_OK;
     for (;;) {
         uint64_t words[RECORD_WORDS];
@@ -128,11 +128,12 @@ static cgs_status walk(cgs_journal *j, uint64_t size) {
         if (words[0] != MARK || words[4] != cgs_checksum(words, 32) || words[2] > size - at ||
             words[1] > INT32_MAX)
             break;
-        if (words[2] > room) {
+        if (words[2] > capacity) {
             free(data);
-            room = (size_t)words[2];
-            if (!(data = malloc(room))) {
-                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for a record of %zu bytes", j->path, room);
+            capacity = (size_t)words[2];
+            if (!(data = malloc(capacity))) {
+                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for a record of %zu bytes", j->path,
+                              capacity);
                 break;
             }
         }
@@ -185,7 +186,7 @@ void cgs_journal_close(cgs_journal *j) {
     free(j->rows);
     j->offset = j->bytes = NULL;
     j->rows = NULL;
-    j->count = j->room = 0;
+    j->count = j->capacity = 0;
 }
 
 cgs_status cgs_journal_add(cgs_journal *j, int64_t rows, const void *data, size_t bytes) {

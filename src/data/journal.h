@@ -21,7 +21,7 @@ typedef struct cgs_journal {
     uint64_t unsynced; /* bytes written since the last fsync              */
     double synced_at;
     int64_t count;    /* records */
-    int64_t room;     /* of the arrays below */
+    int64_t capacity; /* of the arrays below */
     uint64_t *offset; /* (count) where the bytes of a record begin       */
     uint64_t *bytes;  /* (count) */
     int64_t *rows;    /* (count) */

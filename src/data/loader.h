@@ -20,9 +20,9 @@ typedef struct cgs_loader_config {
     const cgs_windows *windows;
     const int64_t *ids; /* (id_count) window numbers, e.g. cgs_split.train */
     int64_t id_count;
-    int batch;      /* windows a batch over all ranks */
+    int batch;      /* windows per batch over all ranks */
     int image_size; /* the model's S; frames of another size are an error */
-    bool no_pixels; /* batches come without pictures: somebody else has them */
+    bool no_pixels; /* batches come without images: somebody else has them */
     /* per primitive channel; a standardised value is (a - mean) / std */
     const double *action_mean, *action_std; /* (action_dim) */
     /* columns delivered at the rows of the frames, e.g. "qpos" */

@@ -7,7 +7,7 @@
  *             (i32 x episodes), columns (struct stored_column x columns), then the
  *             numbers of each column (f32 x rows x values); each aligned to 64 bytes
  *
- * All little endian.  LZ4 because on flat 224 x 224 pictures it shrinks 151 kB to 2.5 kB
+ * All little endian.  LZ4 because on flat 224 x 224 images it shrinks 151 kB to 2.5 kB
  * and decodes a frame in 8 us (20 GB/s; a copy takes 4 us), where Zstandard needs 26 us
  * for half the bytes; a million frames stay in the page cache instead of on the disk.
  *
@@ -103,7 +103,7 @@ typedef struct build {
     head head;
     uint64_t at; /* bytes written */
     frame *frames;
-    uint8_t *undrawn; /* (rows) 1 where a row has no picture (pixels_every) */
+    uint8_t *undrawn; /* (rows) 1 where a row has no image (pixels_every) */
     uint8_t *pixels;  /* (TOGETHER, height, width, 3) */
     char *squeezed;   /* (TOGETHER, squeezed_stride)  */
     size_t squeezed_stride;
@@ -462,7 +462,7 @@ static cgs_status open_tables(cgs_packed *p) {
     p->head = (const head *)p->map;
     CGS_TRY(check_head(p));
     const head *h = p->head;
-    /* one more column: the pictures, which come last */
+    /* one more column: the images, which come last */
     p->columns = calloc((size_t)h->columns + 1, sizeof *p->columns);
     p->numbers = calloc((size_t)h->columns + 1, sizeof *p->numbers);
     if (!p->columns || !p->numbers) return cgs_fail(CGS_ENOMEM, "%s: no memory", p->path);

@@ -19,7 +19,7 @@ cgs_status cgs_windows_build(cgs_windows *w, const cgs_source *s, int num_steps,
     const int every = s->pixels_every > 1 ? s->pixels_every : 1;
     if (frameskip % every != 0)
         return cgs_fail(CGS_EARG,
-                        "%s: one row in %d has a picture; frames %d rows apart cannot be read",
+                        "%s: one row in %d has an image; frames %d rows apart cannot be read",
                         s->path, every, frameskip);
     w->num_steps = num_steps;
     w->frameskip = frameskip;

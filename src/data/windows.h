@@ -2,7 +2,7 @@
  *
  * A window of num_steps frames, frameskip rows apart, spans num_steps * frameskip rows
  * (the last frame's action block included).  Windows are numbered episode by episode,
- * start by start: every start 0 .. length - span that has a picture.  Short-episode rule: an
+ * start by start: every start 0 .. length - span that has an image.  Short-episode rule: an
  * episode of fewer rows than the span has no window and is counted in `skipped`; when no episode is
  * long enough, that is an error.
  *

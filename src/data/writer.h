@@ -46,8 +46,8 @@ cgs_status cgs_writer_add(cgs_writer *w, int rows, const void *const *data);
 /* The same in two halves.  Packing is most of the work (deflate) and leaves the writer alone. */
 typedef struct cgs_episode {
     int rows;
-    uint8_t *bytes; /* (room) the first `size` are used; of a zeroed struct on */
-    size_t size, room;
+    uint8_t *bytes; /* (capacity) the first `size` are used; of a zeroed struct on */
+    size_t size, capacity;
 } cgs_episode;
 cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *data, cgs_episode *e);
 cgs_status cgs_writer_put(cgs_writer *w, const cgs_episode *e);

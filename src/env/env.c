@@ -167,7 +167,7 @@ bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) 
 
 static cgs_status check_side(const cgs_env_class *c, int side) {
     if (side >= 8 && side <= CGS_ENV_MAX_SIDE) return CGS_OK;
-    return cgs_fail(CGS_EARG, "%s: a picture has a side of 8 to %d pixels, not %d", c->id,
+    return cgs_fail(CGS_EARG, "%s: an image has a side of 8 to %d pixels, not %d", c->id,
                     CGS_ENV_MAX_SIDE, side);
 }
 

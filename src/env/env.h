@@ -49,7 +49,7 @@ typedef struct cgs_env_class {
     const char *summary; /* one line */
     const char *success; /* the success predicate, as a sentence */
     int state_dim, action_dim;
-    int native;          /* side in pixels of the picture as upstream feeds it to a model */
+    int native;          /* side in pixels of the image as upstream feeds it to a model */
     int limit;           /* actions in a collected episode, at most */
     double action_range; /* a component nominally lies in [-range, range]; nothing is clipped */
 

@@ -2,7 +2,7 @@
  *
  * Rotations are written as quaternions and capsules by centre and half length: what the
  * compiler would derive through sin and atan2 could differ in the last bit between
- * machines, and pictures must not. */
+ * machines, and images must not. */
 #ifndef CGS_ENV_MUJOCO_MODELS_H
 #define CGS_ENV_MUJOCO_MODELS_H
 

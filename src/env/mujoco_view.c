@@ -1,4 +1,4 @@
-/* mujoco_view.c - from joint positions to a picture, by way of MuJoCo's abstract scene.
+/* mujoco_view.c - from joint positions to an image, by way of MuJoCo's abstract scene.
  *
  * MuJoCo's own kinematics calls libm's sin and cos, whose last bit depends on the CPU.
  * Poses are therefore computed here and written into data that only the abstract scene
@@ -217,11 +217,11 @@ static void take_eye(const mjModel *m, const mjData *d, int camera, cgs_eye *eye
         eye->forward[k] = (float)-row[2];
     }
     cgs_sincos(m->cam_fovy[camera] * (CGS_PI / 360), &s, &c);
-    eye->slope = (float)(s / c);
+    eye->tan_half_fov = (float)(s / c);
 }
 
 static void take_scene(cgs_mj_view *v) {
-    cgs_scene *p = &v->picture;
+    cgs_scene *p = &v->image;
     take_eye(v->model, v->data, 0, &p->eye);
     p->shapes = p->lamps = 0;
     for (int i = 0; i < v->scene.ngeom && p->shapes < CGS_SCENE_SHAPES; i++)
@@ -281,5 +281,5 @@ cgs_status cgs_mj_view_scene(cgs_mj_view *v, const double *qpos) {
 
 cgs_status cgs_mj_view_draw(cgs_mj_view *v, const double *qpos, int side, uint8_t *rgb) {
     CGS_TRY(cgs_mj_view_scene(v, qpos));
-    return cgs_scene_draw(&v->canvas, &v->picture, side, v->upside_down, rgb);
+    return cgs_scene_draw(&v->canvas, &v->image, side, v->upside_down, rgb);
 }

@@ -39,16 +39,16 @@ bool cgs_mj_guard(void (*work)(void *context), void *context);
 /* What MuJoCo warned about since the data were reset, or NULL. */
 const char *cgs_mj_trouble(const mjData *d);
 
-/* ---- pictures ------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------- */
 
 /* Draws a model in any pose.  Poses come from qpos through elementary functions that are
- * the same bits on every machine, so the picture is a function of qpos alone. */
+ * the same bits on every machine, so the image is a function of qpos alone. */
 typedef struct cgs_mj_view {
     const mjModel *model;
     mjData *data; /* poses only, never simulated */
     mjvScene scene;
     mjvOption option;
-    cgs_scene picture;
+    cgs_scene image;
     cgs_scene_image canvas;
     bool upside_down; /* row 0 is the bottom of the view */
 } cgs_mj_view;

@@ -29,7 +29,7 @@ void cgs_pusht_model_set(cgs_pusht_model *m, const double *s) {
     m->block[0] = s[2] - m->sine * PUSHT_COG_Y;
     m->block[1] = s[3] + m->cosine * PUSHT_COG_Y;
     for (int p = 0; p < 2; p++)
-        for (int k = 0; k < 5; k++) m->record[p][k].idle = FORGOTTEN;
+        for (int k = 0; k < 5; k++) m->impulses[p][k].idle = FORGOTTEN;
 }
 
 void cgs_pusht_model_get(const cgs_pusht_model *m, double *s) {
@@ -58,7 +58,7 @@ static void add(cgs_pusht_model *m, contact *list, int *n, const double *normal,
 }
 
 /* the impulse remembered for a contact; new contacts start from nothing */
-static double recall(const cgs_pusht_record *old, int key) {
+static double remembered(const cgs_pusht_impulses *old, int key) {
     if (old->idle >= FORGOTTEN) return 0;
     for (int i = 0; i < old->count; i++)
         if (old->key[i] == key) return old->push[i];
@@ -66,11 +66,11 @@ static double recall(const cgs_pusht_record *old, int key) {
 }
 
 /* puts the present contacts of a pair in place of the old; true when they may warm-start */
-static bool renew(cgs_pusht_record *rec, int count, const int *key) {
-    cgs_pusht_record next = {.idle = 0, .count = count};
+static bool renew(cgs_pusht_impulses *rec, int count, const int *key) {
+    cgs_pusht_impulses next = {.idle = 0, .count = count};
     for (int i = 0; i < count; i++) {
         next.key[i] = key[i];
-        next.push[i] = recall(rec, key[i]);
+        next.push[i] = remembered(rec, key[i]);
     }
     bool touching = rec->idle == 1; /* aged by one since the last substep */
     *rec = next;
@@ -175,7 +175,7 @@ static int detect(cgs_pusht_model *m, contact *list, bool *warm) {
     /* agent and bar, agent and stem, walls and bar, walls and stem */
     for (int pair = 0; pair < 10; pair++) {
         int part = pair < 2 ? pair : (pair - 2) / 4, other = pair < 2 ? 0 : 1 + (pair - 2) % 4;
-        cgs_pusht_record *rec = &m->record[part][other];
+        cgs_pusht_impulses *rec = &m->impulses[part][other];
         if (rec->idle < FORGOTTEN) rec->idle++;
         double normal[2], a[2][2], b[2][2];
         int key[2] = {0, 0}, count = 0;

@@ -1,7 +1,7 @@
 /* scene.h - a small ray caster for scenes of primitives: headless, anti-aliased, and the
  * same bytes on every machine.
  *
- * Each pixel is the mean of 2 x 2 samples.  The picture is made in tiles of 8 x 8 pixels:
+ * Each pixel is the mean of 2 x 2 samples.  The image is made in tiles of 8 x 8 pixels:
  * a tile knows which shapes can be seen in it, finds the nearest one for each sample,
  * then shades the samples of one shape together, so that every inner loop runs over
  * samples with the shape as a constant.  Those loops are compiled once per instruction set
@@ -36,7 +36,7 @@ typedef struct cgs_texture {
 
 typedef struct cgs_shape {
     cgs_shape_kind kind;
-    bool still; /* the same in every picture of this scene */
+    bool still; /* the same in every image of this scene */
     float size[3];
     float pos[3], axis[3][3]; /* axis[k]: local axis k in the world */
     float rgb[3], emission, specular;
@@ -55,7 +55,7 @@ typedef struct cgs_lamp {
 
 typedef struct cgs_eye {
     float pos[3], right[3], up[3], forward[3];
-    float slope; /* tangent of half the field of view */
+    float tan_half_fov; /* tangent of half the field of view */
 } cgs_eye;
 
 typedef struct cgs_scene {
@@ -67,9 +67,9 @@ typedef struct cgs_scene {
     cgs_texture sky; /* rgb NULL: black */
 } cgs_scene;
 
-/* What is kept between pictures of one scene: the parts that do not move. */
+/* What is kept between images of one scene: the parts that do not move. */
 typedef struct cgs_scene_image {
-    int side, tiles;     /* tiles a row */
+    int side, tiles;     /* tiles per row */
     uint8_t *background; /* (tiles, tiles, 64, 3) the still shapes alone */
     float (*reach)[4];   /* (tiles, tiles) a ball around what is seen of them, radius < 0: sky */
     struct cgs_frame *frame; /* scratch */

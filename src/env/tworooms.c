@@ -113,9 +113,9 @@ static void column(const cgs_env *e, int index, double *out) {
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
 
-/* ---- picture -------------------------------------------------------------------- */
+/* ---- image -------------------------------------------------------------------- */
 
-static uint8_t rooms[SIDE * SIDE * 3]; /* the picture without the agent, made once */
+static uint8_t rooms[SIDE * SIDE * 3]; /* the image without the agent, made once */
 static pthread_once_t rooms_once = PTHREAD_ONCE_INIT;
 
 static bool is_border(int k) { return (k >= 10 && k <= 13) || (k >= 210 && k <= 213); }
@@ -174,7 +174,7 @@ static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
         return CGS_OK;
     }
     if (!t->native) t->native = malloc(sizeof rooms);
-    if (!t->native) return cgs_fail(CGS_ENOMEM, "tworooms: no memory for a picture");
+    if (!t->native) return cgs_fail(CGS_ENOMEM, "tworooms: no memory for an image");
     if (t->shrink.to != side) {
         cgs_resample_free(&t->shrink);
         CGS_TRY(cgs_resample_area(&t->shrink, SIDE, side));

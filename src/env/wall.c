@@ -178,7 +178,7 @@ static void column(const cgs_env *e, int index, double *out) {
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
 
-/* ---- picture -------------------------------------------------------------------- */
+/* ---- image -------------------------------------------------------------------- */
 
 static bool is_wall(const wall *w, int x, int y) {
     if (x == (int)WALL_LOW || x == (int)WALL_HIGH || y == (int)WALL_LOW || y == (int)WALL_HIGH)
@@ -206,7 +206,7 @@ static void draw_grid(const wall *w, uint8_t red[GRID][GRID], uint8_t rest[GRID]
 }
 
 /* Bilinear at half-pixel centres, edges repeated.  Weights are multiples of 1/448, so the
- * sums are exact; upstream keeps the fractions, a byte picture rounds them. */
+ * sums are exact; upstream keeps the fractions, a byte image rounds them. */
 static void enlarge(uint8_t in[GRID][GRID], uint8_t *rgb, int first, int last) {
     enum { UNIT = 2 * NATIVE };
     int lo[NATIVE], hi[NATIVE], part[NATIVE];
@@ -243,7 +243,7 @@ static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
         return CGS_OK;
     }
     if (!w->native) w->native = malloc(NATIVE * NATIVE * 3);
-    if (!w->native) return cgs_fail(CGS_ENOMEM, "wall: no memory for a picture");
+    if (!w->native) return cgs_fail(CGS_ENOMEM, "wall: no memory for an image");
     if (w->shrink.to != side) {
         cgs_resample_free(&w->shrink);
         CGS_TRY(cgs_resample_area(&w->shrink, NATIVE, side));

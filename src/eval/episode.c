@@ -165,7 +165,7 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
     if (!l) return cgs_fail(CGS_ENOMEM, "closed loop: no memory");
     l->config = *c;
     l->D = c->model->width;
-    l->A = cgs_model_block(c->model);
+    l->A = cgs_model_action_block(c->model);
     l->N = c->model->history;
     l->S = c->model->image_size;
     l->column = -1;
@@ -397,7 +397,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
 }
 
 cgs_status cgs_loop_run(cgs_loop *l, const cgs_start_states *cases, cgs_outcome *outcome) {
-    const cgs_loop_watch *w = &l->config.watch;
+    const cgs_loop_observer *w = &l->config.watch;
     if (cases->D != l->D || cases->A != l->A || cases->state_dim != l->config.env->state_dim)
         return cgs_fail(CGS_EARG, "cases of another model or environment");
     for (int first = 0; first < cases->count; first += l->config.batch) {

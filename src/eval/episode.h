@@ -41,7 +41,7 @@ typedef struct cgs_outcome {
 } cgs_outcome;
 
 /* Somebody who looks on; any function may be NULL. */
-typedef struct cgs_loop_watch {
+typedef struct cgs_loop_observer {
     /* after a solve: its problem and result; active (E) names the episodes of the batch */
     void (*solved)(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
                    const int *active);
@@ -50,7 +50,7 @@ typedef struct cgs_loop_watch {
     bool (*stop)(void *user); /* asked between batches: true ends with CGS_ESTOPPED */
     void (*progress)(void *user, int episodes); /* done so far */
     void *user;
-} cgs_loop_watch;
+} cgs_loop_observer;
 
 typedef struct cgs_loop_config {
     cgs_model *model;
@@ -62,12 +62,12 @@ typedef struct cgs_loop_config {
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;
-    int budget;                /* actions an episode may take */
+    int budget;                /* actions per episode, at most */
     int execute;               /* blocks of a plan that are carried out; 0: all */
     int batch;                 /* episodes side by side */
     const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its
                                 * own, which takes longer than a short search (Cube: 30 ms each) */
-    cgs_loop_watch watch;
+    cgs_loop_observer watch;
 } cgs_loop_config;
 
 typedef struct cgs_loop cgs_loop;

@@ -64,23 +64,23 @@ static cgs_status open_all(cgs_eval_session *b) {
     CGS_TRY(cgs_device_open(&b->device, o->device, o->threads));
     CGS_TRY(cgs_dataset_open(&b->data, o->data));
     b->source = cgs_dataset_source(b->data);
-    if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", o->data);
+    if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", o->data);
     b->e->models = o->model_count;
     b->e->card = calloc((size_t)o->model_count, sizeof *b->e->card);
     b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
-    b->subject = calloc((size_t)o->model_count, sizeof *b->subject);
+    b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->subject || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
     for (int i = 0; i < o->model_count; i++) {
-        CGS_TRY(cgs_loaded_model_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
+        CGS_TRY(cgs_loaded_model_open_any(&b->loaded[i], o->models[i], &b->device, o->precision,
                                           CGS_FRAMES_BY_DEVICE, b->data));
-        CGS_TRY(cgs_loaded_model_fits(&b->subject[i], b->e->env, b->source));
-        b->e->card[i] = b->subject[i].card;
-        memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);
+        CGS_TRY(cgs_loaded_model_fits(&b->loaded[i], b->e->env, b->source));
+        b->e->card[i] = b->loaded[i].card;
+        memcpy(b->e->backbone[i], b->loaded[i].dino.origin, sizeof b->e->backbone[i]);
     }
     return CGS_OK;
 }
@@ -100,8 +100,8 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
             cgs_eval_run *r = &list[e->count++];
             *r = (cgs_eval_run){.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r->plan.seed = r->seed;
-            r->plan.A = cgs_model_block(b->subject[m].model);
-            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].model, b->e->env->id);
+            r->plan.A = cgs_model_action_block(b->loaded[m].model);
+            if (own_tau) r->plan.tau = cgs_model_tau(b->loaded[m].model, b->e->env->id);
         }
     return CGS_OK;
 }
@@ -120,7 +120,7 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     bool samples = mppi || kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
     bool own_tau = mppi && !o->tau_count;
     for (int i = 0; own_tau && i < o->model_count; i++)
-        if (!(cgs_model_tau(b->subject[i].model, b->e->env->id) > 0))
+        if (!(cgs_model_tau(b->loaded[i].model, b->e->env->id) > 0))
             return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
                             b->e->env->id);
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
@@ -154,13 +154,13 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_eval_session b = {.o = o, .e = e};
     memset(e, 0, sizeof *e);
     cgs_status rc = evaluate(&b);
-    for (int i = 0; b.subject && i < o->model_count; i++) cgs_loaded_model_close(&b.subject[i]);
+    for (int i = 0; b.loaded && i < o->model_count; i++) cgs_loaded_model_close(&b.loaded[i]);
     for (int i = 0; b.starts && i < o->seed_count; i++) cgs_starts_free(&b.starts[i]);
     cgs_env_batch_destroy(&b.envs);
     cgs_eval_file_free(&b.file);
     cgs_dataset_close(b.data);
     cgs_device_close(&b.device);
-    free(b.subject);
+    free(b.loaded);
     free(b.starts);
     free(b.ep_len);
     free(b.use);

@@ -1,6 +1,6 @@
 /* evaluate.h - goal-reaching success: models x planners x settings x seeds on shared starts.
  *
- * For every seed the starts are chosen once (starts.h), encoded once a model (cases.h) and
+ * For every seed the starts are chosen once (starts.h), encoded once per model (cases.h) and
  * run in the closed loop (episode.h) with every planner setting.  The seed of the starts is
  * also the seed of the planner's noise, so all models meet the same starts with the same
  * noise and can be compared in pairs.

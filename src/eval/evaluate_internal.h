@@ -12,11 +12,11 @@ typedef struct cgs_eval_session {
     cgs_device device;
     cgs_dataset *data;
     const cgs_source *source;
-    cgs_loaded_model *subject; /* (models) */
-    int64_t *ep_len;           /* (episodes) */
-    uint8_t *use;              /* (episodes) or NULL */
-    cgs_starts *starts;        /* (seeds) */
-    cgs_env_batch envs;        /* used by one plan after the other; count 0: none yet */
+    cgs_loaded_model *loaded; /* (models) */
+    int64_t *ep_len;          /* (episodes) */
+    uint8_t *use;             /* (episodes) or NULL */
+    cgs_starts *starts;       /* (seeds) */
+    cgs_env_batch envs;       /* used by one plan after the other; count 0: none yet */
     cgs_eval_file file;
     double done, total; /* episodes */
 } cgs_eval_session;

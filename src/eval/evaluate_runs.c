@@ -7,7 +7,7 @@
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
 
-/* episodes side by side: memory of pictures and environments speaks against more */
+/* episodes side by side: memory of images and environments speaks against more */
 enum { CPU_BATCH = 50, GPU_BATCH = 512 };
 
 static int seed_index(const cgs_eval_options *o, uint64_t seed) {
@@ -17,7 +17,7 @@ static int seed_index(const cgs_eval_options *o, uint64_t seed) {
 }
 
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
-    const cgs_loaded_model *s = &b->subject[r->model];
+    const cgs_loaded_model *s = &b->loaded[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
     cgs_eval_settings out = {.model = s->dir,
                              .weights = s->weights,
@@ -133,7 +133,7 @@ static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
 /* one plan for one model: run (seeds) */
 static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
-    cgs_loaded_model *s = &b->subject[run->model];
+    cgs_loaded_model *s = &b->loaded[run->model];
     int count = l->cases.count, batch = o->batch;
     if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
     if (batch > count) batch = count;
@@ -179,7 +179,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
 /* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
  * the other */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
-    cgs_loaded_model *s = &b->subject[model];
+    cgs_loaded_model *s = &b->loaded[model];
     int seeds = b->o->seed_count;
     cgs_prior *prior = NULL;
     lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};

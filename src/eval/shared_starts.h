@@ -7,7 +7,7 @@
 
 /* Starts for models that are compared on the same ones; where the rule says held_out, from
  * episodes that none of them trained on.  Free with cgs_starts_free, also after a failure. */
-cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int subjects,
+cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int models,
                              const cgs_source *data, const cgs_start_rule *rule);
 
 #endif /* CGS_EVAL_SHARED_STARTS_H */

@@ -3,7 +3,7 @@
  * planner.
  *
  * The first solve sees the recorded frame, not a rendered one, as the published protocol has
- * it; the goal picture is the recorded one too (picture.h says what happens where a dataset
+ * it; the goal image is the recorded one too (image.h says what happens where a dataset
  * has none). */
 #ifndef CGS_EVAL_START_STATES_H
 #define CGS_EVAL_START_STATES_H

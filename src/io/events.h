@@ -1,6 +1,6 @@
 /* events.h - scalars for TensorBoard.
  *
- * One file a run of the program: a resumed run opens a new file in the same folder, and
+ * One file per run of the program: a resumed run opens a new file in the same folder, and
  * tells the reader to forget what the old one wrote from its first step on. */
 #ifndef CGS_IO_EVENTS_H
 #define CGS_IO_EVENTS_H

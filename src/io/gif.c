@@ -164,7 +164,7 @@ static void put_screen(cgs_gif *g) {
     fwrite("GIF89a", 1, 6, f);
     put16(f, g->width);
     put16(f, g->height);
-    fwrite("\x70\0\0", 1, 3, f); /* 8 bits a channel, no global palette */
+    fwrite("\x70\0\0", 1, 3, f); /* 8 bits per channel, no global palette */
     fwrite("\x21\xFF\x0BNETSCAPE2.0\x03\x01\0\0\0", 1, 19, f); /* for ever */
 }
 

@@ -1,8 +1,8 @@
 /* palette.c - colour reduction by cutting boxes.
  *
- * All colours of the picture start in one box.  While there are fewer than 256 boxes, the
+ * All colours of the image start in one box.  While there are fewer than 256 boxes, the
  * one with the largest squared error along one channel is cut at its mean.  Rendered
- * pictures have a few colours that fill most of the area and soft edges between them:
+ * images have a few colours that fill most of the area and soft edges between them:
  * those few weigh so much that they end up alone in a box, that is exact. */
 #include "io/palette.h"
 

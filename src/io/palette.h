@@ -1,4 +1,4 @@
-/* palette.h - at most 256 colours for a picture, and the index of each pixel. */
+/* palette.h - at most 256 colours for an image, and the index of each pixel. */
 #ifndef CGS_IO_PALETTE_H
 #define CGS_IO_PALETTE_H
 
@@ -12,7 +12,7 @@ typedef struct cgs_palette {
     uint8_t rgb[256][3];
 } cgs_palette;
 
-/* memory for pictures of up to `pixels` pixels */
+/* memory for images of up to `pixels` pixels */
 typedef struct cgs_quantizer cgs_quantizer;
 cgs_status cgs_quantizer_create(cgs_quantizer **out, size_t pixels);
 void cgs_quantizer_destroy(cgs_quantizer *q);

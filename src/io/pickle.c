@@ -16,21 +16,21 @@
 
 typedef struct cgs_pickle_block {
     struct cgs_pickle_block *next;
-    size_t used, room;
+    size_t used, capacity;
     max_align_t data[];
 } block;
 
 static void *take(cgs_pickle *p, size_t bytes) {
     bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
     block *b = p->blocks;
-    if (!b || b->room - b->used < bytes) {
-        size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-        if (room > MAX_MEMORY - p->used) return NULL;
-        b = malloc(sizeof *b + room);
+    if (!b || b->capacity - b->used < bytes) {
+        size_t capacity = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        if (capacity > MAX_MEMORY - p->used) return NULL;
+        b = malloc(sizeof *b + capacity);
         if (!b) return NULL;
-        *b = (block){.next = p->blocks, .room = room};
+        *b = (block){.next = p->blocks, .capacity = capacity};
         p->blocks = b;
-        p->used += room;
+        p->used += capacity;
     }
     void *at = (char *)b->data + b->used;
     b->used += bytes;
@@ -53,7 +53,7 @@ typedef struct machine {
     unsigned char *code;
     size_t bytes, at;
     cgs_pkl **stack;
-    size_t depth, room;
+    size_t depth, capacity;
     size_t *mark; /* depths of the stack */
     size_t marks, mark_room;
     cgs_pkl **memo; /* holes are NULL */
@@ -83,19 +83,19 @@ static cgs_status fetch_number(machine *m, int bytes, uint64_t *out) {
     return CGS_OK;
 }
 
-/* room for one more of `size` bytes in a growing array */
-static void *grow(void *array, size_t size, size_t count, size_t *room) {
-    if (count < *room) return array;
-    size_t more = *room ? 2 * *room : 256;
+/* capacity for one more of `size` bytes in a growing array */
+static void *grow(void *array, size_t size, size_t count, size_t *capacity) {
+    if (count < *capacity) return array;
+    size_t more = *capacity ? 2 * *capacity : 256;
     void *p = realloc(array, more * size);
-    if (p) *room = more;
+    if (p) *capacity = more;
     return p;
 }
 
 static cgs_status push(machine *m, cgs_pkl *v) {
     if (!v) return no_memory();
     if (m->depth >= MAX_STACK) return bad(m, "its stack is too deep");
-    cgs_pkl **s = grow(m->stack, sizeof *s, m->depth, &m->room);
+    cgs_pkl **s = grow(m->stack, sizeof *s, m->depth, &m->capacity);
     if (!s) return no_memory();
     m->stack = s;
     m->stack[m->depth++] = v;
@@ -178,14 +178,14 @@ static cgs_status push_long(machine *m, int length_bytes) {
 }
 
 static cgs_status append(machine *m, cgs_pkl *to, cgs_pkl **items, size_t n) {
-    if (n > to->room - to->count) {
-        size_t room = to->room ? 2 * to->room : 4;
-        if (room < to->count + n) room = to->count + n;
-        cgs_pkl **more = take(m->out, room * sizeof *more);
+    if (n > to->capacity - to->count) {
+        size_t capacity = to->capacity ? 2 * to->capacity : 4;
+        if (capacity < to->count + n) capacity = to->count + n;
+        cgs_pkl **more = take(m->out, capacity * sizeof *more);
         if (!more) return no_memory();
         if (to->count) memcpy(more, to->item, to->count * sizeof *more);
         to->item = more;
-        to->room = room;
+        to->capacity = capacity;
     }
     if (n) memcpy(to->item + to->count, items, n * sizeof *items);
     to->count += n;

@@ -39,7 +39,7 @@ typedef struct cgs_pkl {
     const char *s;
     size_t n;
     struct cgs_pkl **item;
-    size_t count, room;
+    size_t count, capacity;
     struct cgs_pkl *fn, *args, *state;
 } cgs_pkl;
 

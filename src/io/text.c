@@ -14,22 +14,22 @@ void cgs_text_free(cgs_text *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* room for n more bytes and the NUL */
+/* capacity for n more bytes and the NUL */
 static bool reserve(cgs_text *t, size_t n) {
     if (t->failed) return false;
-    if (n < t->room - t->used && t->room > t->used) return true;
+    if (n < t->capacity - t->used && t->capacity > t->used) return true;
     if (n > SIZE_MAX / 4 - t->used) {
         t->failed = true;
         return false;
     }
-    size_t room = 2 * (t->used + n) + 64;
-    char *more = realloc(t->s, room);
+    size_t capacity = 2 * (t->used + n) + 64;
+    char *more = realloc(t->s, capacity);
     if (!more) {
         t->failed = true;
         return false;
     }
     t->s = more;
-    t->room = room;
+    t->capacity = capacity;
     return true;
 }
 

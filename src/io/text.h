@@ -1,4 +1,4 @@
-/* text.h - text that grows: pages and pictures are written into it piece by piece.
+/* text.h - text that grows: pages and images are written into it piece by piece.
  *
  * A failure (no memory) sticks, later calls do nothing, and one check at the end finds it.
  * What comes from files goes through cgs_text_escape, which lets no markup, no control
@@ -13,7 +13,7 @@
 
 typedef struct cgs_text {
     char *s; /* NUL-terminated; NULL while empty */
-    size_t used, room;
+    size_t used, capacity;
     bool failed;
 } cgs_text;
 

@@ -163,10 +163,11 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
         uint64_t last = (uint64_t)offset->i;
         bool fits = true;
         for (int i = 0; i < e.rank; i++) {
-            uint64_t way;
-            fits = fits &&
-                   !__builtin_mul_overflow((uint64_t)(e.dim[i] - 1), (uint64_t)e.stride[i], &way) &&
-                   !__builtin_add_overflow(last, way, &last);
+            uint64_t reach;
+            fits =
+                fits &&
+                !__builtin_mul_overflow((uint64_t)(e.dim[i] - 1), (uint64_t)e.stride[i], &reach) &&
+                !__builtin_add_overflow(last, reach, &last);
         }
         if (!fits || last >= elements)
             return cgs_fail(CGS_EFORMAT,
@@ -175,7 +176,8 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
                             path, shown(r), cgs_weights_shape(&e, text), elements);
         if (member->block < 0)
             CGS_TRY(cgs_weights_add_block(
-                r->w, (cgs_block){member->offset, member->bytes, member->crc, 0}, &member->block));
+                r->w, (cgs_submatrix){member->offset, member->bytes, member->crc, 0},
+                &member->block));
         e.offset = member->offset + (uint64_t)offset->i * e.element;
         e.block = member->block;
     }

@@ -65,12 +65,12 @@ void cgs_weights_close(cgs_weights *w) {
 }
 
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e) {
-    if (w->count == w->room) {
-        size_t room = w->room ? 2 * w->room : 64;
-        cgs_weight *more = realloc(w->entry, room * sizeof *more);
-        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu tensors", w->path, room);
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? 2 * w->capacity : 64;
+        cgs_weight *more = realloc(w->entry, capacity * sizeof *more);
+        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu tensors", w->path, capacity);
         w->entry = more;
-        w->room = room;
+        w->capacity = capacity;
     }
     char *name = strdup(e->name);
     if (!name) return cgs_fail(CGS_ENOMEM, "%s: no memory for tensor names", w->path);
@@ -97,10 +97,10 @@ cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *val
     return CGS_OK;
 }
 
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_block block, int *index) {
+cgs_status cgs_weights_add_block(cgs_weights *w, cgs_submatrix block, int *index) {
     if (w->blocks >= INT_MAX)
         return cgs_fail(CGS_EFORMAT, "%s: more than %d storages", w->path, INT_MAX);
-    cgs_block *more = realloc(w->block, (w->blocks + 1) * sizeof *more);
+    cgs_submatrix *more = realloc(w->block, (w->blocks + 1) * sizeof *more);
     if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for its storages", w->path);
     w->block = more;
     *index = (int)w->blocks;
@@ -235,7 +235,7 @@ cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, s
 /* reads the block of an entry once to its end and compares the checksum */
 static cgs_status check_block(const cgs_weight *e) {
     if (e->block < 0 || e->owner->block[e->block].checked) return CGS_OK;
-    cgs_block *b = &e->owner->block[e->block];
+    cgs_submatrix *b = &e->owner->block[e->block];
     unsigned char piece[PIECE];
     uLong crc = crc32(0, NULL, 0);
     for (uint64_t done = 0; done < b->bytes;) {

@@ -52,11 +52,11 @@ typedef struct cgs_weight {
 } cgs_weight;
 
 /* a stretch of the file with a CRC-32, checked when it is first read */
-typedef struct cgs_block {
+typedef struct cgs_submatrix {
     uint64_t offset, bytes;
     uint32_t crc;
     int checked;
-} cgs_block;
+} cgs_submatrix;
 
 struct cgs_weights {
     const char *path;
@@ -67,8 +67,8 @@ struct cgs_weights {
     /* the rest belongs to weights.c and the readers */
     int fd;
     uint64_t file_bytes;
-    size_t room;
-    cgs_block *block; /* (blocks) */
+    size_t capacity;
+    cgs_submatrix *block; /* (blocks) */
     size_t blocks;
     size_t *by_name; /* (count) indices of entry, sorted by name */
     char **meta;     /* (2 * metas) key, value, key, value, ... */
@@ -107,7 +107,7 @@ const char *cgs_weight_type_name(cgs_weight_type type, size_t *element);
 /* Appends a copy of an entry; e->name is copied. */
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e);
 /* Appends a checksummed block and tells its index. */
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_block block, int *index);
+cgs_status cgs_weights_add_block(cgs_weights *w, cgs_submatrix block, int *index);
 cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *value);
 /* Reads exactly n bytes at an offset of the file. */
 cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, size_t n);

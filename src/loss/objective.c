@@ -5,7 +5,7 @@ const char *const cgs_term_names[CGS_TERMS] = {"pred", "sigreg", "ts", "cgs"};
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
-/* what every model is given beside its pictures */
+/* what every model is given beside its images */
 static cgs_status common_inputs(cgs_objective *o, cgs_tape *t, const cgs_model *m, int B,
                                 int reference_width) {
     int N = m->history;
@@ -15,7 +15,7 @@ static cgs_status common_inputs(cgs_objective *o, cgs_tape *t, const cgs_model *
                         "transitions",
                         N);
     *o = (cgs_objective){0};
-    o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, N + 1, cgs_model_block(m)));
+    o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, N + 1, cgs_model_action_block(m)));
     o->reference = cgs_input(t, "reference", CGS_F32, 3, DIM(B, N, reference_width));
     o->mask = cgs_input(t, "mask", CGS_F32, 2, DIM(B, N));
     o->weights = cgs_input(t, "weights", CGS_F32, 1, DIM(CGS_TERMS));

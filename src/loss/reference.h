@@ -1,11 +1,11 @@
-/* reference.h - what CGS compares latent motion with: a vector and a mask a transition.
+/* reference.h - what CGS compares latent motion with: one vector and one mask per transition.
  *
  *   action      the whole standardised action block (PushT, TwoRooms, Reacher)
  *   xyz-grasp   Cube: XYZ channels of the five primitive actions, only where the gripper
  *               is commanded to close
  *   xyz         Cube: the same channels on every transition
  *   full        Cube: the whole block (the same as action)
- *   transition  Reacher: displacement of (sin q, cos q), one scale a joint
+ *   transition  Reacher: displacement of (sin q, cos q), one scale per joint
  *
  * References carry no gradient, so they are computed on the host. */
 #ifndef CGS_LOSS_REFERENCE_H

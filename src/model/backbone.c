@@ -26,7 +26,8 @@ cgs_tensor *cgs_backbone_tokens(cgs_tape *t, cgs_backbone *b, cgs_tensor *frames
     x = cgs_linear(t, x, &b->patch.w, &b->patch.b);
     x = cgs_tokens(t, x, &b->cls, b->used_memory ? &b->used : &b->pos);
     for (int i = 0; i < c->layers; i++)
-        x = cgs_vit_block(t, &b->layer[i], x, c->heads, EPS, cls_only && i + 1 == c->layers);
+        x = cgs_vit_layer_forward(t, &b->layer[i], x, c->heads, EPS,
+                                  cls_only && i + 1 == c->layers);
     return cgs_layernorm(t, x, &b->norm.w, &b->norm.b, EPS);
 }
 

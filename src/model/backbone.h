@@ -1,10 +1,10 @@
-/* backbone.h - a frozen ViT with layer scale (DINOv2 ViT-S/14, or anything of its form): pictures
- * to one token a picture and one a patch.
+/* backbone.h - a frozen ViT with layer scale (DINOv2 ViT-S/14, or anything of its form): images
+ * to one token per image and one per patch.
  *
  * Files spell its tensors in two ways, torch-hub's and HuggingFace's; both are read, ours are
  * written in the first.  The position table of a file belongs to a grid of its own (37 x 37) and
- * is interpolated to the grid that the pictures have, by a rule that differs between the two
- * code bases, as do the pictures themselves:
+ * is interpolated to the grid that the images have, by a rule that differs between the two
+ * code bases, as do the images themselves:
  *
  *   DINO-WM, TS    positions "hub",          196 px, pixels "half"      (v/255 - 0.5) / 0.5
  *   PreJEPA        positions "huggingface",  224 px, pixels "imagenet"
@@ -27,7 +27,7 @@ typedef struct cgs_backbone_config {
     int grid; /* side of the position table */
 } cgs_backbone_config;
 
-/* How pictures come in. */
+/* How images come in. */
 typedef struct cgs_backbone_view {
     int image_size; /* of a frame */
     int size;       /* what it is resized to, a multiple of the patch */
@@ -72,11 +72,11 @@ static inline int cgs_backbone_side(const cgs_backbone *b) {
 /* A word for results, made of what a file says: letters, digits, "-_. " and nothing else. */
 void cgs_backbone_origin(char origin[64], const char *said);
 
-/* What a file says of itself: sizes from shapes, heads from its metadata or one a 64 columns.
+/* What a file says of itself: sizes from shapes, heads from its metadata, or one per 64 columns.
  * origin: (64).  view (may be NULL) gets the input that a stand-in was trained on, and is left
  * alone by other files. */
-cgs_status cgs_backbone_look(const char *path, cgs_backbone_config *c, char *origin,
-                             cgs_backbone_view *view);
+cgs_status cgs_backbone_inspect(const char *path, cgs_backbone_config *c, char *origin,
+                                cgs_backbone_view *view);
 /* Creates it from a file (safetensors or torch, either spelling) and settles it.  What is
  * missing, superfluous or of another shape is named. */
 cgs_status cgs_backbone_load(cgs_backbone **out, const char *path, const cgs_backbone_view *v,

@@ -21,7 +21,7 @@
 static const struct {
     const char *ours, *theirs; /* one name, or the part behind the number of a block */
     bool block;
-} SPELLINGS[] = {
+} TENSOR_NAMES[] = {
     {"cls_token", "embeddings.cls_token", false},
     {"pos_embed", "embeddings.position_embeddings", false},
     {"patch_embed.proj.weight", "embeddings.patch_embeddings.projection.weight", false},
@@ -46,14 +46,15 @@ static const struct {
 static const char *const THIRDS[] = {"query", "key", "value"};
 
 /* the stored name of part `third` of one of our tensors; false when it is in one piece */
-static bool spell(const char *ours, bool hub, int third, char name[CGS_PARAM_NAME]) {
+static bool stored_name(const char *ours, bool hub, int third, char name[CGS_PARAM_NAME]) {
     snprintf(name, CGS_PARAM_NAME, "%s", ours);
     if (hub) return false;
     int layer = 0, used = 0;
     bool block = sscanf(ours, "blocks.%d.%n", &layer, &used) == 1 && used > 0;
-    for (size_t i = 0; i < sizeof SPELLINGS / sizeof SPELLINGS[0]; i++) {
-        if (SPELLINGS[i].block != block || strcmp(SPELLINGS[i].ours, ours + used) != 0) continue;
-        const char *theirs = SPELLINGS[i].theirs, *hole = strstr(theirs, "%s");
+    for (size_t i = 0; i < sizeof TENSOR_NAMES / sizeof TENSOR_NAMES[0]; i++) {
+        if (TENSOR_NAMES[i].block != block || strcmp(TENSOR_NAMES[i].ours, ours + used) != 0)
+            continue;
+        const char *theirs = TENSOR_NAMES[i].theirs, *hole = strstr(theirs, "%s");
         if (!block)
             snprintf(name, CGS_PARAM_NAME, "%s", theirs);
         else if (!hole)
@@ -72,7 +73,7 @@ static const cgs_weight *find_rank(const cgs_weights *w, const char *ours, bool 
                                    cgs_status *rc) {
     char name[CGS_PARAM_NAME], text[CGS_SHAPE_TEXT];
     if (*rc != CGS_OK) return NULL;
-    spell(ours, hub, 0, name);
+    stored_name(ours, hub, 0, name);
     const cgs_weight *e = cgs_weights_find(w, name);
     if (!e)
         *rc = cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, name);
@@ -100,7 +101,7 @@ static int count_layers(const cgs_weights *w, bool hub) {
     for (; n <= MAX_LAYERS; n++) {
         char ours[CGS_PARAM_NAME], name[CGS_PARAM_NAME];
         snprintf(ours, sizeof ours, "blocks.%d.norm1.weight", n);
-        spell(ours, hub, 0, name);
+        stored_name(ours, hub, 0, name);
         if (!cgs_weights_find(w, name)) break;
     }
     return n;
@@ -157,8 +158,8 @@ static void describe(const cgs_weights *w, const cgs_backbone_config *c, char *o
     if (view && pixels) view->imagenet = !strcmp(pixels, "imagenet");
 }
 
-cgs_status cgs_backbone_look(const char *path, cgs_backbone_config *c, char *origin,
-                             cgs_backbone_view *view) {
+cgs_status cgs_backbone_inspect(const char *path, cgs_backbone_config *c, char *origin,
+                                cgs_backbone_view *view) {
     cgs_weights *w;
     bool hub;
     CGS_TRY(cgs_weights_open(&w, path));
@@ -201,10 +202,10 @@ static cgs_status read_all(cgs_backbone *b, const cgs_weights *w, bool hub, size
         float *values = malloc(e->count * sizeof *values);
         if (!values) return cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
         char name[CGS_PARAM_NAME];
-        bool split = spell(e->name, hub, 0, name);
+        bool split = stored_name(e->name, hub, 0, name);
         int parts = split ? 3 : 1;
         for (int k = 0; rc == CGS_OK && k < parts; k++) {
-            spell(e->name, hub, k, name);
+            stored_name(e->name, hub, k, name);
             rc = read_part(w, e, name, parts, values + e->count / (size_t)parts * (size_t)k);
             ++*used;
         }
@@ -222,9 +223,9 @@ static cgs_status nothing_else(const cgs_backbone *b, const cgs_weights *w, bool
         bool found = strstr(w->entry[i].name, "mask_token") != NULL;
         for (int k = 0; !found && k < b->params.count; k++) {
             char name[CGS_PARAM_NAME];
-            int parts = spell(b->params.list[k].name, hub, 0, name) ? 3 : 1;
+            int parts = stored_name(b->params.list[k].name, hub, 0, name) ? 3 : 1;
             for (int third = 0; third < parts; third++) {
-                spell(b->params.list[k].name, hub, third, name);
+                stored_name(b->params.list[k].name, hub, third, name);
                 found = found || !strcmp(name, w->entry[i].name);
             }
         }

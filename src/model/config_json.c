@@ -33,7 +33,7 @@ static const struct {
     {"predictor", "hidden_dim", "model.width"},
     {"predictor", "output_dim", "model.width"},
     {"predictor", "dropout", "model.predictor.dropout"},
-    {"action_encoder", "input_dim", CGS_SIZE_BLOCK},
+    {"action_encoder", "input_dim", CGS_SIZE_ACTION_BLOCK},
     {"action_encoder", "emb_dim", "model.width"},
     {"action_encoder", "smoothed_dim", "model.action.smooth"},
     {"projector", "input_dim", "model.width"},
@@ -100,7 +100,7 @@ static const struct {
 
 /* The nearest short decimal of a setting: 0.1, not the 0.100000001 that a float holds. */
 static double size_of(const cgs_lewm_config *c, const char *key) {
-    if (!strcmp(key, CGS_SIZE_BLOCK)) return cgs_lewm_block(c);
+    if (!strcmp(key, CGS_SIZE_ACTION_BLOCK)) return cgs_lewm_action_block(c);
     char text[64] = "";
     for (int i = 0; i < cgs_lewm_field_count; i++)
         if (!strcmp(cgs_lewm_fields[i].key, key))

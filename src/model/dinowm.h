@@ -20,8 +20,8 @@
 /* Defaults are those of the paper; what the backbone decides is filled in from its file. */
 #define CGS_DINOWM_CONFIG(X)                                                                       \
     X(text, tokens, "patch", 0, 0, "model.tokens", "patch or cls")                                 \
-    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")               \
-    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels a side of what the backbone sees")   \
+    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels per side of a frame")             \
+    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels per side of what the backbone sees") \
     X(text, positions, "hub", 0, 0, "model.backbone.positions",                                    \
       "rule for its position table: hub or huggingface")                                           \
     X(text, pixels, "half", 0, 0, "model.backbone.pixels", "pixel statistics: half or imagenet")   \
@@ -54,7 +54,7 @@ typedef struct cgs_dinowm_config {
 extern const cgs_field cgs_dinowm_fields[];
 extern const int cgs_dinowm_field_count;
 
-/* name: "paper", or "small" (64x64 pictures, a backbone of patch 8, for two CPU cores). */
+/* name: "paper", or "small" (64x64 images, a backbone of patch 8, for two CPU cores). */
 cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name);
 cgs_status cgs_dinowm_check(const cgs_dinowm_config *c);
 /* What the words of the configuration ask of the backbone. */

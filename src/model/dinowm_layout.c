@@ -1,5 +1,5 @@
 /* dinowm_layout.c - sizes, stored names, shapes and initial values of the world model on frozen
- * features.  Names are those of the Temporal Straightening code, under one prefix a module.
+ * features.  Names are those of the Temporal Straightening code, under one prefix per module.
  *
  * Projector, adapter and aggregation head come first: they form an optimiser group of their own. */
 #include <math.h>

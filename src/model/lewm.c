@@ -54,9 +54,10 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
     for (int i = 0; i < c->encoder_layers; i++) {
         bool last = i + 1 == c->encoder_layers;
         if (apart)
-            cgs_vit_block_apart(t, &m->encoder[i], &x, &cls, c->encoder_heads, VIT_EPS, last);
+            cgs_vit_layer_forward_apart(t, &m->encoder[i], &x, &cls, c->encoder_heads, VIT_EPS,
+                                        last);
         else
-            x = cgs_vit_block(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
+            x = cgs_vit_layer_forward(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
     }
     cgs_dtype act = exact_from_here(t, m);
     cls = norm(t, apart ? cls : x, &m->final_norm, VIT_EPS);
@@ -168,7 +169,7 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
 static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
 
 static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
-    (void)proprio; /* it sees pictures alone */
+    (void)proprio; /* it sees images alone */
     return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
 }
 

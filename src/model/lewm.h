@@ -15,8 +15,8 @@
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
 #define CGS_LEWM_CONFIG(X)                                                                         \
-    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")               \
-    X(int, patch, 14, 1, 64, "model.patch", "pixels a side of a patch")                            \
+    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels per side of a frame")             \
+    X(int, patch, 14, 1, 64, "model.patch", "pixels per side of a patch")                          \
     X(int, width, 192, 8, 4096, "model.width", "width D of tokens and latents")                    \
     X(int, encoder_layers, 12, 1, 64, "model.encoder.layers", "encoder blocks")                    \
     X(int, encoder_heads, 3, 1, 64, "model.encoder.heads", "attention heads of the encoder")       \
@@ -45,11 +45,13 @@ typedef struct cgs_lewm_config {
 extern const cgs_field cgs_lewm_fields[];
 extern const int cgs_lewm_field_count;
 
-/* name: "paper" or "small" (64x64 pictures, 1.2 M parameters, for two CPU cores). */
+/* name: "paper" or "small" (64x64 images, 1.2 M parameters, for two CPU cores). */
 cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name);
 /* Sizes that must fit each other; one sentence on the first that does not. */
 cgs_status cgs_lewm_check(const cgs_lewm_config *c);
-static inline int cgs_lewm_block(const cgs_lewm_config *c) { return c->action_dim * c->frameskip; }
+static inline int cgs_lewm_action_block(const cgs_lewm_config *c) {
+    return c->action_dim * c->frameskip;
+}
 
 typedef struct cgs_mlp_bn { /* linear, batch norm, GELU, linear */
     cgs_affine in, norm, out;
@@ -96,7 +98,7 @@ void cgs_lewm_destroy(cgs_lewm *m);
 /* frames (F, S, S, 3) u8 -> z (F, D).  training: batch statistics in the projector. */
 cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training);
 
-/* What the predictor needs of the actions: one modulation (B, T, 6D) a block.  It depends
+/* What the predictor needs of the actions: one modulation (B, T, 6D) per layer.  It depends
  * on nothing else, so a planner computes it once for all windows. */
 typedef struct cgs_conditioning {
     cgs_tensor *modulation[64];

@@ -133,7 +133,7 @@ static void declare_mlp_bn(cgs_params *p, cgs_mlp_bn *m, const cgs_lewm_config *
 static void declare(cgs_lewm *m) {
     cgs_params *p = &m->params;
     const cgs_lewm_config *c = &m->config;
-    int D = c->width, side = c->image_size / c->patch, da = cgs_lewm_block(c);
+    int D = c->width, side = c->image_size / c->patch, da = cgs_lewm_action_block(c);
 
     cgs_param_declare(p, &m->cls, CGS_INIT_NORMAL, VIT_STD, 3, DIM(1, 1, D),
                       "encoder.embeddings.cls_token");

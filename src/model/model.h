@@ -1,7 +1,7 @@
 /* model.h - what training, planning and evaluation need of a world model, whichever it is.
  *
  * A concrete model (lewm.h, dinowm.h) is a struct whose first member is cgs_model.  To all
- * others a frame is a latent of `width` numbers, made from the picture and, where a model wants
+ * others a frame is a latent of `width` numbers, made from the image and, where a model wants
  * it, from proprioception; a rollout turns latents and blocks of actions into latents; and the
  * distance to a goal is a weighted sum of squared distances of parts of the latents. */
 #ifndef CGS_MODEL_MODEL_H
@@ -37,11 +37,13 @@ struct cgs_model {
     const cgs_model_class *cls;
     cgs_params *params; /* what is trained */
     int image_size, width, history, action_dim, frameskip;
-    int proprio_dim;          /* 0: pictures alone */
+    int proprio_dim;          /* 0: images alone */
     uint64_t batches_tracked; /* updates that batch norm has seen */
 };
 
-static inline int cgs_model_block(const cgs_model *m) { return m->action_dim * m->frameskip; }
+static inline int cgs_model_action_block(const cgs_model *m) {
+    return m->action_dim * m->frameskip;
+}
 static inline void cgs_model_destroy(cgs_model *m) {
     if (m) m->cls->destroy(m);
 }

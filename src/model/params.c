@@ -20,15 +20,15 @@ static void bind(cgs_params *p, cgs_tensor *t, const cgs_param *e) {
 }
 
 static cgs_param *append(cgs_params *p) {
-    if (p->count == p->room) {
-        int room = p->room ? 2 * p->room : 128;
-        cgs_param *more = realloc(p->list, (size_t)room * sizeof *more);
+    if (p->count == p->capacity) {
+        int capacity = p->capacity ? 2 * p->capacity : 128;
+        cgs_param *more = realloc(p->list, (size_t)capacity * sizeof *more);
         if (!more) {
-            p->status = cgs_fail(CGS_ENOMEM, "parameters: no memory for %d entries", room);
+            p->status = cgs_fail(CGS_ENOMEM, "parameters: no memory for %d entries", capacity);
             return NULL;
         }
         p->list = more;
-        p->room = room;
+        p->capacity = capacity;
     }
     return &p->list[p->count++];
 }

@@ -35,7 +35,7 @@ typedef struct cgs_param {
 typedef struct cgs_params {
     cgs_device *device;
     cgs_param *list;
-    int count, room;
+    int count, capacity;
     size_t trainable, stats;                   /* elements, padding included */
     float *values, *grads, *moment1, *moment2; /* (trainable) on the device; the last three
                                                   only when training */

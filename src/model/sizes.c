@@ -9,8 +9,8 @@
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_sizes, kind, config.name, initial, low, high, key, doc)
 static const cgs_field FIELDS[] = {
-    CGS_LEWM_CONFIG(ROW){CGS_SIZE_BLOCK, CGS_KIND_int, offsetof(cgs_sizes, block), "10", 1, 4096,
-                         ""},
+    CGS_LEWM_CONFIG(ROW){CGS_SIZE_ACTION_BLOCK, CGS_KIND_int, offsetof(cgs_sizes, block), "10", 1,
+                         4096, ""},
     {CGS_SIZE_INNER, CGS_KIND_int, offsetof(cgs_sizes, inner), "1024", 4, 32768, ""},
 };
 #undef ROW
@@ -94,7 +94,7 @@ cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_named_weights *c, cons
         {"model.width", PRED0 "mlp.net.4.weight", 2, 0},
         {"model.predictor.mlp", PRED0 "mlp.net.4.weight", 2, 1},
         {"model.action.smooth", "action_encoder.patch_embed.weight", 3, 0},
-        {CGS_SIZE_BLOCK, "action_encoder.patch_embed.weight", 3, 1},
+        {CGS_SIZE_ACTION_BLOCK, "action_encoder.patch_embed.weight", 3, 1},
         {"model.action.hidden", "action_encoder.embed.2.weight", 2, 1},
         {"model.width", "action_encoder.embed.2.weight", 2, 0},
         {"model.projector.hidden", "projector.net.3.weight", 2, 1},
@@ -164,7 +164,7 @@ cgs_status cgs_sizes_settle(cgs_sizes *s, char *guessed, size_t size) {
     cgs_section defaults = {cgs_lewm_fields, cgs_lewm_field_count, &usual};
     cgs_config_defaults(&defaults, 1);
     if (guessed) guessed[0] = '\0';
-    CGS_TRY(split(s, (factor){CGS_SIZE_BLOCK, &s->block},
+    CGS_TRY(split(s, (factor){CGS_SIZE_ACTION_BLOCK, &s->block},
                   (factor){"model.frameskip", &c->frameskip},
                   (factor){"model.action_dim", &c->action_dim}, usual.frameskip, 1, guessed, size));
     CGS_TRY(split(s, (factor){CGS_SIZE_INNER, &s->inner},

@@ -12,7 +12,7 @@
 
 /* the settings of the model, and two products of them that shapes show */
 #define CGS_SIZE_COUNT 20
-#define CGS_SIZE_BLOCK "the action block"
+#define CGS_SIZE_ACTION_BLOCK "the action block"
 #define CGS_SIZE_INNER "the predictor's attention width"
 
 typedef struct cgs_sizes {

@@ -34,7 +34,7 @@ typedef struct cgs_model_card {
 cgs_model_card cgs_card_default(void);
 /* Whether the action statistics are known; deviations of 0 mean they are not. */
 bool cgs_card_has_statistics(const cgs_model_card *card);
-/* Finite numbers, and either no statistics or a mean and a positive deviation an action. */
+/* Finite numbers, and either no statistics or one mean and one positive deviation per action. */
 cgs_status cgs_card_check(const cgs_model_card *card, int action_dim);
 
 /* Writes both files, each atomically, weights first; creates the directory. */

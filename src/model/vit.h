@@ -19,13 +19,13 @@ typedef struct cgs_vit_layer {
 
 /* x (F, T, D).  first_only: of the result only token 0 is wanted, (F, 1, D); the others are
  * needed as keys and values, not beyond. */
-cgs_tensor *cgs_vit_block(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads, float eps,
-                          bool first_only);
+cgs_tensor *cgs_vit_layer_forward(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
+                                  float eps, bool first_only);
 
 /* The same with token 0 apart: `first` (F, 1, D) goes through the block with f32 activations and
  * weights, beside x (F, T, D).  In x it stays, too, for the others to see, and there it is rounded
  * as they are.  first_only: x is not needed behind this block, and stays as it is. */
-void cgs_vit_block_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
-                         int heads, float eps, bool first_only);
+void cgs_vit_layer_forward_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
+                                 int heads, float eps, bool first_only);
 
 #endif /* CGS_MODEL_VIT_H */

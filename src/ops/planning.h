@@ -57,7 +57,7 @@ typedef struct cgs_predictor_weights {
 
 /* Frames imagined by a predictor and their squared distance to goals. */
 typedef struct cgs_predictor_job {
-    int rows, K, C, H;       /* rows: plans, K of them an episode */
+    int rows, K, C, H;       /* rows: plans, K per episode */
     const float *z, *goal;   /* (E, C, D), (E, D) */
     const float *modulation; /* (rows, C-1+H, layers, 6D) */
     float *cost;             /* (rows) */

@@ -38,15 +38,15 @@ cgs_tensor *tape_fail(cgs_tape *t, cgs_status status) {
     return &t->nothing;
 }
 
-/* makes room for one more element of a chunked list */
-static bool grow(void ***chunks, int *room, int count, size_t element) {
-    if (count < *room * TAPE_CHUNK) return true;
-    void **more = realloc(*chunks, (size_t)(*room + 1) * sizeof *more);
+/* makes capacity for one more element of a chunked list */
+static bool grow(void ***chunks, int *capacity, int count, size_t element) {
+    if (count < *capacity * TAPE_CHUNK) return true;
+    void **more = realloc(*chunks, (size_t)(*capacity + 1) * sizeof *more);
     if (!more) return false;
     *chunks = more;
-    more[*room] = calloc(TAPE_CHUNK, element);
-    if (!more[*room]) return false;
-    (*room)++;
+    more[*capacity] = calloc(TAPE_CHUNK, element);
+    if (!more[*capacity]) return false;
+    (*capacity)++;
     return true;
 }
 

@@ -234,7 +234,7 @@ static void draw_times(cgs_page *p, const cJSON *models) {
         }
         if (rows == 0) continue;
         snprintf(title, sizeof title, "Planning with %s", cgs_planner_name(planners[k]));
-        cgs_plot_bars(cgs_page_figure(p), title, "seconds an episode", row, rows);
+        cgs_plot_bars(cgs_page_figure(p), title, "seconds per episode", row, rows);
         cgs_page_figure_end(p, NULL);
     }
     cgs_page_grid_end(p);

@@ -14,7 +14,7 @@
 
 #define JSON_LIMIT ((size_t)128 << 20)
 #define LINES_LIMIT ((size_t)1 << 30)
-#define PICTURE_LIMIT ((size_t)16 << 20)
+#define IMAGE_LIMIT ((size_t)16 << 20)
 #define TEXT_LIMIT ((size_t)1 << 20)
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -134,20 +134,19 @@ void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
                       number, first);
 }
 
-bool cgs_folder_picture(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
-                        char **data, size_t *bytes) {
+bool cgs_folder_image(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
+                      char **data, size_t *bytes) {
     char path[4096];
     *data = NULL;
     if (name[0] == '/' || !strncmp(name, "../", 3) || strstr(name, "/../")) {
-        cgs_page_warn(p, "%s: names the picture \"%.200s\", which is outside the run", f->path,
-                      name);
+        cgs_page_warn(p, "%s: names the image \"%.200s\", which is outside the run", f->path, name);
         return false;
     }
     if (!find_file(f, name, path)) {
-        cgs_page_warn(p, "%s: there is no picture \"%.200s\"", f->path, name);
+        cgs_page_warn(p, "%s: there is no image \"%.200s\"", f->path, name);
         return false;
     }
-    if (cgs_read_file(path, PICTURE_LIMIT, data, bytes) != CGS_OK) {
+    if (cgs_read_file(path, IMAGE_LIMIT, data, bytes) != CGS_OK) {
         cgs_page_warn(p, "%s", cgs_last_error());
         return false;
     }

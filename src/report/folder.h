@@ -32,10 +32,10 @@ char *cgs_folder_text(const cgs_folder *f, cgs_page *p, const char *name);
 void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
                       void (*fn)(void *user, const cJSON *line), void *user);
 
-/* A picture below the folder, by a relative name that does not leave it; begins with `magic`.
+/* An image below the folder, by a relative name that does not leave it; begins with `magic`.
  * The caller frees *data.  What the file says of itself names it in warnings. */
-bool cgs_folder_picture(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
-                        char **data, size_t *bytes);
+bool cgs_folder_image(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
+                      char **data, size_t *bytes);
 
 /* Names in a folder below, sorted, `most` at most.  Free with cgs_names_free. */
 typedef struct cgs_names {

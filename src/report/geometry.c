@@ -60,8 +60,8 @@ static int read_path(const cJSON *list, int dims, double *at) {
 
 static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
     int dims = cgs_json_number(window, "dims") >= 3 ? 3 : 2, paths = 0;
-    size_t room = (size_t)MAX_POINTS * (size_t)dims;
-    double *at = malloc((MAX_MODELS + 1) * room * sizeof *at);
+    size_t capacity = (size_t)MAX_POINTS * (size_t)dims;
+    double *at = malloc((MAX_MODELS + 1) * capacity * sizeof *at);
     cgs_plot_path path[MAX_MODELS + 1];
     char name[MAX_MODELS][128];
     if (!at) {
@@ -74,7 +74,7 @@ static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
     int count = 0;
     for (const cJSON *m = models ? models->child : NULL; m && count < MAX_MODELS;
          m = m->next, count++) {
-        double *here = at + (size_t)(count + 1) * room;
+        double *here = at + (size_t)(count + 1) * capacity;
         int style;
         cgs_json_model(m, name[count], sizeof name[count], &style);
         n = read_path(cgs_json_list(m, "path"), dims, here);
@@ -243,13 +243,13 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
 }
 
 static void draw_contraction(cgs_page *p, const cJSON *models) {
-    cgs_draw_shares(
+    cgs_draw_distribution(
         p, models,
-        &(cgs_shares){.key = "q_inf",
-                      .title = "Contraction of the population update",
-                      .x = {.label = "contraction q\xE2\x88\x9E"},
-                      .y = "anchors at or below, %",
-                      .caption = "Further left is faster: below 1 every update helps."});
+        &(cgs_distribution){.key = "q_inf",
+                            .title = "Contraction of the population update",
+                            .x = {.label = "contraction q\xE2\x88\x9E"},
+                            .y = "anchors at or below, %",
+                            .caption = "Further left is faster: below 1 every update helps."});
 }
 
 static const cJSON *published_for(const cJSON *j, const char *name) {

@@ -62,7 +62,7 @@ int cgs_style_apart(int style, const int *taken, int count) {
     return style;
 }
 
-static const char *spelled(const char *const table[][2], int count, const char *name) {
+static const char *display_name(const char *const table[][2], int count, const char *name) {
     for (int i = 0; i < count; i++)
         if (!strcmp(table[i][0], name)) return table[i][1];
     return name;
@@ -73,7 +73,7 @@ const char *cgs_planner_name(const char *planner) {
         {"mppi", "MPPI"},       {"cem", "CEM"},       {"pg-mppi", "PG-MPPI"}, {"gd", "GD"},
         {"icem", "iCEM"},       {"pg-cem", "PG-CEM"}, {"zero", "Zero"},       {"covo", "CoVO"},
         {"gn", "Gauss-Newton"}, {"random", "Random"}};
-    return spelled(names, (int)(sizeof names / sizeof *names), planner);
+    return display_name(names, (int)(sizeof names / sizeof *names), planner);
 }
 
 const char *cgs_env_name(const char *env) {
@@ -84,5 +84,5 @@ const char *cgs_env_name(const char *env) {
                                            {"wall", "Wall"},
                                            {"pointmaze-umaze", "PointMaze U"},
                                            {"pointmaze-medium", "PointMaze medium"}};
-    return spelled(names, (int)(sizeof names / sizeof *names), env);
+    return display_name(names, (int)(sizeof names / sizeof *names), env);
 }

@@ -116,8 +116,8 @@ void cgs_page_figure_end(cgs_page *p, const char *caption) {
     cgs_text_put(&p->body, "</figure>\n");
 }
 
-void cgs_page_picture(cgs_page *p, const char *type, const void *data, size_t bytes,
-                      const char *alt) {
+void cgs_page_image(cgs_page *p, const char *type, const void *data, size_t bytes,
+                    const char *alt) {
     cgs_text_put(&p->body, "<img alt=\"");
     cgs_text_escape(&p->body, alt);
     cgs_text_printf(&p->body, "\" src=\"data:%s;base64,", type);

@@ -37,9 +37,8 @@ void cgs_page_grid(cgs_page *p, bool small);
 void cgs_page_grid_end(cgs_page *p);
 cgs_text *cgs_page_figure(cgs_page *p);
 void cgs_page_figure_end(cgs_page *p, const char *caption);
-/* A picture of type "image/png" or "image/gif", inside the page. */
-void cgs_page_picture(cgs_page *p, const char *type, const void *data, size_t bytes,
-                      const char *alt);
+/* An image of type "image/png" or "image/gif", inside the page. */
+void cgs_page_image(cgs_page *p, const char *type, const void *data, size_t bytes, const char *alt);
 
 /* Tables that scroll sideways where they do not fit.  tall: also downwards. */
 void cgs_page_table(cgs_page *p, bool tall);

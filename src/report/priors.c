@@ -142,15 +142,16 @@ cJSON *cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) 
         if (head) alone_table(p, r, head);
         cgs_page_grid(p, false);
         if (models)
-            cgs_draw_shares(p, models,
-                            &(cgs_shares){.key = "ratios",
-                                          .title = "Distance left by the prior",
-                                          .x = {.label = RHO, .scale = CGS_AXIS_LOG2},
-                                          .y = "starts at or below, %",
-                                          .marked = true,
-                                          .mark = 1,
-                                          .caption = "Further left is nearer to the goal. Dashed: "
-                                                     "nothing is done."});
+            cgs_draw_distribution(
+                p, models,
+                &(cgs_distribution){.key = "ratios",
+                                    .title = "Distance left by the prior",
+                                    .x = {.label = RHO, .scale = CGS_AXIS_LOG2},
+                                    .y = "starts at or below, %",
+                                    .marked = true,
+                                    .mark = 1,
+                                    .caption = "Further left is nearer to the goal. Dashed: "
+                                               "nothing is done."});
         for (int i = 0; i < r->count; i++) {
             int s = lone_prior(&r->protocol[i]);
             if (s >= 0) draw_alone(p, &r->protocol[i], s);

@@ -37,16 +37,16 @@ void cgs_section_stages(cgs_page *p, const cgs_folder *f);
 /* ---- shared by the sections on analyses -------------------------------------------- */
 
 /* A number that every anchor or start of a model has, as a list under `key`. */
-typedef struct cgs_shares {
+typedef struct cgs_distribution {
     const char *key, *title;
     cgs_axis x;
     const char *y; /* label of the share */
     bool marked;   /* a line at `mark` */
     double mark;
     const char *caption;
-} cgs_shares;
-/* The share of values at or below x, a line a model. */
-void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what);
+} cgs_distribution;
+/* The share of values at or below x, one line per model. */
+void cgs_draw_distribution(cgs_page *p, const cJSON *models, const cgs_distribution *what);
 
 /* ---- shared by the sections on results --------------------------------------------- */
 
@@ -63,10 +63,10 @@ bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over)
 /* What tells a setting from the others of its planner: bit cgs_rate_over for each number. */
 unsigned cgs_setting_numbers(const cgs_protocol *q, int setting);
 /* "MPPI K=128 I=30", or in prose "MPPI, K = 128, I = 30", with the numbers that it has. */
-void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
-                       char *out, size_t size);
-/* One setting a planner, as near as there is to K = 128, I = 30 and the environment's temperature.
- * index: (settings_count)  Returns how many, in the order of the settings. */
+void cgs_setting_text(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                      char *out, size_t size);
+/* One setting per planner, as near as there is to K = 128, I = 30 and the environment's
+ * temperature. index: (settings_count)  Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
 /* "zero" and "random" plan nothing: a model cannot change what they reach. */
 bool cgs_is_control(const char *planner);

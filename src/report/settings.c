@@ -26,8 +26,8 @@ bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over)
     return false;
 }
 
-void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
-                       char *out, size_t size) {
+void cgs_setting_text(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                      char *out, size_t size) {
     static const char *const symbol[] = {"K", "I", "\xCF\x84"};
     size_t used = (size_t)snprintf(out, size, "%s", planner);
     for (int i = 0; i < 3 && used < size; i++) {
@@ -47,8 +47,8 @@ unsigned cgs_setting_numbers(const cgs_protocol *q, int setting) {
 
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size) {
     const cgs_rate_setting *s = &q->setting[setting];
-    cgs_setting_spell(s, cgs_planner_name(s->planner), cgs_setting_numbers(q, setting), false, out,
-                      size);
+    cgs_setting_text(s, cgs_planner_name(s->planner), cgs_setting_numbers(q, setting), false, out,
+                     size);
 }
 
 /* Of several models of a method the paper has the one that is called like it. */

@@ -358,7 +358,7 @@ static bool draw_timing(cgs_page *p, const cgs_protocol *q, int setting) {
     }
     if (rows) {
         cgs_setting_label(q, setting, label, sizeof label);
-        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds a solve", row, rows);
+        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds per solve", row, rows);
         cgs_page_figure_end(p, NULL);
     }
     free(row);
@@ -381,8 +381,9 @@ static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
                       cgs_json_text(q->settings, "device", "an unknown device"),
                       cgs_json_text(q->settings, "precision", "unknown precision"));
         if (!strcmp(q->env, "pusht") && !cJSON_HasObjectItem(q->settings, "backbone"))
-            cgs_page_note(p, "Published for LeWM+CGS on PushT at K = 128, seconds an episode: MPPI "
-                             "1.850, CEM 5.163, GD 0.161.");
+            cgs_page_note(p,
+                          "Published for LeWM+CGS on PushT at K = 128, seconds per episode: MPPI "
+                          "1.850, CEM 5.163, GD 0.161.");
         cgs_folder_commands(f, p, "eval");
     }
     free(index);

@@ -27,19 +27,19 @@ cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *ti
 /* ---- shared by the files that write them ------------------------------------------- */
 
 /* A protocol of a run, and how it is called. */
-typedef struct cgs_tables_model {
+typedef struct cgs_tables_protocol {
     const cgs_protocol *q;
     bool held_out; /* starts in episodes that no model was trained on */
     char label[512];
-} cgs_tables_model;
+} cgs_tables_protocol;
 
 typedef struct cgs_tables {
     cgs_text text;
     int written;
     const cgs_tables_run *run;
     int count;
-    cgs_tables_model *subject;
-    int subjects;
+    cgs_tables_protocol *protocol;
+    int protocols;
     /* scratch, as large as the largest protocol and all models together need */
     int *index, *other;       /* (settings) */
     double *grid;             /* (settings of all) */
@@ -50,7 +50,7 @@ typedef struct cgs_tables {
 
 /* Begins a table: a section before the first of it (*open becomes true), an empty line. */
 void cgs_tables_begin(cgs_tables *t, bool *open, const char *title, const char *sentence);
-/* Collects in t->column the models of the subjects that are, or are not, held out. */
+/* Collects in t->column the models of the protocols that are, or are not, held out. */
 void cgs_tables_columns(cgs_tables *t, bool held_out);
 void cgs_tables_column(cgs_tables *t, const char *method, const char *name);
 /* Sorts them as the page does. */
@@ -74,7 +74,7 @@ void cgs_tables_priors(cgs_tables *t);
 /* tables_commands.c */
 void cgs_tables_commands(cgs_tables *t);
 
-/* The families of which the subjects have CGS and its baseline, for columns of differences. */
+/* The families of which the protocols have CGS and its baseline, for columns of differences. */
 typedef struct cgs_tables_families {
     char name[CGS_FAMILIES][64];
     int count;

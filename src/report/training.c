@@ -27,7 +27,7 @@ static const struct {
     {"cosine", "Consecutive cosine", "mean cosine", CGS_AXIS_LINEAR, true},
     {"lr", "Learning rate", "learning rate", CGS_AXIS_LINEAR, false},
     {"grad_norm", "Norm of the gradient", "norm", CGS_AXIS_LOG10, false},
-    {"frames_per_s", "Throughput", "frames a second", CGS_AXIS_LINEAR, false},
+    {"frames_per_s", "Throughput", "frames per second", CGS_AXIS_LINEAR, false},
 };
 
 typedef struct trained {
@@ -39,7 +39,7 @@ typedef struct trained {
     double x[BINS], y[CURVES][BINS];
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
-    cgs_gradient_monitor growth;
+    cgs_gradient_monitor monitor;
     double grew; /* the step at which the gradient had grown, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
@@ -71,7 +71,7 @@ static void add_line(void *user, const cJSON *line) {
         t->valid++;
         return;
     }
-    if (cgs_gradient_monitor_add(&t->growth, value_of(line, GRADIENT))) t->grew = step;
+    if (cgs_gradient_monitor_add(&t->monitor, value_of(line, GRADIENT))) t->grew = step;
     int bin = (int)(step / (t->last + 1) * BINS);
     for (int c = 0; c < CURVES; c++) {
         double v = value_of(line, c);
@@ -248,7 +248,7 @@ static void model_table(cgs_page *p, const trained *t, int n) {
     }
     cgs_page_table_end(p);
     cgs_page_note(p, "Losses and cosine: the last validation where there is one, else the last "
-                     "training batches. Frames a second: the median.");
+                     "training batches. Frames per second: the median.");
 }
 
 static cgs_straightness straightness_of(const trained *t) {

@@ -110,7 +110,7 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     cgs_rollout *r = calloc(1, sizeof *r);
     if (!r) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
     r->config = *c;
-    r->A = cgs_model_block(m);
+    r->A = cgs_model_action_block(m);
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
     int most, few;

@@ -177,7 +177,7 @@ static double decoded(const cJSON *e) {
 }
 
 static double mean_ratio(const cJSON *e) { return number(item(e, "rho"), "mean"); }
-static double picture_error(const cJSON *e) { return number(e, "error"); }
+static double image_error(const cJSON *e) { return number(e, "error"); }
 
 /* a prior that was fitted, or all of them measured */
 static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
@@ -194,7 +194,7 @@ static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
 static void drawn(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);
-    say_each(l, "squared error of decoded frames", item(j, "decoders"), picture_error);
+    say_each(l, "squared error of decoded frames", item(j, "decoders"), image_error);
     cJSON_Delete(j);
 }
 

@@ -173,14 +173,14 @@ static const cgs_variant dino_and_lewm[] = {
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
-/* The paper's model and pictures with data, updates and rates for minutes on one GPU: pictures
+/* The paper's model and images with data, updates and rates for minutes on one GPU: images
  * where windows can begin, six times the paper's learning rate, because there are few updates to
  * use it, fewer temperatures (the paper's own among them) and fewer budgets on held-out episodes */
 #define BRIEF                                                                                      \
     PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
           "held_K=32,128|held_pg_K=1,32,128|"
 
-/* DINO-WM.  At 224 pixels the patch features of a large dataset fit on no disk (150 kB a frame):
+/* DINO-WM.  At 224 pixels the patch features of a large dataset fit on no disk (150 kB per frame):
  * the backbone runs in every update instead. */
 #define DINO_ROWS "collect pretrain train budget-mppi budget-cem gd"
 #define DINO "K=32,64,128|"
@@ -232,7 +232,7 @@ const cgs_recipe cgs_recipes[] = {
      "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
      "plan report",
      three, COUNT(three), "env=tworooms", NULL,
-     /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
+     /* As many updates as fit into twelve minutes on two cores.  Images where windows can
       * begin: 56,000 windows, more than the updates draw.  Of as many windows, twice the updates
       * of half the batch learn more. */
      "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|validate=300|"

@@ -18,9 +18,9 @@
 /* How often a row happens. */
 typedef enum cgs_each {
     CGS_EACH_STUDY, /* once; {models} are those of the first training seed            */
-    CGS_EACH_SEED,  /* once a training seed; {models} are those of the seed           */
-    CGS_EACH_MODEL, /* once a model and training seed; {model}, {method}, {extra}      */
-    CGS_EACH_FIRST  /* once a model of the first training seed                        */
+    CGS_EACH_SEED,  /* once per training seed; {models} are those of the seed           */
+    CGS_EACH_MODEL, /* once per model and training seed; {model}, {method}, {extra}      */
+    CGS_EACH_FIRST  /* once per model of the first training seed                        */
 } cgs_each;
 
 typedef struct cgs_study_row {

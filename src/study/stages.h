@@ -10,7 +10,7 @@
  * the name of the folder, and the hashes of the stages it needs.  So a finished stage is not
  * run again, a changed setting runs what depends on it, and a folder can be moved.
  *
- * Files of a study: study.json, stages.jsonl (a line a finished stage), logs/NAME.txt (a
+ * Files of a study: study.json, stages.jsonl (one line per finished stage), logs/NAME.txt (a
  * line with hash and command, then what the command printed). */
 #ifndef CGS_STUDY_STAGES_H
 #define CGS_STUDY_STAGES_H

@@ -12,7 +12,7 @@
     X(int,   layers,  2,    0,    16,      "decode.layers",  "blocks")                             \
     X(int,   heads,   4,    1,    64,      "decode.heads",   "attention heads")                    \
     X(int,   frames,  4096, 16,   1 << 20, "decode.frames",  "frames it is fitted to")             \
-    X(int,   batch,   32,   1,    4096,    "decode.batch",   "frames an update")                   \
+    X(int,   batch,   32,   1,    4096,    "decode.batch",   "frames per update")                   \
     X(int,   updates, 1500, 1,    1 << 30, "decode.updates", "updates")                            \
     X(float, lr,      1e-3, 0,    10,      "decode.lr",      "learning rate, falling to 0")        \
     X(float, weight_decay, 1e-4, 0, 10,    "decode.weight_decay", "decoupled")                     \

@@ -1,4 +1,4 @@
-/* frames.h - how the pictures of a batch get to the device.
+/* frames.h - how the images of a batch get to the device.
  *
  * On a device with memory of its own there are two ways: the whole dataset lies there and the
  * device picks the frames of a batch itself, or the loader's pinned batches are copied ahead of
@@ -19,9 +19,9 @@ typedef struct cgs_frames {
     int64_t *first;           /* (episodes) where each begins in all                           */
     uint8_t *sent;            /* (most, S, S, 3) on the device: what was sent ahead, or NULL   */
     int64_t *which;           /* (most) places of a batch's frames in all                      */
-    size_t most;              /* frames a batch                                                */
+    size_t most;              /* frames per batch                                                */
     void *pinned;             /* the loader's memory, or NULL                                  */
-    const uint8_t *under_way; /* the pictures that were sent and not yet taken, or NULL */
+    const uint8_t *under_way; /* the images that were sent and not yet taken, or NULL */
 } cgs_frames;
 
 /* Decides which way; to be called when everything else has its memory.  Copies the dataset to
@@ -30,14 +30,14 @@ cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, co
                            int batch);
 void cgs_frames_close(cgs_frames *f);
 
-/* Pins a loader's memory if its batches will be sent ahead; call cgs_frames_let_go before the
+/* Pins a loader's memory if its batches will be sent ahead; call cgs_frames_unpin before the
  * loader is destroyed. */
-void cgs_frames_hold(cgs_frames *f, cgs_loader *l);
-void cgs_frames_let_go(cgs_frames *f);
+void cgs_frames_pin(cgs_frames *f, cgs_loader *l);
+void cgs_frames_unpin(cgs_frames *f);
 
 /* Starts the copy of a batch of the held loader.  The batch must stay until it was put. */
 cgs_status cgs_frames_send(cgs_frames *f, const cgs_batch *b);
-/* Puts a batch's pictures, sent ahead or not, where a tape reads them. */
+/* Puts a batch's images, sent ahead or not, where a tape reads them. */
 cgs_status cgs_frames_put(cgs_frames *f, cgs_tensor *to, const cgs_batch *b);
 
 #endif /* CGS_TRAIN_FRAMES_H */

@@ -23,7 +23,7 @@ typedef struct cgs_learner_class {
     void (*close)(cgs_learner *l);
     cgs_status (*objective)(cgs_objective *o, cgs_tape *t, cgs_model *m, int B, int reference_width,
                             int projections, bool per_window, uint64_t sigreg_key, bool training);
-    /* Fills what the objective needs beside pictures, actions and references, which the trainer
+    /* Fills what the objective needs beside images, actions and references, which the trainer
      * brings; row (B*T): of each frame.  NULL: nothing. */
     cgs_status (*feed)(cgs_learner *l, cgs_tape *t, cgs_objective *o, const cgs_batch *b,
                        const int64_t *row);

@@ -3,7 +3,7 @@
  *
  * With data.features the backbone looks at every frame of the dataset once and its features are
  * kept in a file beside it; without, it runs in every update.  The second is for datasets whose
- * features no disk holds: 196 tokens of 384 numbers are 150 kB a frame. */
+ * features no disk holds: 196 tokens of 384 numbers are 150 kB per frame. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* learner_lewm.c - LeWM under training: pictures in, one group of parameters. */
+/* learner_lewm.c - LeWM under training: images in, one group of parameters. */
 #include <string.h>
 
 #include "train/learner.h"

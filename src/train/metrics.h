@@ -1,4 +1,4 @@
-/* metrics.h - what a run measured: metrics.jsonl is the truth, one line an event; the CSV and
+/* metrics.h - what a run measured: metrics.jsonl is the truth, one line per event; the CSV and
  * the event file are derived from the same calls. */
 #ifndef CGS_TRAIN_METRICS_H
 #define CGS_TRAIN_METRICS_H

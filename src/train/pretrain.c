@@ -230,7 +230,7 @@ static cgs_status run(pretrainer *p, const char *out, cgs_device *d) {
     const cgs_pretrain_options *o = p->o;
     if (o->batch < 2 || o->updates < 1 || o->checkpoint_every < 1)
         return cgs_fail(CGS_EARG,
-                        "pretrain: %d frames an update, %d updates, a checkpoint every %d",
+                        "pretrain: %d frames per update, %d updates, a checkpoint every %d",
                         o->batch, o->updates, o->checkpoint_every);
     if (snprintf(p->checkpoint, sizeof p->checkpoint, "%s.checkpoint", out) >=
         (int)sizeof p->checkpoint)

@@ -15,10 +15,10 @@
 #define CGS_STAND_IN "stand-in"
 
 typedef struct cgs_pretrain_options {
-    const char *const *data; /* (count) datasets with pictures of one size */
+    const char *const *data; /* (count) datasets with images of one size */
     int count;
     const char *size;   /* "paper" (ViT-S/14 at 196 px) or "small" (4 layers, patch 8, 64 px) */
-    int updates, batch; /* frames an update */
+    int updates, batch; /* frames per update */
     double lr, sigreg;
     uint64_t seed;
     const char *precision; /* "f32" or "bf16" */

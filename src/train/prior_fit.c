@@ -65,17 +65,17 @@ static cgs_status check(fitting *f) {
         return cgs_fail(CGS_EARG, "prior.stride: %d does not divide the %d rows of a plan",
                         f->stride, span);
     if (f->stride % f->src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; prior.stride is %d",
+        return cgs_fail(CGS_EARG, "%s: one row in %d has an image; prior.stride is %d",
                         f->src->path, f->src->pixels_every, f->stride);
     if (f->src->pixels < 0 || f->src->action < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", f->src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: images and actions are needed", f->src->path);
     if (f->src->height != m->image_size || f->src->width != m->image_size)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d",
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         f->src->path, f->src->height, f->src->width, m->image_size, m->image_size);
     f->episodes = f->src->episodes;
     if (f->c->episodes && f->c->episodes < f->episodes) f->episodes = f->c->episodes;
     f->m.D = m->width;
-    f->m.n = f->c->horizon * cgs_lewm_block(m);
+    f->m.n = f->c->horizon * cgs_lewm_action_block(m);
     f->m.ahead = span / f->stride;
     return CGS_OK;
 }
@@ -123,7 +123,7 @@ static cgs_status encode_all(fitting *f) {
             while (i >= m->first[e + 1]) e++;
             row[n] = f->src->ep_offset[e] + (i - m->first[e]) * f->stride;
         }
-        rc = cgs_source_pictures(f->src, row, n, pixels);
+        rc = cgs_source_images(f->src, row, n, pixels);
         if (rc == CGS_OK)
             rc = cgs_encoder_run(f->s->encoder, pixels, n, m->z + (size_t)done * (size_t)m->D);
         done += n;
@@ -317,7 +317,7 @@ static cgs_status fit(fitting *f, cgs_prior **out) {
     cgs_prior_card card = {.width = m->D,
                            .hidden = f->c->hidden,
                            .horizon = f->c->horizon,
-                           .block = cgs_lewm_block(&f->s->lewm->config),
+                           .block = cgs_lewm_action_block(&f->s->lewm->config),
                            .model = f->s->weights,
                            .seed = f->c->seed,
                            .pairs = m->pairs[0],

@@ -15,7 +15,7 @@
 #define CGS_PRIOR_FIT_CONFIG(X)                                                                        \
     X(int,   horizon,      5,    1,    4096,    "prior.horizon",  "blocks in a plan")              \
     X(int,   hidden,       768,  1,    65536,   "prior.hidden",   "width of both hidden layers")   \
-    X(int,   batch,        1024, 2,    1 << 20, "prior.batch",    "pairs an update")               \
+    X(int,   batch,        1024, 2,    1 << 20, "prior.batch",    "pairs per update")               \
     X(int,   updates,      3000, 1,    1 << 30, "prior.updates",  "updates at most")               \
     X(int,   every,        100,  1,    1 << 30, "prior.every",    "updates between validations")   \
     X(int,   patience,     10,   1,    1 << 30, "prior.patience",                                  \

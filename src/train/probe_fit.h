@@ -14,7 +14,7 @@
 /* clang-format off */
 #define CGS_PROBE_CONFIG(X)                                                                        \
     X(int,   hidden,   128,  1, 65536,   "probe.hidden",   "width of both hidden layers")          \
-    X(int,   batch,    64,   1, 1 << 20, "probe.batch",    "rows an update")                       \
+    X(int,   batch,    64,   1, 1 << 20, "probe.batch",    "rows per update")                       \
     X(int,   epochs,   150,  1, 1 << 20, "probe.epochs",   "passes over the fitted rows, at most") \
     X(int,   patience, 60,   1, 1 << 20, "probe.patience",                                         \
       "epochs without a lower validation error after which a net is done")                         \

@@ -111,7 +111,7 @@ cgs_status cgs_run_backbone(cgs_run_config *c, const char *file) {
     if (strlen(file) >= sizeof c->train.backbone.s)
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", file);
     CGS_TRY(cgs_dinowm_view(&c->dino, &view));
-    CGS_TRY(cgs_backbone_look(file, &b, origin, &view));
+    CGS_TRY(cgs_backbone_inspect(file, &b, origin, &view));
     strcpy(c->train.backbone.s, file);
     c->dino.features = b.width;
     c->dino.patch = b.patch;

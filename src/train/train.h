@@ -20,7 +20,7 @@
 #include "model/lewm.h"
 
 #define CGS_TRAIN_CONFIG(X)                                                                        \
-    X(int, batch, 128, 2, 65536, "train.batch", "windows an update")                               \
+    X(int, batch, 128, 2, 65536, "train.batch", "windows per update")                              \
     X(int, epochs, 10, 1, 100000, "train.schedule_epochs", "epochs the learning rate decays over") \
     X(int, stop_epoch, 0, 0, 100000, "train.stop_epoch", "stop after this epoch; 0: the last")     \
     X(int, updates, 0, 0, 100000000, "train.updates", "updates instead of epochs; 0: by epochs")   \
@@ -50,7 +50,7 @@
     X(float, eps, 1e-8, 0, 1, "optim.eps", "Adam's epsilon")                                       \
     X(float, clip, 1.0, 1e-6, 1e9, "optim.clip", "largest norm of all gradients together")         \
     X(float, sigreg_weight, 0.09, 0, 1000, "loss.sigreg.weight", "lambda of SIGReg")               \
-    X(int, projections, 1024, 1, 65536, "loss.sigreg.projections", "random directions an update")  \
+    X(int, projections, 1024, 1, 65536, "loss.sigreg.projections", "random directions per update") \
     X(float, ts_weight, 0, 0, 1000, "loss.ts.weight", "lambda of temporal straightening")          \
     X(float, cgs_weight, 0, 0, 1000, "loss.cgs.weight", "lambda of CGS")                           \
     X(float, cgs_ramp, 0.05, 0, 1, "loss.cgs.ramp", "share of updates over which lambda rises")    \

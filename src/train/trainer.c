@@ -59,7 +59,7 @@ struct cgs_trainer {
     cgs_batch ahead; /* the next batch, if it was there while the last update ran */
     bool have_ahead;
     cgs_metrics *metrics;
-    cgs_gradient_monitor growth;
+    cgs_gradient_monitor monitor;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -288,7 +288,7 @@ static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
             cgs_frames_open(&t->frames, t->device, t->source, &t->windows, t->config.train.batch));
     CGS_TRY(make_loader(t, &t->loader, true, t->step / t->per_epoch,
                         (int64_t)(t->step % t->per_epoch)));
-    if (t->learner.wants_pixels) cgs_frames_hold(&t->frames, t->loader);
+    if (t->learner.wants_pixels) cgs_frames_pin(&t->frames, t->loader);
     return CGS_OK;
 }
 
@@ -334,7 +334,7 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
 
 void cgs_trainer_destroy(cgs_trainer *t) {
     if (!t) return;
-    cgs_frames_let_go(&t->frames);
+    cgs_frames_unpin(&t->frames);
     cgs_loader_destroy(t->loader);
     cgs_frames_close(&t->frames);
     cgs_status rc = cgs_metrics_close(t->metrics);
@@ -382,7 +382,7 @@ static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term
     return CGS_OK;
 }
 
-/* takes the next batch from the loader and sends its pictures on their way */
+/* takes the next batch from the loader and sends its images on their way */
 static cgs_status next_batch(cgs_trainer *t) {
     CGS_TRY(cgs_loader_next(t->loader, &t->ahead));
     if (t->learner.wants_pixels) CGS_TRY(cgs_frames_send(&t->frames, &t->ahead));
@@ -428,11 +428,11 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
             "the last checkpoint in %s is good, a lower optim.lr may help",
             (unsigned long long)t->step, (double)loss, info->term[0], info->term[1], info->term[2],
             info->term[3], norm, t->dir);
-    if (cgs_gradient_monitor_add(&t->growth, norm))
+    if (cgs_gradient_monitor_add(&t->monitor, norm))
         cgs_log(CGS_WARN,
                 "update %llu: the gradient's norm has grown to %.2g, usual was %.2g; a lower "
                 "optim.lr or train.precision=f32 may help",
-                (unsigned long long)t->step, exp(t->growth.fast), exp(t->growth.usual));
+                (unsigned long long)t->step, exp(t->monitor.fast), exp(t->monitor.usual));
 
     double lr = rate(t, c->lr);
     for (int i = 0; i < t->learner.groups; i++) {

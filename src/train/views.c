@@ -32,8 +32,8 @@ cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count) {
         const cgs_source *s = cgs_packed_source(v->packed[i]);
         if (i == 0) v->side = s->height;
         if (s->height != v->side || s->width != v->side)
-            return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, those of %s have %d",
-                            s->path, s->width, s->height, data[0], v->side);
+            return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, those of %s have %d", s->path,
+                            s->width, s->height, data[0], v->side);
         v->rows += s->rows;
         note_identity(v, data[i], s);
     }

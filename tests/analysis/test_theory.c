@@ -328,7 +328,7 @@ static void test_linearisation(void **state) {
     assert_int_equal(cgs_device_open(&d, "cpu", 0), CGS_OK);
     assert_int_equal(random_model(&m, &d, 4), CGS_OK);
     assert_int_equal(cgs_linearise_create(&l, m), CGS_OK);
-    int D = m->config.width, n = cgs_lewm_block(&m->config);
+    int D = m->config.width, n = cgs_lewm_action_block(&m->config);
     float *z = malloc(sizeof *z * (size_t)(D + n));
     double *A = malloc(sizeof *A * (size_t)(D * D + D * n)), error;
     assert_true(z && A);

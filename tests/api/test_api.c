@@ -93,7 +93,7 @@ static void test_describe(void **state) {
     cgs_agent_destroy(NULL);
 }
 
-/* every planner, without allocating; a picture and its latent are the same goal */
+/* every planner, without allocating; an image and its latent are the same goal */
 static void test_plan(void **state) {
     (void)state;
     static const char *const planners[] = {"mppi", "cem", "gd", "zero", "random"};

@@ -47,12 +47,12 @@ print(count, "golden trajectories replayed")
 assert count == 25
 PY
 
-# ---- replay: goal, pictures, refusals
+# ---- replay: goal, images, refusals
 printf '0,-0.5\n\n0,-0.5\n' >"$tmp/a"
 "$cgs" replay --env pusht --state 256,450,256,250,0,0,0 --goal 256,415,256,250,0,0,0 \
     --actions "$tmp/a" --frames "$tmp/frames" --size 64 --json >"$tmp/out"
 [ "$(grep -c '"success":true' "$tmp/out")" = 1 ] || fail "the goal is reached once"
-[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three pictures"
+[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three images"
 refuse() { # expected words, then the command
     words=$1
     shift

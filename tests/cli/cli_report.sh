@@ -125,8 +125,8 @@ sections = ["success", "budget", "refinement", "temperature", "geometry", "mecha
             "training", "probe", "theory", "decode", "surprise", "timing", "stages"]
 assert page.ids == [s + "-0" for s in sections], page.ids
 assert summary["sections"] == len(sections) and summary["warnings"] == 0, summary
-pictures = [a for t, a in page.tags if t == "img"]
-assert len(pictures) == 4 and summary["figures"] == len(drawings) + len(pictures) == text.count("<figure>"), summary
+images = [a for t, a in page.tags if t == "img"]
+assert len(images) == 4 and summary["figures"] == len(drawings) + len(images) == text.count("<figure>"), summary
 titles = " ".join(re.findall(r'aria-label="([^"]*)"', text))
 for want in ["LeWM+CGS minus LeWM", "MPPI on TwoRooms", "CEM on TwoRooms", "PG-MPPI on TwoRooms", "Ideal",
              "Episode 13 from step 4", "Gram error", "isotropy", "pair error", "direction cosine", "Contraction", "progress",

@@ -86,7 +86,7 @@ rm "$tmp/b/plans/lewm-ts.gif"
 # ---- ... and until it is there again it does not count as finished
 rm "$tmp/b/plans/lewm-ts.gif"
 mkdir "$tmp/b/plans/lewm-ts.gif.tmp"
-"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more" 2>&1 && fail "a picture that cannot be written passed"
+"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more" 2>&1 && fail "an image that cannot be written passed"
 rmdir "$tmp/b/plans/lewm-ts.gif.tmp"
 : >"$tmp/b/plans/lewm-ts.gif" # as a run that was cut off may leave it
 "$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"

@@ -90,7 +90,7 @@ for precision, moved, others in (("f32", 1e-4, 1e-4), ("bf16", 4e-2, 2e-2)):
     near([rows[1]["cost"]], [142.4164], others, precision + " cost 1")
 PY
 
-# ---- more pictures and candidates than one batch: order and values stay
+# ---- more images and candidates than one batch: order and values stay
 i=0
 set --
 while [ $i -lt 18 ]; do

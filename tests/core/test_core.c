@@ -336,7 +336,7 @@ static bool grows(double end) {
     return told;
 }
 
-static void test_growth(void **state) {
+static void test_gradient_monitor(void **state) {
     (void)state;
     assert_false(grows(1));
     assert_false(grows(0.1));
@@ -353,7 +353,7 @@ int main(void) {
         cmocka_unit_test(test_settings),      cmocka_unit_test(test_methods),
         cmocka_unit_test(test_files),         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_log),           cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_references),    cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_references),    cmocka_unit_test(test_gradient_monitor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
     s.iters = 3;
     s.gd_steps = 4;
     s.H = H;
-    s.A = cgs_model_block(&m->base);
+    s.A = cgs_model_action_block(&m->base);
     /* one token a frame: grouped as usual, hundreds of rows; many: no more than are used */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
@@ -249,7 +249,7 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
         .episodes = 1, .context = 1, .horizon = H, .samples = samples, .group = 1, .act = act};
     size_t D = (size_t)m->base.width;
     float *z = normals(2 * D, 9);
-    float *plans = normals((size_t)(samples * H * cgs_model_block(&m->base)), 10);
+    float *plans = normals((size_t)(samples * H * cgs_model_action_block(&m->base)), 10);
     OK(cgs_rollout_create_any(&r, &m->base, &rc));
     OK(cgs_rollout_set(r, 1, z, NULL, z + D));
     for (int run = 0; run < 3; run++) { /* the second is recorded into a graph */

@@ -49,7 +49,7 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     s.iters = turns;
     s.gd_steps = 2 * turns;
     s.H = HORIZON;
-    s.A = cgs_lewm_block(c);
+    s.A = cgs_lewm_action_block(c);
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = HORIZON,
@@ -99,7 +99,7 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
     static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c;
     OK(cgs_lewm_preset(&c, "small"));
-    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_action_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
     int failed = 0;
     for (int i = 0; i < 3; i++) {
@@ -125,7 +125,7 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
 void gpu_plan_paper(cgs_device *gpu) {
     static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c = paper_predictor(6);
-    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_action_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
     for (int i = 0; i < 3; i++) {
         double by_tape, by_kernel, size;
@@ -154,7 +154,7 @@ void gpu_plan_loop(cgs_device *gpu) {
     s.K = K;
     s.H = HORIZON;
     s.iters = 100000;
-    s.A = cgs_lewm_block(&m->config);
+    s.A = cgs_lewm_action_block(&m->config);
     s.deadline = 0.2f;
     cgs_rollout_config rc = {
         .episodes = 1, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
@@ -190,7 +190,7 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_lewm *m;
     cgs_rollout *r;
     OK(random_model_of(&m, &c, d, 8));
-    int A = cgs_lewm_block(&c), D = c.width;
+    int A = cgs_lewm_action_block(&c), D = c.width;
     cgs_rollout_config rc = {
         .episodes = count, .context = C, .horizon = H, .samples = samples, .group = 1, .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
@@ -237,7 +237,7 @@ static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int co
     cgs_rollout *r;
     float cost[64];
     OK(random_model_of(&m, &c, d, 8));
-    int A = cgs_lewm_block(&c), D = c.width;
+    int A = cgs_lewm_action_block(&c), D = c.width;
     cgs_rollout_config rc = {.episodes = count,
                              .context = C,
                              .horizon = H,
@@ -289,7 +289,7 @@ void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
-    int n = count * H * cgs_lewm_block(&c);
+    int n = count * H * cgs_lewm_action_block(&c);
     take_way(way);
     gradients_on(cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, false, tape);

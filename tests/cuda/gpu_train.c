@@ -168,7 +168,7 @@ void gpu_train_frames_sent(void) {
                                 .shuffle = true};
     OK(cgs_loader_create(&loader, &config));
     OK(cgs_frames_open(&frames, &d, source, &windows, BATCH));
-    cgs_frames_hold(&frames, loader);
+    cgs_frames_pin(&frames, loader);
     assert_non_null(frames.pinned);
     OK(cgs_loader_next(loader, &batch));
     OK(cgs_frames_send(&frames, &batch));
@@ -180,7 +180,7 @@ void gpu_train_frames_sent(void) {
         OK(d.ops->download(&d, got, input.data, BYTES));
         assert_memory_equal(got, want, BYTES);
     }
-    cgs_frames_let_go(&frames);
+    cgs_frames_unpin(&frames);
     cgs_loader_destroy(loader);
     cgs_frames_close(&frames);
     cgs_split_free(&split);

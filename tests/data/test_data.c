@@ -370,7 +370,7 @@ static void windows(void **state) {
     OK(cgs_windows_build(&w, three_episodes(), 1, 1));
     assert_int_equal(w.count, 47);
     cgs_windows_free(&w);
-    /* pictures in every other row: windows begin there and step over the rest */
+    /* images in every other row: windows begin there and step over the rest */
     cgs_source sparse = *three_episodes();
     sparse.pixels_every = 2;
     OK(cgs_windows_build(&w, &sparse, 3, 6));
@@ -378,7 +378,7 @@ static void windows(void **state) {
     const int even[] = {0, 2, 0, 2, 4};
     for (int i = 0; i < 5; i++) assert_int_equal(w.start[i], even[i]);
     cgs_windows_free(&w);
-    FAILS(cgs_windows_build(&w, &sparse, 3, 5), CGS_EARG, "one row in 2 has a picture");
+    FAILS(cgs_windows_build(&w, &sparse, 3, 5), CGS_EARG, "one row in 2 has an image");
 }
 
 static void upstream_split(void **state) {

@@ -71,7 +71,7 @@ typedef struct layout {
     int filter;         /* 0: none */
     int filter2;        /* a second one, after it */
     hsize_t chunk_rows; /* 0: contiguous */
-    hsize_t chunk_side; /* of the pictures, 0: the whole side */
+    hsize_t chunk_side; /* of the images, 0: the whole side */
     bool old_format;    /* the earliest object formats */
 } layout;
 
@@ -79,14 +79,14 @@ static uint8_t pixel(int row, int i) { return (uint8_t)(row * 7 + i / 11); }
 static float number(int row, int i) { return (float)row / 3 + (float)i; }
 
 static size_t encode(int filter, size_t width, const uint8_t *in, size_t n, uint8_t *out,
-                     size_t room) {
+                     size_t capacity) {
     if (filter == 32001) {
-        int k = blosc_compress_ctx(5, 1, width, n, in, out, room, "lz4", 0, 1);
+        int k = blosc_compress_ctx(5, 1, width, n, in, out, capacity, "lz4", 0, 1);
         assert_true(k > 0);
         return (size_t)k;
     }
     if (filter == 32015) {
-        size_t k = ZSTD_compress(out, room, in, n, 3);
+        size_t k = ZSTD_compress(out, capacity, in, n, 3);
         assert_false(ZSTD_isError(k));
         return k;
     }
@@ -98,7 +98,7 @@ static size_t encode(int filter, size_t width, const uint8_t *in, size_t n, uint
         for (size_t i = 0; i < n; i += block) {
             size_t want = n - i < block ? n - i : block;
             int k = LZ4_compress_default((const char *)in + i, (char *)out + o + 4, (int)want,
-                                         (int)(room - o - 4));
+                                         (int)(capacity - o - 4));
             if (k <= 0 || (size_t)k >= want) {
                 memcpy(out + o + 4, in + i, want);
                 k = (int)want;
@@ -218,11 +218,11 @@ static void write_h5(const char *path, const layout *l, const lies *lie) {
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     H5Pclose(access);
     assert_true(file >= 0);
-    const hsize_t picture[] = {ROWS, S, S, 3}, two[] = {ROWS, 2}, three[] = {ROWS, 3};
+    const hsize_t image[] = {ROWS, S, S, 3}, two[] = {ROWS, 2}, three[] = {ROWS, 3};
     const hsize_t episodes[] = {E}, rows[] = {ROWS};
     const hsize_t fewer[] = {lie->action_rows ? lie->action_rows : ROWS, 2};
     (void)two;
-    put(file, "pixels", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, picture, l, 1, pixels);
+    put(file, "pixels", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, image, l, 1, pixels);
     put(file, "state", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, three, l, 8, state);
     put(file, "action", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, fewer, l, 4, action);
     put(file, "ep_len", H5T_STD_I32LE, H5T_NATIVE_INT64, 1, episodes, NULL, 4,
@@ -464,9 +464,9 @@ static void ends(void *user) { *(int *)user = 1; }
 static void trials(void **state) {
     (void)state;
     int touched = 0;
-    assert_int_not_equal(cgs_h5_trial(dies, NULL, 5), 0);
-    assert_int_not_equal(cgs_h5_trial(never_ends, &touched, 1), 0);
-    assert_int_equal(cgs_h5_trial(ends, &touched, 5), 0);
+    assert_int_not_equal(cgs_h5_try_in_child(dies, NULL, 5), 0);
+    assert_int_not_equal(cgs_h5_try_in_child(never_ends, &touched, 1), 0);
+    assert_int_equal(cgs_h5_try_in_child(ends, &touched, 5), 0);
     assert_int_equal(touched, 0); /* nothing of it happens here */
 }
 

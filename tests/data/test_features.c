@@ -33,7 +33,7 @@ static void put_text(const char *path, const char *mode, const char *text) {
 static void make_features(feature_case *c, const char *name) {
     snprintf(c->data, sizeof c->data, "%s/data.h5", scratch);
     snprintf(c->path, sizeof c->path, "%s/%s", scratch, name);
-    put_text(c->data, "w", "pictures");
+    put_text(c->data, "w", "images");
     for (uint32_t i = 0; i < 15; i++) c->rows[i / 5][i % 5] = (float)golden_unit("row", i);
     c->key = c->other = (cgs_features_key){77, c->data, 3, sizeof c->rows[0]};
     c->other.network = 78;
@@ -68,7 +68,7 @@ static void test_file(void **state) {
     put_text(c.data, "a", "more");
     REFUSED(cgs_features_open(&s, c.path, &c.key), CGS_EFORMAT, "another network, dataset");
     /* damage in a row is found when it is read */
-    put_text(c.data, "w", "pictures");
+    put_text(c.data, "w", "images");
     OK(cgs_features_begin(&w, c.path, &c.key));
     OK(cgs_features_append(&w, c.rows, 3));
     OK(cgs_features_commit(&w));

@@ -1,6 +1,6 @@
 /* test_mujoco_data.c - does data made here have the statistics of the published data?
  *
- * Physics alone, no pictures.  Linear identification follows the probing protocol: blocks of
+ * Physics alone, no images.  Linear identification follows the probing protocol: blocks of
  * five actions, change of the physical features over them, ridge on standardised numbers,
  * episodes split into fit and test.  CGS_TEST_EPISODES=N makes the estimates sharper (200 is
  * the protocol's number). */

@@ -189,8 +189,8 @@ static void test_starts(void **state) {
     bed_close(&b);
 }
 
-/* A picture that is drawn anew depends on its row alone, also where a world remembers contacts. */
-static void test_pictures(void **state) {
+/* An image that is drawn anew depends on its row alone, also where a world remembers contacts. */
+static void test_images(void **state) {
     (void)state;
     enum { SIDE = 96, ROWS = 40, FRAME = SIDE * SIDE * 3 };
     const char *path = bed_path("pusht.h5");
@@ -325,7 +325,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume),   cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),   cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_starts),   cmocka_unit_test(test_images),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);

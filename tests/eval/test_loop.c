@@ -177,7 +177,7 @@ static void test_histories(void **state) {
         float plans[2 * H * A];
         spy s = {.b = &b, .history = (cgs_history)h, .frame = frames, .plan = plans};
         cgs_loop_config c = loop_config(&b, "mppi", (cgs_history)h, 1);
-        c.watch = (cgs_loop_watch){.solved = spy_solved, .stepped = spy_step, .user = &s};
+        c.watch = (cgs_loop_observer){.solved = spy_solved, .stepped = spy_step, .user = &s};
         cgs_loop *l;
         cgs_outcome out;
         OK(cgs_loop_create(&l, &c));

@@ -82,7 +82,7 @@ static const char *variant_save(const variant *v, const char *name) {
 }
 
 /* Transformers 5.x spelling, written down here a second time on purpose */
-static void spell_later(variant *v, bool norms_too) {
+static void rename_later(variant *v, bool norms_too) {
     static const char *const pairs[][2] = {
         {"attention.attention.query", "attention.q_proj"},
         {"attention.attention.key", "attention.k_proj"},
@@ -120,7 +120,7 @@ static void check_loads(const char *path, const cgs_lewm *want, int ignored) {
     cgs_lewm_destroy(m);
 }
 
-static void test_spellings(void **state) {
+static void test_tensor_names(void **state) {
     (void)state;
     cgs_lewm *m = golden_model("small", 2, &device);
     const char *plain = in_scratch("plain.safetensors");
@@ -128,7 +128,7 @@ static void test_spellings(void **state) {
     check_loads(plain, m, 0);
     for (int norms = 0; norms < 2; norms++) {
         variant *v = variant_of(plain);
-        spell_later(v, norms);
+        rename_later(v, norms);
         int renamed = 0;
         for (size_t i = 0; i < v->count; i++)
             renamed += !strncmp(v->name[i], "encoder.layers.", 15);
@@ -461,8 +461,8 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spellings), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_types),     cmocka_unit_test(test_published),
+        cmocka_unit_test(test_tensor_names), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_published),
         cmocka_unit_test(test_hostile),
     };
     if (cgs_device_open(&device, "cpu", 2) != CGS_OK) return 1;

@@ -100,7 +100,7 @@ static void test_rollout(void **state) {
         rollout_against_definition("ref", C, 3, 5, 1e-5);
         rollout_against_definition("cpu", C, 3, 5, 1e-4);
     }
-    rollout_against_definition("cpu", 1, 2, 70, 1e-4);   /* one episode a run      */
+    rollout_against_definition("cpu", 1, 2, 70, 1e-4);   /* one episode per run      */
     rollout_against_definition("cpu", 1, 1, 1100, 1e-4); /* several runs an episode */
 }
 

@@ -1,4 +1,4 @@
-/* scene_tile.c - one tile of a picture: who is seen, who is lit, which colour.
+/* scene_tile.c - one tile of an image: who is seen, who is lit, which colour.
  *
  * Every loop runs over the samples of a tile (or over those of one shape in it) with
  * selects instead of branches, so that both compilers turn it into vectors.  No fused
@@ -623,7 +623,7 @@ void JOIN(cgs_tile, CGS_ISA)(const cgs_frame *f, int x, int y, const int16_t *li
     samples s;
     batch b;
     float sum[3][SAMPLES];
-    const float slope = f->scene->eye.slope;
+    const float slope = f->scene->eye.tan_half_fov;
     for (int i = 0; i < SAMPLES; i++) {
         s.u[i] = ((float)(x * ACROSS + i % ACROSS) + 0.5f) * f->step - slope;
         s.v[i] = slope - ((float)(y * ACROSS + i / ACROSS) + 0.5f) * f->step;

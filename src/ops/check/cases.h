@@ -17,7 +17,7 @@ struct cgs_op_case {
     double tol_f32, tol_bf16;
     /* the same for gradients against finite differences of this step (0: not
      * differentiable where it stands), which suffer from the rounding of `out` */
-    double tol_slope, step;
+    double tol_gradient, step;
     bool heavy; /* for measurements only */
 };
 

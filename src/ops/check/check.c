@@ -115,16 +115,16 @@ cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other
 
 /* ---- the gradient against differences ---------------------------------------------- */
 
-typedef struct slope_test {
+typedef struct gradient_test {
     cgs_op_trial *t;
     cgs_op_leaf *l;
     float *moved;     /* (numel of leaf) */
     float *out;       /* (numel of out)  */
     const float *dir; /* (numel of leaf) */
-} slope_test;
+} gradient_test;
 
 /* sum out*weight with the leaf moved by h along dir, in double */
-static cgs_status value_at(const slope_test *s, double h, double *value) {
+static cgs_status value_at(const gradient_test *s, double h, double *value) {
     size_t n = cgs_numel(s->l->x);
     for (size_t i = 0; i < n; i++) s->moved[i] = (float)(s->l->value[i] + h * s->dir[i]);
     CGS_TRY(cgs_tensor_write(s->t->tape, s->l->x, s->moved));
@@ -136,8 +136,8 @@ static cgs_status value_at(const slope_test *s, double h, double *value) {
     return CGS_OK;
 }
 
-/* the slope along dir from four points: its error falls with the fourth power of h */
-static cgs_status slope(const slope_test *s, double h, double *d) {
+/* the difference along dir from four points: its error falls with the fourth power of h */
+static cgs_status difference(const gradient_test *s, double h, double *d) {
     double f[4];
     CGS_TRY(value_at(s, h, &f[0]));
     CGS_TRY(value_at(s, -h, &f[1]));
@@ -150,12 +150,12 @@ static cgs_status slope(const slope_test *s, double h, double *d) {
 enum { ELEMENTS = 12, MANY = 4096 };
 
 /* grad (n), dir (n): dir is scratch */
-static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, double h,
+static cgs_status check_leaf(gradient_test *s, const float *grad, float *dir, double h,
                              cgs_mismatch *worst) {
     size_t n = cgs_numel(s->l->x);
     cgs_rng r = cgs_rng_stream(3, CGS_STREAM_TEST, 0);
     double scale = rms(grad, n);
-    /* one element of very many hardly moves the result: its slope would be all rounding */
+    /* one element of very many hardly moves the result: its difference would be all rounding */
     bool small = n <= MANY && cgs_numel(s->t->out) <= MANY;
     s->dir = dir;
     for (int k = 0; k < (small ? 3 : 1); k++) {
@@ -164,7 +164,7 @@ static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, doubl
             dir[i] = cgs_rng_u64(&r) & 1 ? 1.0f : -1.0f;
             along += (double)dir[i] * grad[i];
         }
-        CGS_TRY(slope(s, h, &d));
+        CGS_TRY(difference(s, h, &d));
         note(worst, "along d ", s->l->x->name, (size_t)k, along, d, scale * sqrt((double)n));
     }
     for (size_t k = 0; small && k < (n < ELEMENTS ? n : ELEMENTS); k++) {
@@ -172,7 +172,7 @@ static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, doubl
         double d;
         memset(dir, 0, n * sizeof *dir);
         dir[i] = 1;
-        CGS_TRY(slope(s, h, &d));
+        CGS_TRY(difference(s, h, &d));
         note(worst, "d ", s->l->x->name, i, grad[i], d, scale);
     }
     return CGS_OK;
@@ -187,8 +187,8 @@ cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *wor
         if (!t.leaf[i].x->wants_grad) continue;
         size_t n = cgs_numel(t.leaf[i].x);
         float *grad = malloc(n * sizeof *grad), *dir = malloc(n * sizeof *dir);
-        slope_test s = {&t, &t.leaf[i], malloc(n * sizeof(float)),
-                        malloc(cgs_numel(t.out) * sizeof(float)), dir};
+        gradient_test s = {&t, &t.leaf[i], malloc(n * sizeof(float)),
+                           malloc(cgs_numel(t.out) * sizeof(float)), dir};
         if (!grad || !dir || !s.moved || !s.out)
             rc = cgs_fail(CGS_ENOMEM, "%s: no memory for its slopes", c->name);
         /* a full run for each leaf: forward runs may reuse the memory of gradients */

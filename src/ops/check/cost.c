@@ -48,7 +48,7 @@ cgs_cost cgs_forward_cost(const cgs_record *r) {
     case CGS_OP_attend_first: c.flops = 4 * n * r->in[1]->dim[1]; break;
     case CGS_OP_mse: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sqdist: c.flops = 3 * (double)cgs_numel(x); break;
-    case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums a knot */
+    case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums per knot */
         double P = (double)cgs_rows(r->in[1]), rows = (double)cgs_rows(x);
         c.flops = rows * P * (2 * cgs_cols(x) + 4 * CGS_SIGREG_KNOTS);
         break;

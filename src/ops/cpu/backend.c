@@ -189,9 +189,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
     if (!used || !constant) return CGS_OK;
-    CGS_TRY(cgs_gemm_keep(d, l->forward, used, &l->W_forward));
+    CGS_TRY(cgs_gemm_prepack(d, l->forward, used, &l->W_forward));
     if (x->wants_grad && type == x->dtype && n > 0)
-        CGS_TRY(cgs_gemm_keep(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
+        CGS_TRY(cgs_gemm_prepack(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
     return CGS_OK;
 }
 

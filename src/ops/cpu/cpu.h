@@ -38,7 +38,7 @@ typedef struct cgs_cpu_table {
     void (*round_bf16)(uint16_t *to, const float *from, size_t n);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
-    size_t (*product_scratch)(void); /* bytes a thread */
+    size_t (*product_scratch)(void); /* bytes per thread */
     /* products of bf16 by tiles (simd/product_tiles.c); words: what one needs beside its
      * factors, the packed right factor first */
     size_t (*tiles_words)(const cgs_product *p);
@@ -47,7 +47,7 @@ typedef struct cgs_cpu_table {
                           const uint32_t *packed, const float *bias, uint32_t *spare);
     void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                       uint32_t *woven);
-    size_t (*attention_scratch)(const cgs_record *r);            /* bytes a thread */
+    size_t (*attention_scratch)(const cgs_record *r);            /* bytes per thread */
     void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
 } cgs_cpu_table;
 
@@ -63,7 +63,7 @@ enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_C
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
 typedef struct cgs_gemm cgs_gemm;
-typedef struct cgs_kept cgs_kept;
+typedef struct cgs_prepacked cgs_prepacked;
 
 /* d->impl */
 typedef struct cgs_cpu {
@@ -98,8 +98,8 @@ typedef struct cgs_cpu_linear {
     struct {
         cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
     } back[2];
-    size_t run;                 /* rows in a whole run */
-    cgs_kept *W_forward, *W_dx; /* where weights are constants, or NULL */
+    size_t run;                      /* rows in a whole run */
+    cgs_prepacked *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 
 /* ... and this in that of SIGReg */

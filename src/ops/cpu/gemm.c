@@ -42,12 +42,12 @@ struct cgs_gemm {
                                       * is read as it is */
 };
 
-struct cgs_kept {
+struct cgs_prepacked {
     const void *from;
     size_t bytes;
     int users;
     bool fresh, transposed; /* a square matrix and its transpose have the same layout */
-    struct cgs_kept *next;
+    struct cgs_prepacked *next;
     const cgs_gemm *first;      /* user: it says what the layout is */
     uint32_t *tiles;            /* one of these two is not NULL */
     cgs_onednn_packed **packed; /* (across) */
@@ -55,7 +55,7 @@ struct cgs_kept {
 
 struct cgs_gemm_cache {
     cgs_gemm *first;
-    cgs_kept *kept;
+    cgs_prepacked *kept;
     cgs_onednn *onednn; /* NULL: only own products */
 };
 
@@ -72,7 +72,7 @@ static bool by_tiles(const cgs_cpu *c, const cgs_product *p) {
 }
 
 static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                      const float *bias, cgs_kept *kept) {
+                      const float *bias, cgs_prepacked *kept) {
     const cgs_cpu_table *table = cgs_cpu_of(d)->table;
     if (g->p.a_transposed) {
         table->tiles_sum(d, &g->p, C, A, B, g->tiles);
@@ -180,7 +180,7 @@ static const void *element(const void *m, cgs_dtype type, size_t at) {
 }
 
 static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const float *bias,
-                       cgs_kept *kept) {
+                       cgs_prepacked *kept) {
     const cgs_product *p = &g->p;
     int lane = cgs_member();
     bool keeps = kept && kept->from == B;
@@ -281,7 +281,7 @@ static size_t tiled_bytes(const cgs_gemm *g) {
     return g->tiles && !g->p.a_transposed ? g->p.K * g->p.N * cgs_dtype_size(g->p.in) : 0;
 }
 
-static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
+static bool same_layout(const cgs_prepacked *k, const cgs_gemm *g) {
     if (k->transposed != g->p.b_transposed || !k->tiles != !g->tiles) return false;
     if (k->tiles) return true;
     for (size_t j = 0; j < 2; j++)
@@ -291,25 +291,25 @@ static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
     return k->first->cut.cols == g->cut.cols && k->first->cut.across == g->cut.across;
 }
 
-cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
+cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepacked **out) {
     cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
     size_t tiled = tiled_bytes(g);
     *out = NULL;
     if (!tiled && !g->packed) return CGS_OK;
-    for (cgs_kept *k = c->kept; k; k = k->next)
+    for (cgs_prepacked *k = c->kept; k; k = k->next)
         if (k->from == B && same_layout(k, g)) {
             k->users++;
             *out = k;
             return CGS_OK;
         }
-    cgs_kept *k = calloc(1, sizeof *k);
+    cgs_prepacked *k = calloc(1, sizeof *k);
     if (!k) return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
-    *k = (cgs_kept){.from = B,
-                    .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
-                    .users = 1,
-                    .transposed = g->p.b_transposed,
-                    .next = c->kept,
-                    .first = g};
+    *k = (cgs_prepacked){.from = B,
+                         .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
+                         .users = 1,
+                         .transposed = g->p.b_transposed,
+                         .next = c->kept,
+                         .first = g};
     cgs_status rc = CGS_OK;
     if (!tiled)
         rc = packed_create(&k->packed, g);
@@ -324,9 +324,9 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
     return CGS_OK;
 }
 
-void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
+void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k) {
     if (!k || --k->users > 0) return;
-    cgs_kept **at = &cgs_cpu_of(d)->gemms->kept;
+    cgs_prepacked **at = &cgs_cpu_of(d)->gemms->kept;
     while (*at != k) at = &(*at)->next;
     *at = k->next;
     packed_destroy(k->packed, k->first->cut.across);
@@ -336,14 +336,14 @@ void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
 
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
     uintptr_t first = (uintptr_t)p;
-    for (cgs_kept *k = cgs_cpu_of(d)->gemms->kept; k; k = k->next) {
+    for (cgs_prepacked *k = cgs_cpu_of(d)->gemms->kept; k; k = k->next) {
         uintptr_t from = (uintptr_t)k->from;
         if (first < from + k->bytes && from < first + bytes) k->fresh = false;
     }
 }
 
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias, cgs_kept *kept) {
+                  const float *bias, cgs_prepacked *kept) {
     if (g->p.M * g->p.N == 0) return;
     if (g->tiles)
         run_tiles(d, g, C, A, B, bias, kept);

@@ -16,15 +16,15 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
 /* A right factor that stays the same over many runs (weights while planning), kept in the
  * layout that a product wants.  Users of the same weights share one. */
 /* *out is NULL when the product reads B as it is, so that there is nothing to keep. */
-cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out);
-void cgs_gemm_drop(cgs_device *d, cgs_kept *k);
+cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepacked **out);
+void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k);
 /* Says that memory was written: what was kept of it is made again at the next run. */
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
 
 /* Run by all members of a team (core/team.h), with inputs that are whole; ends with a meeting.
  * bias is NULL exactly when the product was prepared without one; kept: of B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias, cgs_kept *kept);
+                  const float *bias, cgs_prepacked *kept);
 
 /* The best rate of a square product of this type on this device, FLOP/s: the yardstick
  * for everything else.  Takes about a second. */

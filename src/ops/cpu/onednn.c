@@ -88,7 +88,7 @@ void cgs_onednn_version(char *text, size_t size) {
 }
 
 /* what oneDNN's own variable for people allows it, as far as that is less than everything */
-static unsigned wished(void) {
+static unsigned requested(void) {
     static const struct {
         const char *word;
         unsigned isa;
@@ -97,10 +97,10 @@ static unsigned wished(void) {
                  {"AVX2", dnnl_cpu_isa_avx2},
                  {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
                  {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
-    const char *wish = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!wish) wish = getenv("DNNL_MAX_CPU_ISA");
-    for (size_t i = 0; wish && i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, wish)) return words[i].isa;
+    const char *request = getenv("ONEDNN_MAX_CPU_ISA");
+    if (!request) request = getenv("DNNL_MAX_CPU_ISA");
+    for (size_t i = 0; request && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, request)) return words[i].isa;
     return ~0u;
 }
 
@@ -111,7 +111,7 @@ bool cgs_onednn_limit(cgs_isa most) {
     if (most == CGS_ISA_AMX) return true;
     /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use
      */
-    if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & wished())) == dnnl_success)
+    if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & requested())) == dnnl_success)
         return true;
     return !((unsigned)dnnl_get_effective_cpu_isa() & ~highest[most]);
 }

@@ -71,15 +71,15 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
     give_nothing(r, 1); /* to the q of qkv and to its row 0 */
     for (size_t bh = 0; bh < B * heads; bh++) {
         head h = head_of(r, bh / heads, bh % heads);
-        double along = 0, scale = 1 / sqrt((double)h.width);
+        double row_dot = 0, scale = 1 / sqrt((double)h.width);
         for (size_t j = 0; j < h.T; j++) {
             h.p[j] = exp(score(r, &h, j) - get(r->saved[0], h.lse));
             h.ds[j] = 0;
             for (size_t c = 0; c < h.width; c++)
                 h.ds[j] += out_grad(r, h.out + c) * element(r, &h, 2, j, c);
-            along += h.p[j] * h.ds[j];
+            row_dot += h.p[j] * h.ds[j];
         }
-        for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - along);
+        for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - row_dot);
         for (size_t c = 0; c < h.width; c++) {
             double q = get(r->in[0], h.own + c), g = out_grad(r, h.out + c), dq = 0;
             for (size_t j = 0; j < h.T; j++) {

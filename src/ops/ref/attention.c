@@ -1,4 +1,4 @@
-/* attention.c - softmax(q k^T / sqrt(width)) v, a head at a time.
+/* attention.c - softmax(q k^T / sqrt(width)) v, one head at a time.
  *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,T,heads*width);  saved: lse (B,heads,T), the log of each row's sum of exp
  * Causal: token i sees token j iff j/block <= i/block.  Dropout acts on the

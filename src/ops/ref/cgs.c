@@ -93,10 +93,10 @@ void cgs_ref_cgs_backward(const cgs_record *r) {
         memset(w.dz, 0, (N + 1) * D * sizeof *w.dz);
         for (size_t t = 0; t < N && w.pairs > 0; t++) {
             if (w.length[t] == 0) continue;
-            double along = 0;
-            for (size_t s = 0; s < N; s++) along += w.E[t * N + s] * w.Kz[t * N + s];
+            double row_dot = 0;
+            for (size_t s = 0; s < N; s++) row_dot += w.E[t * N + s] * w.Kz[t * N + s];
             for (size_t d = 0; d < D; d++) {
-                double dD = -along * delta(r->in[0], b, t, d) / w.length[t];
+                double dD = -row_dot * delta(r->in[0], b, t, d) / w.length[t];
                 for (size_t s = 0; s < N; s++)
                     if (w.length[s] > 0)
                         dD += w.E[t * N + s] * delta(r->in[0], b, s, d) / w.length[s];

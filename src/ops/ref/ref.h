@@ -1,6 +1,6 @@
 /* ref.h - what the files of the reference backend share.
  *
- * The reference is the judge of the other backends: one thread, one obvious loop an
+ * The reference is the judge of the other backends: one thread, one obvious loop per
  * operation, sums in double.  It reads and writes every element through the accessors
  * below, so each operation is written once for all element types. */
 #ifndef CGS_OPS_REF_REF_H

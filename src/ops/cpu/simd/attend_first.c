@@ -95,14 +95,14 @@ static void backward(const cgs_device *d, const cgs_record *r, size_t b) {
     const float *g = (const float *)r->out->grad + b * w.all;
     const float *y = (const float *)r->out->data + b * w.all;
     const float *lse = (const float *)r->saved[0]->data + b * w.H;
-    float *along = w.p; /* (H) */
-    for (size_t h = 0; h < w.H; h++) along[h] = dot(g + h * w.W, y + h * w.W, w.W);
+    float *row_dot = w.p; /* (H) */
+    for (size_t h = 0; h < w.H; h++) row_dot[h] = dot(g + h * w.W, y + h * w.W, w.W);
     memset(w.dq, 0, w.all * sizeof *w.dq);
     for (size_t j = 0; j < w.T; j++) {
         const float *k = token(r, &w, j, 0, 2 * w.all), *v = k + w.all;
         for (size_t h = 0, at = 0; h < w.H; h++, at += w.W) {
             float p = fast_exp_below_88(w.scale * dot(w.q + at, k + at, w.W) - lse[h]);
-            float ds = w.scale * p * (dot(g + at, v + at, w.W) - along[h]);
+            float ds = w.scale * p * (dot(g + at, v + at, w.W) - row_dot[h]);
             add_times(w.dq + at, ds, k + at, w.W);
             set_times(w.give + at, ds, w.q + at, w.W);
             set_times(w.give + w.all + at, p, g + at, w.W);

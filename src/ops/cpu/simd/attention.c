@@ -301,26 +301,26 @@ size_t CGS_FN(attention_scratch)(const cgs_record *r) {
     return bytes > pairs ? bytes : pairs;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
+/* ---- all of it ---------------------------------------------------------------------------------
  */
 
 /* how to multiply when all is bf16, or NULL for f32 tiles */
-static const pairs_way *by_pairs(const cgs_device *d, const cgs_record *r) {
+static const pairs_variant *by_pairs(const cgs_device *d, const cgs_record *r) {
     bool bf16 = r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16;
-    return bf16 ? CGS_FN(pairs_way)(d) : NULL;
+    return bf16 ? CGS_FN(pairs_variant)(d) : NULL;
 }
 
 void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    const pairs_way *way = by_pairs(d, r);
+    const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
         CGS_SHARE (b, B) short_forward(d, r, b);
         return;
     }
     CGS_SHARE (task, B * heads) {
-        if (way)
-            CGS_FN(attention_pairs_forward)(d, r, way, task / heads, task % heads);
+        if (variant)
+            CGS_FN(attention_pairs_forward)(d, r, variant, task / heads, task % heads);
         else
             long_forward(d, r, task / heads, task % heads);
     }
@@ -330,14 +330,14 @@ void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
     if (!wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    const pairs_way *way = by_pairs(d, r);
+    const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
         CGS_SHARE (b, B) short_backward(d, r, b);
         return;
     }
     CGS_SHARE (task, B * heads) {
-        if (way)
-            CGS_FN(attention_pairs_backward)(d, r, way, task / heads, task % heads);
+        if (variant)
+            CGS_FN(attention_pairs_backward)(d, r, variant, task / heads, task % heads);
         else
             long_backward(d, r, task / heads, task % heads);
     }

@@ -3,7 +3,7 @@
  * Order and blocks are those of attention.c; probabilities and score gradients are rounded
  * to bf16 before they are multiplied.  Sums over keys weave two rows of v or k together.
  * Sums over queries are made transposed, dv^T = dout^T P, so that P and dS need weaving
- * only, and what has to be transposed are the small factors, once a head.
+ * only, and what has to be transposed are the small factors, once per head.
  *
  * With AMX the products cost less than what happens to the scores between them, so that
  * is written for vectors of 16, with exponentials in base 2.
@@ -121,8 +121,8 @@ WITH_BF16 static float softmax(uint16_t *p, float *s, size_t n, size_t end, floa
     return _mm512_reduce_add_ps(sum);
 }
 
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                     size_t b, size_t hd) {
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
+                                     const pairs_variant *variant, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
@@ -136,12 +136,12 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
     turn_rows(kt, q, x->data, h.in + h.all, h.in_row, &h);
     load_rows(q, x->data, h.in, h.in_row, &h);
     weave_rows(v, x->data, h.in + 2 * h.all, h.in_row, &h);
-    way->begin();
+    variant->begin();
     for (size_t i0 = 0; i0 < h.T; i0 += FORWARD) {
-        size_t n = min_size(FORWARD, h.T - i0), rows = round_up(n, way->rows);
-        size_t seen = visible(r, h.T, i0 + n - 1), pairs = round_up((seen + 1) / 2, way->pairs);
-        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, round_up(seen, 32), words,
-                      false);
+        size_t n = min_size(FORWARD, h.T - i0), rows = round_up(n, variant->rows);
+        size_t seen = visible(r, h.T, i0 + n - 1), pairs = round_up((seen + 1) / 2, variant->pairs);
+        variant->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, round_up(seen, 32), words,
+                          false);
         float top[FORWARD], sum[FORWARD];
         for (size_t i = 0; i < n; i++) {
             float *row = s + i * h.Tc;
@@ -158,7 +158,7 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
             lse[i0 + i] = top[i] / LOG2_E + fast_log(sum[i]);
             sum[i] = 1.0f / sum[i];
         }
-        way->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
+        variant->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
         for (size_t i = 0; i < n; i++) {
             float *row = o + i * h.Wc;
 #pragma omp simd
@@ -166,7 +166,7 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
             row_done(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, row);
         }
     }
-    way->end();
+    variant->end();
 }
 
 /* ---- backward ---------------------------------------------------------------------------- */
@@ -250,8 +250,8 @@ static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, fl
     give_done(r, 0, at, n, row);
 }
 
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                      size_t b, size_t hd) {
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
+                                      const pairs_variant *variant, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
@@ -274,14 +274,14 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const 
     load_rows(q, x->data, h.in, h.in_row, &h);
     load_rows(g, y->grad, h.out, h.all, &h);
     memset(dkt, 0, 2 * h.Wc * h.Tc * sizeof *dkt);
-    way->begin();
+    variant->begin();
     for (size_t i0 = 0; i0 < h.T; i0 += BACKWARD) {
-        size_t n = min_size(BACKWARD, h.T - i0), rows = round_up(n, way->rows);
+        size_t n = min_size(BACKWARD, h.T - i0), rows = round_up(n, variant->rows);
         size_t seen = visible(r, h.T, i0 + n - 1), cols = round_up(seen, 32);
-        size_t queries = round_up((n + 1) / 2, way->pairs); /* pairs of them */
-        size_t keys = round_up((seen + 1) / 2, way->pairs);
-        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
-        way->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
+        size_t queries = round_up((n + 1) / 2, variant->pairs); /* pairs of them */
+        size_t keys = round_up((seen + 1) / 2, variant->pairs);
+        variant->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
+        variant->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
             size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores exist */
             score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep, cols);
@@ -293,13 +293,13 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const 
         size_t done = (n + 1) / 2;
         memset(p + done * h.Tc, 0, (queries - done) * h.Tc * 4);
         memset(dsw + done * h.Tc, 0, (queries - done) * h.Tc * 4);
-        way->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, true);
-        way->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, true);
-        way->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
+        variant->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, true);
+        variant->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, true);
+        variant->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
         for (size_t i = 0; i < n; i++)
             give_scaled(r, h.in + (i0 + i) * h.in_row, dq + i * h.Wc, h.W, h.scale);
     }
-    way->end();
+    variant->end();
     float *rows = (float *)spare; /* (Tc,Wc), over spare and q */
     CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dkt, h.Tc, h.Wc, h.Tc);
     for (size_t j = 0; j < h.T; j++)
@@ -316,13 +316,13 @@ size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     (void)r;
     return 0;
 }
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                     size_t b, size_t hd) {
-    (void)d, (void)r, (void)way, (void)b, (void)hd;
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
+                                     const pairs_variant *variant, size_t b, size_t hd) {
+    (void)d, (void)r, (void)variant, (void)b, (void)hd;
 }
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                      size_t b, size_t hd) {
-    (void)d, (void)r, (void)way, (void)b, (void)hd;
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
+                                      const pairs_variant *variant, size_t b, size_t hd) {
+    (void)d, (void)r, (void)variant, (void)b, (void)hd;
 }
 
 #endif

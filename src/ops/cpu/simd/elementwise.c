@@ -1,4 +1,4 @@
-/* elementwise.c - add, activation and dropout: one result an element. */
+/* elementwise.c - add, activation and dropout: one result per element. */
 #include "ops/cpu/simd/simd.h"
 
 /* ---- add: x + y ---------------------------------------------------------------------- */

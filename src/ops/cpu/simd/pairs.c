@@ -142,11 +142,11 @@ DEFINE_MULTIPLY(multiply_plain, PLAIN_STATE, PLAIN_ZERO, PLAIN_LOAD, PLAIN_DOT, 
 
 /* ---- the choice -------------------------------------------------------------------------- */
 
-static const pairs_way vectors = {nothing, nothing, multiply_vectors, 4, 1};
-static const pairs_way amx = {begin_amx, end_amx, multiply_amx, 32, 16};
-static const pairs_way plain = {nothing, nothing, multiply_plain, 32, 16};
+static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 1};
+static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 16};
+static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 16};
 
-const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
+const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     if (!cgs_cpu_ask()->bf16) return NULL;
     switch (cgs_cpu_of(d)->tiles) {
     case CGS_TILES_AMX: return &amx;
@@ -198,7 +198,7 @@ void CGS_FN(turn)(uint32_t *to, size_t ld_to, const uint32_t *from, size_t ld_fr
 
 #else
 
-const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
+const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     (void)d;
     return NULL;
 }

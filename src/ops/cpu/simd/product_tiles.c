@@ -72,7 +72,7 @@ __attribute__((target("avx512bf16"))) static void finish(const cgs_product *p, v
 
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
                            const uint32_t *packed, const float *bias, uint32_t *spare) {
-    const pairs_way *way = CGS_FN(pairs_way)(d);
+    const pairs_variant *variant = CGS_FN(pairs_variant)(d);
     const uint32_t *a = A;
     size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS;
     size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
@@ -87,17 +87,17 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
     /* a thread keeps to its rows of x or to its columns of W, whichever is longer */
     bool by_rows = M > p->N;
     _Alignas(64) float sums[ROWS * COLS];
-    way->begin();
+    variant->begin();
     CGS_SHARE (task, tasks) {
         size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
         size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
         size_t rows = min_size(ROWS, M - i);
         const uint32_t *from = i < last ? a + i * words : spare;
-        way->multiply(sums, COLS, from, words, packed + j * words, COLS, round_up(rows, way->rows),
-                      COLS, words, false);
+        variant->multiply(sums, COLS, from, words, packed + j * words, COLS,
+                          round_up(rows, variant->rows), COLS, words, false);
         finish(p, C, bias, sums, i, rows, j);
     }
-    way->end();
+    variant->end();
 }
 
 /* ---- dW = dy^T x: sums over rows --------------------------------------------------------- */
@@ -129,12 +129,12 @@ static void weave(uint32_t *to, const uint16_t *from, size_t ld, size_t rows, si
 
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven) {
-    const pairs_way *way = CGS_FN(pairs_way)(d);
+    const pairs_variant *variant = CGS_FN(pairs_variant)(d);
     size_t M = p->M, N = p->N, run = run_of(p);
     for (size_t k = 0; k < p->K; k += run) {
         size_t rows = min_size(run, p->K - k), pairs = round_up((rows + 1) / 2, 16);
         const uint16_t *a = (const uint16_t *)A + k * M, *b = (const uint16_t *)B + k * N;
-        uint32_t *left = (uint32_t *)thread_scratch(d), *turned = left + pairs * 32;
+        uint32_t *left = (uint32_t *)thread_scratch(d), *transposed = left + pairs * 32;
         CGS_SHARE (run16, pairs / 16) {
             size_t t = run16 * 16;
             weave(woven + t * N, b + 2 * t * N, N, 2 * t < rows ? rows - 2 * t : 0, 16, N);
@@ -143,11 +143,11 @@ void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void
         CGS_SHARE (run32, M / 32) {
             size_t i = run32 * 32;
             weave(left, a + i, M, rows, pairs, 32);
-            CGS_FN(turn)(turned, pairs, left, 32, pairs, 32);
-            way->begin();
-            way->multiply(C + i * N, N, turned, pairs, woven, N, 32, N, pairs,
-                          k > 0 || p->accumulate);
-            way->end();
+            CGS_FN(turn)(transposed, pairs, left, 32, pairs, 32);
+            variant->begin();
+            variant->multiply(C + i * N, N, transposed, pairs, woven, N, 32, N, pairs,
+                              k > 0 || p->accumulate);
+            variant->end();
         }
         cgs_meet();
     }

@@ -45,7 +45,7 @@ void CGS_FN(directions_backward)(cgs_device *d, const cgs_record *r) {
     (void)r; /* nothing goes in */
 }
 
-/* ---- sigreg -------------------------------------------------------------------------------------
+/* ---- sigreg ------------------------------------------------------------------------------------
  */
 
 /* f32 copies of z and A where they are not f32, and y: (B*T,P) */
@@ -141,7 +141,7 @@ void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
     projections pr = project(d, r);
     CGS_SHARE (task, T * runs) {
         size_t t = task / runs, p0 = task % runs * LANES, n = min_size(LANES, P - p0);
-        /* factors of cos(k y) and sin(k y), one lane a direction */
+        /* factors of cos(k y) and sin(k y), one lane per direction */
         float fc[KNOTS][LANES], fs[KNOTS][LANES];
         for (size_t i = 0; i < n; i++) {
             const float *at = saved + (t * P + p0 + i) * 2 * KNOTS;

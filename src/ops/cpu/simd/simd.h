@@ -72,7 +72,7 @@ static inline size_t row_block(size_t n) {
 
 /* ---- runs of elements ----------------------------------------------------------------- */
 
-#define CHUNK 1024 /* elements a run of an elementwise operation */
+#define CHUNK 1024 /* elements per run of an elementwise operation */
 
 static inline void widen(float *to, const uint16_t *from, size_t n) {
 #pragma omp simd

@@ -189,10 +189,10 @@ void CGS_FN(cgs_backward)(cgs_device *d, const cgs_record *r) {
         memset(dstep, 0, N * D * sizeof *dstep);
         for (size_t t = 0; t < N; t++) {
             if (w.length[t] == 0 || w.pairs == 0) continue;
-            double along = 0, factor = 4 * g / (Q * w.length[t]);
-            for (size_t s = 0; s < N; s++) along += w.E[t * N + s] * w.Kz[t * N + s];
+            double row_dot = 0, factor = 4 * g / (Q * w.length[t]);
+            for (size_t s = 0; s < N; s++) row_dot += w.E[t * N + s] * w.Kz[t * N + s];
             for (size_t s = 0; s < N; s++) {
-                float c = (float)(factor * (s == t ? -along : w.E[t * N + s]));
+                float c = (float)(factor * (s == t ? -row_dot : w.E[t * N + s]));
 #pragma omp simd
                 for (size_t i = 0; i < D; i++) dstep[t * D + i] += c * w.unit[s * D + i];
             }
