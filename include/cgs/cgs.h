@@ -53,13 +53,13 @@ void cgs_set_log(cgs_log_fn fn, void *user);
 
 /* ---- planning with a trained model ----------------------------------------------------
  *
- * An agent is a model directory (config.json + model.safetensors) with a planner, made for
- * one robot.  Creation takes all the memory; planning allocates nothing.
+ * An agent is a model directory (config.json + model.safetensors) with a planner, made for one
+ * robot.  Creation allocates all memory; planning allocates nothing.
  *
- *   cgs_agent_create, cgs_agent_goal_image, then in a loop: look, cgs_agent_plan, act
+ *   cgs_agent_create, cgs_agent_goal_image, then in a loop: observe, cgs_agent_plan, act
  *
- * A block is `frameskip` primitive actions; the model steps in blocks and a plan has
- * `horizon` of them.  Actions go in and come out in the units of the training data. */
+ * An action block is `frameskip` primitive actions; the model steps in action blocks, and a plan
+ * has `horizon` of them.  Actions are in the units of the training data. */
 typedef struct cgs_agent cgs_agent;
 
 /* Zeros and NULLs mean the values in brackets. */
@@ -70,9 +70,9 @@ typedef struct cgs_agent_options {
     const char *planner;   /* cem, mppi, pg-cem, pg-mppi, gd, zero, random ["mppi"] */
     int samples;           /* candidates per iteration [128]                        */
     int iters;             /* iterations [30; 100 steps for gd]                    */
-    int horizon;           /* blocks in a plan [5]                                 */
+    int horizon;           /* action blocks per plan [5]                                 */
     double tau;            /* temperature of mppi [by the model's environment]     */
-    uint64_t seed;         /* of the candidates                                    */
+    uint64_t seed;         /* of the random candidates                                    */
 } cgs_agent_options;
 
 /* options: NULL for the defaults. */
@@ -82,44 +82,44 @@ void cgs_agent_destroy(cgs_agent *a);
 typedef struct cgs_agent_info {
     int image_size; /* S: frames are S x S */
     int width;      /* D: numbers in a latent */
-    int history;    /* frames that can be given at most */
+    int history;    /* most frames of an observation */
     int action_dim, frameskip, horizon;
-    const char *env, *method; /* of the training data, of the training; may be "" */
+    const char *env, *method; /* environment and training method; may be "" */
 } cgs_agent_info;
 cgs_agent_info cgs_agent_describe(const cgs_agent *a);
 
 /* rgb (n, S, S, 3) -> z (n, D) */
 cgs_status cgs_agent_encode(cgs_agent *a, const uint8_t *rgb, int n, float *z);
 
-/* What to aim for: an image (S, S, 3), a latent (D), or a cost of one's own.  The newest
- * call counts; images and latents are copied. */
+/* The goal: an image (S, S, 3), a latent (D), or a custom cost.  The latest call counts; images and
+ * latents are copied. */
 cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb);
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z);
-/* Scores n plans: z (n, horizon, D) are the frames that the model imagines after each block,
- * actions (n, horizon, frameskip, action_dim) what leads there.  Lower is better; anything but
- * CGS_OK ends the planning.  Not for gd, and not for planners with a prior. */
+/* Scores n plans: z (n, horizon, D) are the latents that the model predicts after each action
+ * block, actions (n, horizon, frameskip, action_dim) those that lead there.  Lower is better; any
+ * status but CGS_OK ends the planning.  Not for gd or planners with a prior. */
 typedef cgs_status (*cgs_cost_fn)(void *user, const float *z, const float *actions, int n,
                                   float *cost);
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user);
 
 typedef struct cgs_observation {
-    const uint8_t *frames;  /* (count, S, S, 3), a block apart, the present one last */
+    const uint8_t *frames;  /* (count, S, S, 3), one action block apart, the present last */
     int count;              /* 1 ... history */
     const double *executed; /* (count - 1, frameskip, action_dim) between them; NULL when 1 */
-    int advanced;           /* blocks of the last plan carried out since: what is left of it
-                             * begins the search.  0: it begins anew */
+    int advanced; /* action blocks of the last plan executed since: its rest warm-starts the search.
+                     0: no warm start */
 } cgs_observation;
 
 typedef struct cgs_plan_report {
     double seconds; /* encoding and planning */
     int iterations; /* complete ones */
-    int cut;        /* 1: the deadline came first, and the best plan so far is returned */
-    double cost;    /* lowest of the last iteration; NaN for planners that ask for none */
+    int cut;        /* 1: the deadline passed, and this is the best plan so far */
+    double cost;    /* lowest of the last iteration; NaN for planners without one */
 } cgs_plan_report;
 
-/* The next actions: (horizon, frameskip, action_dim), the first block first.  deadline:
- * seconds that encoding and planning may take together, 0 for no limit; the first iteration
- * is always made.  report may be NULL. */
+/* The next actions: (horizon, frameskip, action_dim), the first block first.  deadline: seconds for
+ * encoding and planning together, 0 for no limit; the first iteration always runs.  report may be
+ * NULL. */
 cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadline, double *actions,
                           cgs_plan_report *report);
 
@@ -142,7 +142,7 @@ void cgs_sim_destroy(cgs_sim *s);
 cgs_sim_info cgs_sim_describe(const cgs_sim *s);
 
 cgs_status cgs_sim_reset(cgs_sim *s, uint64_t seed);
-/* A fresh world in that state, (dim) numbers, which is also its goal until set_goal. */
+/* A new simulation in that state, (dim) numbers, which is also its goal until set_goal. */
 cgs_status cgs_sim_set_state(cgs_sim *s, const double *state, int dim);
 cgs_status cgs_sim_set_goal(cgs_sim *s, const double *goal, int dim);
 const double *cgs_sim_state(const cgs_sim *s); /* (state_dim) */

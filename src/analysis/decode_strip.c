@@ -1,7 +1,7 @@
-/* decode_strip.c - what a model imagined of its plan, beside what then happened; see decode.h.
+/* decode_strip.c - a model's prediction of its plan beside what then happened; see decode.h.
  *
- * Episodes run in the ordinary closed loop.  A watcher keeps the frame of every model step and
- * the plan of every solve; afterwards each plan is imagined from the frame it was made at. */
+ * Episodes run in the ordinary closed loop.  An observer keeps the frame of every model step and
+ * the plan of every solve; afterwards each plan is rolled out from the frame it was made at. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static cgs_status film_make(film *f, const cgs_loaded_model *s, const cgs_strip_
     return CGS_OK;
 }
 
-/* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step
- * that was looked at before planning is encoded, the others follow from the plans. */
+/* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step at
+ * which a plan was made is encoded, the others follow from the plans. */
 static cgs_status imagine(const film *f, cgs_loaded_model *s, int e, int frames, float *z) {
     size_t D = (size_t)s->lewm->config.width, n = (size_t)f->H * (size_t)f->A;
     cgs_rollout_config c = {
@@ -218,7 +218,8 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
     film f = {0};
     memset(strip, 0, 2 * sizeof *strip);
     if (o->episodes < 1 || o->budget < s->lewm->config.frameskip)
-        return cgs_fail(CGS_EARG, "%d episodes of %d actions show nothing", o->episodes, o->budget);
+        return cgs_fail(CGS_EARG, "%d episodes of %d actions: at least 1 of each", o->episodes,
+                        o->budget);
     CGS_TRY(cgs_dataset_env(data, NULL, &env));
     CGS_TRY(cgs_loaded_model_fits(s, env, src));
     cgs_loop_config c = {.model = s->model,

@@ -1,8 +1,8 @@
 /* dense.h - small dense matrices in double precision, over LAPACK.
  *
- * Made for formulas: a function takes matrices and returns a new one, so that code reads like
- * the equation it computes.  Memory comes from a workspace, a stack that is rewound by mark
- * and release; nothing is freed one by one.  A workspace belongs to one thread. */
+ * Functions take matrices and return a new one, so that code reads like the equation it computes.
+ * Memory comes from a workspace, a stack that is rewound by mark and release; matrices are not
+ * freed singly.  A workspace belongs to one thread. */
 #ifndef CGS_ANALYSIS_DENSE_H
 #define CGS_ANALYSIS_DENSE_H
 
@@ -24,7 +24,7 @@ typedef struct cgs_work {
     bool failed;       /* LAPACK did not converge, or a matrix was singular */
 } cgs_work;
 
-/* Room for `matrices` square ones of side `side`. */
+/* Allocates `matrices` square ones of side `side`. */
 cgs_status cgs_work_create(cgs_work *w, int matrices, int side);
 void cgs_work_destroy(cgs_work *w);
 static inline size_t cgs_work_mark(const cgs_work *w) { return w->used; }

@@ -11,7 +11,7 @@
 
 enum { ANCHORS = 128, CHANNELS = 2, XYZ = 3 };
 
-/* Cube is shown in three dimensions, by its three commands of position */
+/* Cube is shown in three dimensions, by its three position commands */
 static bool is_spatial(const cgs_gallery *g) { return !strcmp(g->env->id, "cube"); }
 
 /* steps of a stretch as unit directions: actions a (n, ka) and latents dz (n, D) */
@@ -157,7 +157,7 @@ static cgs_status draw_windows(cgs_gallery *g, cJSON *doc) {
 
 /* ---- summaries ---------------------------------------------------------------------- */
 
-/* what is measured of one model, anchor by anchor */
+/* measurements of one model by anchor */
 typedef struct survey {
     int anchors, n, A, D;                      /* n blocks of A numbers in each plan */
     double *error, *isotropy, *pairs, *cosine; /* (anchors) */
@@ -227,14 +227,14 @@ static cgs_status survey_anchor(survey *v, cgs_gallery *g, int model, const cgs_
     CGS_TRY(cgs_symmetric_eigen(M, CHANNELS, lambda, NULL));
     if (!(lambda[1] > 0))
         return cgs_fail(CGS_ENUMERIC,
-                        "%s: the imagined end does not answer to the first two action "
+                        "%s: the predicted end does not respond to the first two action "
                         "channels",
                         m->dir);
     v->isotropy[k] = fmax(0, lambda[0]) / lambda[1];
     return CGS_OK;
 }
 
-/* Each half of the anchors is judged by the map that fits the other half. */
+/* Each half of the anchors is scored with the map fitted to the other half. */
 static cgs_status survey_directions(survey *v) {
     int half = v->anchors / 2;
     for (int side = 0; side < 2; side++) {

@@ -82,8 +82,8 @@ static void draw_far(cgs_system *s, cgs_work *w, cgs_rng *r) {
     s->B = cgs_scaled(w, control, cgs_random_normal(w, r, s->d, s->da));
 }
 
-/* Where a moderate plan leads, and where latents outnumber plans a way off that none makes good.  A
- * goal anywhere would ask for plans as large as the weakest direction is weak. */
+/* A goal that a moderate plan reaches, plus an unreachable offset where latents outnumber plans.
+ * An arbitrary goal would need huge plans in weak directions. */
 static void draw_goal(cgs_system *s, cgs_work *w, cgs_rng *r) {
     cgs_mat gamma = horizon_map(s, w), off = cgs_random_normal(w, r, s->d, 1), values, v;
     cgs_eigen(w, cgs_mul_nt(w, gamma, gamma), &values, &v);
@@ -256,7 +256,7 @@ cgs_status cgs_system_read(cgs_system *s, cgs_work *w, const char *path) {
 
 double cgs_gradient_monitor(int H, double eps) { return pow(1 + sqrt(eps), H - 1) - 1; }
 
-/* summed as its binomial series: the difference of the two terms cancels for small eps */
+/* summed as a binomial series: the difference of the two terms would cancel for small eps */
 double cgs_growth_remainder(int H, double eps) {
     double sum = 0, term = 1;
     for (int j = 1; j <= H - 1; j++) {
@@ -315,7 +315,7 @@ static void derive_horizon(cgs_facts *f, cgs_work *w) {
         for (int j = i % f->da; j < n; j += f->da) CGS_AT(f->P, i, j) = 1.0 / f->H;
     f->gap = cgs_norm_op(w, cgs_plus(w, f->M, -1, f->P));
     cgs_eigen(w, f->G, &f->lambda, &f->V);
-    /* small eigenvalues are squares of singular values that rounding has not touched */
+    /* small eigenvalues as squares of singular values, which are more accurate */
     cgs_mat singular = cgs_singular(w, f->gamma);
     f->controllable = 0;
     for (int i = 0; i < n; i++) {

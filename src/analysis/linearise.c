@@ -71,7 +71,7 @@ static cgs_status forward(cgs_linearise *l, const float *z, const float *a) {
     CGS_TRY(cgs_tensor_read(l->tape, l->next, l->nexts));
     for (size_t i = 0; i < D; i++)
         if (!isfinite(l->nexts[i]))
-            return cgs_fail(CGS_ENUMERIC, "value %zu of a predicted frame is %g", i,
+            return cgs_fail(CGS_ENUMERIC, "value %zu of a predicted latent is %g", i,
                             (double)l->nexts[i]);
     return CGS_OK;
 }

@@ -98,7 +98,7 @@ static cgs_status measure_model(cgs_gallery *g, int model, const cgs_anchor *at,
 static void describe(cJSON *doc, const cgs_gallery *g, int anchors, int q, bool grasp) {
     cgs_document_number(doc, "anchors", anchors);
     cgs_document_text_field(doc, "anchor_rule",
-                            grasp ? "the gripper is told to close in every action of the plan"
+                            grasp ? "the gripper is commanded to close in every action of the plan"
                                   : "any recorded moment");
     cgs_document_number(doc, "directions", q);
     cgs_document_number(doc, "horizon", g->o->horizon);

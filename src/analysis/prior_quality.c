@@ -45,15 +45,15 @@ cgs_status cgs_prior_ratios(cgs_plan_cost_fn cost, void *ctx, const float *plan,
         rho[e] = sqrt(with / without);
         if (!(without > 0) || !(with >= 0) || !isfinite(rho[e]))
             rc = cgs_fail(CGS_ENUMERIC,
-                          "start %d: squared distance %g with the prior, %g with nothing done; "
-                          "their ratio means nothing",
+                          "start %d: squared distance %g with the prior, %g when doing nothing; "
+                          "their ratio is meaningless",
                           e, with, without);
     }
     free(pair);
     return rc;
 }
 
-/* what is at hand during a run */
+/* the state of a run */
 typedef struct desk {
     const cgs_prior_quality_options *o;
     cgs_device device;
@@ -91,10 +91,11 @@ static cgs_status open_models(desk *k) {
         const cgs_prior_card *p = &k->prior[i]->card;
         const cgs_lewm_config *c = &s->lewm->config;
         if (p->block != cgs_lewm_action_block(c) || p->width != c->width)
-            return cgs_fail(CGS_EARG,
-                            "%s: the prior plans blocks of %d values from latents of %d, the model "
-                            "has %d and %d",
-                            s->dir, p->block, p->width, cgs_lewm_action_block(c), c->width);
+            return cgs_fail(
+                CGS_EARG,
+                "%s: the prior plans action blocks of %d values from latents of %d, the model "
+                "has %d and %d",
+                s->dir, p->block, p->width, cgs_lewm_action_block(c), c->width);
         memcpy(k->method[i], s->card.method, sizeof s->card.method);
     }
     cgs_model_names(k->models, o->models, k->method, k->name);
@@ -204,7 +205,7 @@ static void describe(cJSON *doc, const desk *k) {
 
 cgs_status cgs_prior_quality_run(cJSON **doc, const cgs_prior_quality_options *o,
                                  const char *command) {
-    desk *k = calloc(1, sizeof *k); /* the models' records are large for a stack */
+    desk *k = calloc(1, sizeof *k); /* the models' structs are too large for a stack */
     *doc = NULL;
     if (!k) return cgs_fail(CGS_ENOMEM, "no memory for %d models", o->model_count);
     k->o = o;

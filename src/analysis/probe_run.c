@@ -46,14 +46,14 @@ static cgs_status choose_targets(cgs_probe_result *r, const cgs_probe_options *o
     char known[400] = "";
     size_t used = 0;
     for (int i = 0; i < n; i++) {
-        r->wanted[i] = o->target_count == 0;
+        r->requested[i] = o->target_count == 0;
         int wrote = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t[i].name);
         if (wrote > 0 && used + (size_t)wrote < sizeof known) used += (size_t)wrote;
     }
     for (int k = 0; k < o->target_count; k++) {
         bool found = false;
         for (int i = 0; i < n; i++)
-            if (!strcmp(t[i].name, o->targets[k])) r->wanted[i] = found = true;
+            if (!strcmp(t[i].name, o->targets[k])) r->requested[i] = found = true;
         if (!found)
             return cgs_fail(CGS_EARG, "%s has no target \"%.60s\"; it has: %s", env->id,
                             o->targets[k], known);
@@ -141,13 +141,13 @@ static cgs_status run(job *j) {
 
     cgs_probe_physics p;
     j->phase = "probe environment";
-    cgs_status rc = cgs_probe_physical(&p, &r->motion, r->wanted, &o->config, on_nets, j);
+    cgs_status rc = cgs_probe_physical(&p, &r->motion, r->requested, &o->config, on_nets, j);
     memcpy(r->physical, p.row, sizeof p.row);
     r->latent = calloc((size_t)(o->model_count + 1) * CGS_MAX_TARGETS, sizeof *r->latent);
     if (rc == CGS_OK && !r->latent) rc = cgs_fail(CGS_ENOMEM, "probe: no memory");
     j->phase = "probe latents";
     if (rc == CGS_OK && o->model_count > 0)
-        rc = cgs_probe_latent(&r->motion, &p, r->wanted, &o->config, o->model_count, j->change,
+        rc = cgs_probe_latent(&r->motion, &p, r->requested, &o->config, o->model_count, j->change,
                               j->D, r->latent, on_nets, j);
     cgs_probe_physics_free(&p);
     return rc;
@@ -194,7 +194,7 @@ cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char
     cJSON *models = cgs_document_array(*doc, "models");
     for (int t = 0; t < m->targets; t++) {
         const char *name = m->target[t].name;
-        if (!r->wanted[t]) continue;
+        if (!r->requested[t]) continue;
         cgs_document_text_field(targets, NULL, name);
         add_scores(physical, name, r->physical[t].score, cgs_published_physical(env, name),
                    cgs_physical_names, CGS_PHYSICAL_SCORES);
@@ -205,7 +205,7 @@ cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char
         cgs_document_text_field(o, "method", r->method[i]);
         cJSON *rows = cgs_document_array(o, "rows");
         for (int t = 0; t < m->targets; t++)
-            if (r->wanted[t])
+            if (r->requested[t])
                 add_scores(rows, m->target[t].name, r->latent[i * CGS_MAX_TARGETS + t].score,
                            cgs_published_latent(env, m->target[t].name, r->method[i]),
                            cgs_latent_names, CGS_LATENT_SCORES);

@@ -27,12 +27,12 @@ cgs_status cgs_edit_parse(const char *text, cgs_edit *kind, int *step) {
             return CGS_OK;
         }
     return cgs_fail(CGS_EARG,
-                    "\"%.40s\" is no edit; teleport, freeze, black and reverse are, each "
+                    "unknown edit \"%.40s\": use teleport, freeze, black or reverse, each "
                     "followed by @STEP",
                     text);
 }
 
-/* an episode as the model is shown it */
+/* an episode as the model sees it */
 typedef struct shown {
     int steps, S, D, A; /* frames, one model step apart */
     uint8_t *frames;    /* (steps, S, S, 3) */
@@ -46,7 +46,7 @@ static void shown_free(shown *x) {
     free(x->z);
 }
 
-/* frames and blocks `from` ... of an episode into the same places */
+/* copies frames and action blocks from `from` on of an episode to the same indices */
 static cgs_status read_from(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode,
                             int from) {
     const cgs_source *src = cgs_dataset_source(data);
@@ -130,14 +130,14 @@ static cgs_status edit(shown *x, cgs_loaded_model *s, cgs_dataset *data, int epi
             memcpy(x->frames + (size_t)t * image, at - image, image);
         return CGS_OK;
     case CGS_EDIT_BLACK: memset(at, 0, image); return CGS_OK;
-    default: /* standardised around the mean, which is what stays */
+    default: /* negated around the mean, as values are standardised */
         for (size_t i = ((size_t)step - 1) * (size_t)x->A; i < (size_t)x->steps * (size_t)x->A; i++)
             x->blocks[i] = -x->blocks[i];
         return CGS_OK;
     }
 }
 
-/* one step from the `context` frames before t */
+/* one prediction from the `context` frames before t */
 static cgs_status predict(const shown *x, cgs_loaded_model *s, int context, int first, int last,
                           double *error) {
     size_t D = (size_t)x->D, A = (size_t)x->A;

@@ -1,4 +1,4 @@
-/* theory_internal.h - hypotheses and sampled updates that several files of checks share. */
+/* theory_internal.h - hypotheses and sampled updates shared by the files of checks. */
 #ifndef CGS_ANALYSIS_THEORY_INTERNAL_H
 #define CGS_ANALYSIS_THEORY_INTERNAL_H
 

@@ -52,7 +52,7 @@ double cgs_mppi_sampling_bound(const cgs_facts *f, double R, double K, double ze
 /* total weight and weighted mean of N(m, 1) under exp(-l x^2 / 2), by the trapezoidal rule,
  * which converges faster than any power for such integrands */
 static void tilt(double m, double l, double *weight, double *mean) {
-    double step = 0.1 / sqrt(1 + l), middle = m / (1 + l); /* where the integrand is */
+    double step = 0.1 / sqrt(1 + l), middle = m / (1 + l); /* the range of the integrand */
     *weight = *mean = 0;
     for (int i = -120; i <= 120; i++) {
         double x = middle + i * step, p = exp(-(x - m) * (x - m) / 2 - l * x * x / 2);

@@ -31,7 +31,7 @@ static void note(cgs_theory_trial *t, double margin) {
     t->margin = fmin(t->margin, margin);
 }
 
-/* of two numbers; where the ideal leaves nothing to divide by, no difference is none */
+/* relative difference of two numbers; equal numbers have none even where the reference is 0 */
 static double share(double part, double whole) {
     if (whole > 0) return part / whole;
     return part > 0 ? INFINITY : part < 0 ? -INFINITY : part;
@@ -86,7 +86,7 @@ static void try_system(const cgs_theory_run *run, int index, cgs_work *w,
     cgs_system_draw(&s, w, run->seed, (uint64_t)index);
     cgs_facts_derive(&f, &s, w);
     for (int k = 0; k < CGS_STATEMENT_COUNT; k++) {
-        /* named by the row's key, so that a new row does not shift the samples of others */
+        /* seeded by the row's name, so that a new row does not shift the samples of others */
         uint64_t name = 0;
         for (const char *c = cgs_statements[k].key; *c; c++)
             name = cgs_mix64(name ^ (uint64_t)(unsigned char)*c);

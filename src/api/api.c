@@ -33,7 +33,7 @@ struct cgs_agent {
     float *z, *past;     /* (N, D), (N - 1, A) */
     float *goal;         /* (D) */
     float *last, *start; /* (H, A) */
-    float *raw;          /* (K, H, A) actions for a cost of one's own */
+    float *raw;          /* (K, H, A) actions for a custom cost */
 };
 
 static void layout(cgs_agent *a, const char *dir) {
@@ -88,8 +88,8 @@ static cgs_status build(cgs_agent *a, const char *dir, const cgs_agent_options *
     if (cgs_plan_wants_prior(a->kind)) {
         CGS_TRY(cgs_prior_load(&a->prior, dir, a->s.weights, &a->device));
         if (a->prior->card.horizon != a->plan.H)
-            return cgs_fail(CGS_EARG, "%s: the prior plans %d blocks, wanted are %d", dir,
-                            a->prior->card.horizon, a->plan.H);
+            return cgs_fail(CGS_EARG, "%s: the prior plans %d action blocks, the horizon is %d",
+                            dir, a->prior->card.horizon, a->plan.H);
     }
     bool gradient = cgs_plan_wants_gradient(a->kind);
     for (int C = 1; C <= a->s.lewm->config.history && asks_for_costs(a); C++) {
@@ -143,7 +143,7 @@ cgs_status cgs_agent_encode(cgs_agent *a, const uint8_t *rgb, int n, float *z) {
 
 /* ---- goals ------------------------------------------------------------------------- */
 
-/* actions of a plan in the units of the data */
+/* converts a plan's actions to the units of the data */
 static void unstandardise(const cgs_agent *a, const float *from, size_t n, float *to) {
     const cgs_action_scale *s = &a->s.scale;
     for (size_t i = 0; i < n; i++) {
@@ -216,7 +216,7 @@ static cgs_status observe(cgs_agent *a, const cgs_observation *o) {
     return CGS_OK;
 }
 
-/* where the search begins */
+/* the initial plan of the search */
 static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
     const cgs_action_scale *s = &a->s.scale;
     int A = a->plan.A, H = a->plan.H, C = o->count, D = a->s.lewm->config.width;
@@ -224,7 +224,7 @@ static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
     int left = o->advanced > 0 && a->solves > 0 ? H - o->advanced : 0;
     if (left < 0) left = 0;
     memcpy(a->start, a->last + (H - left) * A, sizeof *a->start * (size_t)(left * A));
-    /* standardised zero control where one descends, the mean action where one samples */
+    /* standardised zero control for gradient descent, the mean action for sampling */
     for (int i = left * A; i < H * A; i++)
         a->start[i] =
             a->kind == CGS_PLAN_GD ? (float)(-s->mean[i % s->dim] / s->std[i % s->dim]) : 0;
@@ -259,7 +259,7 @@ cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadlin
         return cgs_fail(CGS_EARG, "agent: a deadline of %g seconds", deadline);
     CGS_TRY(observe(a, o));
     CGS_TRY(begin(a, o));
-    /* what encoding left over; never 0, which would mean no limit */
+    /* what encoding leaves of the deadline; never 0, which would mean no limit */
     double left = deadline - (cgs_now() - begun);
     cgs_planner_set_deadline(a->planner, deadline > 0 ? (float)(left > 1e-9 ? left : 1e-9) : 0);
     CGS_TRY(solve(a, o, &result));

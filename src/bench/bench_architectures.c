@@ -26,7 +26,8 @@ static cgs_status time_solves(cgs_planner *solver, cgs_rollout *r, int E, int ru
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
                           .resident = cgs_rollout_device_scorer(r)};
-    CGS_TRY(cgs_planner_solve(solver, &q, &result)); /* makes a device's program, fills caches */
+    CGS_TRY(cgs_planner_solve(solver, &q,
+                              &result)); /* warm-up: builds the device program, fills caches */
     for (int run = 0; run < runs; run++) {
         CGS_TRY(cgs_planner_solve(solver, &q, &result));
         seconds[run] = result.times.total / E;

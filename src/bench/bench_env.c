@@ -1,4 +1,4 @@
-/* bench_env.c - how fast environments step and draw, and data are collected. */
+/* bench_env.c - how fast environments step and render, and data are collected. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum { RUNS = 5, WORLDS = 16, EPISODES = 16, EPISODES_CUBE = 4, SIDE_SMALL = 64 };
 
-/* environments in different random states, so that no image is drawn twice in a row */
+/* environments in different random states, so that no image is rendered twice in a row */
 typedef struct bench {
     cgs_env *env[WORLDS];
     cgs_policy *policy;
@@ -64,7 +64,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* the median rate of RUNS runs, after one that does not count */
+/* the median rate of RUNS runs, after a warm-up */
 static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds,
                        double *out) {
     double rates[RUNS];

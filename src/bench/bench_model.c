@@ -87,7 +87,8 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, in
         rc = cgs_tape_finish(t, NULL);
     }
     double seconds[RUNS], flop = 0, bytes = 0;
-    for (int i = -2; rc == CGS_OK && i < RUNS; i++) { /* the first runs warm up, and record */
+    for (int i = -2; rc == CGS_OK && i < RUNS;
+         i++) { /* the first runs warm up, and capture the tape */
         double start = cgs_now();
         cgs_tape_forward(t);
         rc = d->ops->sync(d);
@@ -108,7 +109,7 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, in
                  frames);
         fn(user, name, frames / took, "frames/s");
         fn(user, name, 1e-9 * flop / took, "GFLOP/s");
-        snprintf(share, sizeof share, "%s: share of the rate of matrix products", name);
+        snprintf(share, sizeof share, "%s: fraction of the peak rate of matrix products", name);
         fn(user, share, 100 * flop / took / peak, "%");
         fn(user, name, 1e-9 * bytes / took, "GB/s");
     }

@@ -1,4 +1,4 @@
-/* bench_plan.c - how fast planning through a model is, and what a rollout is made of. */
+/* bench_plan.c - speed of planning through a model, and the time of a rollout by operation. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static double tape_flops(const cgs_tape *t, bool backward) {
     for (int i = 0; i < cgs_tape_records(t); i++) {
         const cgs_record *r = cgs_tape_record(t, i);
         sum += cgs_forward_cost(r).flops;
-        /* weights are constants: of backward's two products only the one for inputs is made */
+        /* weights are constants: of backward's two products only the one for inputs runs */
         if (backward && r->out->wants_grad)
             sum += r->op == CGS_OP_linear ? cgs_forward_cost(r).flops : cgs_backward_cost(r).flops;
     }
@@ -81,7 +81,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
     for (int op = 0; op < CGS_OP_COUNT; op++) {
         char what[64];
         if (spent[op] < 0.005 * total) continue;
-        snprintf(what, sizeof what, "share of %s in a rollout", cgs_op_name((cgs_opcode)op));
+        snprintf(what, sizeof what, "fraction of %s in a rollout", cgs_op_name((cgs_opcode)op));
         say(b, planner, what, 100 * spent[op] / total, "%");
     }
 }
@@ -144,7 +144,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                    .horizon = H,
                                    .samples = gradient ? 1 : K,
                                    .gradient = gradient,
-                                   .group = E == 1, /* many: what is efficient */
+                                   .group = E == 1, /* many: a batch size that is efficient */
                                    .act = b->act}};
     CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
     CGS_TRY(cgs_planner_create(&s->planner, p, E));
@@ -167,7 +167,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     b->episodes = E;
     cgs_status rc = open_solver(&s, b, &p, E);
     cgs_plan_problem q = s.problem;
-    /* the first solve on a device makes its program */
+    /* the first solve on a device builds its program */
     if (rc == CGS_OK && q.resident) {
         rc = cgs_planner_solve(s.planner, &q, &result);
         if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
@@ -184,8 +184,8 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         if (E == 1) *work = tape_flops(t, gradient) * turns;
         say(b, planner, "solve", took, "s");
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
-        say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
-            "%");
+        say(b, planner, "fraction of the peak rate of matrix products",
+            100 * *work * E / took / b->peak, "%");
         if (q.resident) {
             say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
                 cgs_rollout_fused(s.rollout), "");
@@ -259,7 +259,8 @@ cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_
     for (int i = 0; i < 3 && rc == CGS_OK; i++) {
         double work = 0;
         rc = measure(&b, planners[i], 1, &work);
-        /* on a CPU many episodes take as many times as long, and so do patches anywhere */
+        /* on a CPU the time is proportional to the number of episodes, and for patches it is on any
+         * device */
         if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
             rc = measure(&b, planners[i], MANY, &work);
     }

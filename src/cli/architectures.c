@@ -1,7 +1,7 @@
 /* architectures.c - see architectures.h.
  *
- * The paper's seconds are of its own machine and programs; what can be compared with them is the
- * ratio of two architectures on one machine. */
+ * The paper's seconds come from its own machine and code; only ratios of two architectures on one
+ * machine can be compared. */
 #include "cli/architectures.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 enum { SOLVES = 2 /* of an episode in the paper's protocol */ };
 
-/* how many times as long as LeWM; NAN where the paper has no number */
+/* time relative to LeWM; NAN where the paper gives none */
 static double published_ratio(const char *method, const char *planner) {
     double own, lewm;
     if (!cgs_published_seconds(method, planner, &own) ||

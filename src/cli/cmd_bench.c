@@ -1,7 +1,7 @@
-/* cmd_bench.c - cgs bench: how fast, and what share of the machine that is.
+/* cmd_bench.c - cgs bench: speed, and the share of the machine's peak.
  *
- * Every figure is a median; each JSON line carries device, threads, version and commit.
- * Machines are noisy: compare figures of one run with each other. */
+ * Every figure is a median; each JSON line carries device, threads, version and commit. Machines
+ * are noisy: compare only figures of the same run. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -96,24 +96,26 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
         {"size", "NAME", "size preset of models: paper or small (paper)", OPT_STR, &s.size, false},
-        {"model", "NAME", "of encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
+        {"model", "NAME", "for encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
          &s.model, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
-        {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
-        {"class-bits", "N", "train: of the class token and both heads with bf16, 16 or 32 (16)",
-         OPT_INT, &s.class_bits, false},
-        {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},
-        {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
-        {"samples", "K", "architectures: candidates of cem and mppi (128)", OPT_INT,
-         &s.work.samples, false},
-        {"iters", "I", "architectures: their iterations (30)", OPT_INT, &s.work.iters, false},
-        {"gd-steps", "N", "architectures: steps of gd (100)", OPT_INT, &s.work.gd_steps, false},
-        {"episodes", "N", "architectures: episodes that gd plans together (50)", OPT_INT,
-         &s.work.episodes, false},
-        {"runs", "N", "architectures: solves that a median is of (5)", OPT_INT, &s.work.runs,
+        {"windows", "N", "windows per update, four frames each", OPT_INT, &s.windows, false},
+        {"class-bits", "N",
+         "train: precision of the class token and both heads with bf16, 16 or 32 (16)", OPT_INT,
+         &s.class_bits, false},
+        {"profile", NULL, "train: also list times by shape", OPT_FLAG, &s.profile, false},
+        {"seconds", "S", "shortest time of one measurement, in seconds", OPT_REAL, &s.seconds,
          false},
-        {"solves", "N", "latency: solves to look at (200)", OPT_INT, &s.solves, false},
-        {"out", "FILE", "architectures: a document for cgs report (timing.json)", OPT_STR, &s.out,
+        {"samples", "K", "architectures: candidates per iteration of cem and mppi (128)", OPT_INT,
+         &s.work.samples, false},
+        {"iters", "I", "architectures: iterations of cem and mppi (30)", OPT_INT, &s.work.iters,
+         false},
+        {"gd-steps", "N", "architectures: steps of gd (100)", OPT_INT, &s.work.gd_steps, false},
+        {"episodes", "N", "architectures: episodes that gd plans at once (50)", OPT_INT,
+         &s.work.episodes, false},
+        {"runs", "N", "architectures: solves per median (5)", OPT_INT, &s.work.runs, false},
+        {"solves", "N", "latency: solves to measure (200)", OPT_INT, &s.solves, false},
+        {"out", "FILE", "architectures: result file for cgs report (timing.json)", OPT_STR, &s.out,
          false},
         {"threads", "N", "threads, 0: one per core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
@@ -125,7 +127,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(
             CGS_EARG,
-            "needs what to measure: gemm, ops, train, encode, plan, latency, architectures, "
+            "name what to measure: gemm, ops, train, encode, plan, latency, architectures, "
             "env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
@@ -145,7 +147,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_bench = {
     "bench", "gemm|ops|train|encode|plan|latency|architectures|env|data|all ...",
-    "speed: medians, and the share of what the machine can do",
+    "speed: medians, and the share of the machine's peak",
     "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
     "tokens in one process and prints their ratios beside the paper's (Table 14); it is not\n"
     "part of all.\n"

@@ -70,7 +70,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
     const cgs_opt opts[] = {
         CGS_MODEL_RUN_OPTIONS(r),
-        {"images", "PNG...", "images of the model's size", OPT_LIST, &images, true},
+        {"images", "PNG...", "PNG files of the model's image size", OPT_LIST, &images, true},
         {"json", NULL, "one JSON object per line", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);

@@ -29,7 +29,7 @@ static void print_json(const cgs_env_class *c) {
 
 static void print_text(const cgs_env_class *c) {
     printf("%s, version %d: %s\n", c->id, c->version, c->summary);
-    printf("    state %d, action %d, images %d x %d\n", c->state_dim, c->action_dim, c->native,
+    printf(" state %d, action %d, images %d x %d\n", c->state_dim, c->action_dim, c->native,
            c->native);
     printf("    success: %s\n    policies: ", c->success);
     list_policies(c->id, "", ", ", "");

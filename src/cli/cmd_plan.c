@@ -1,5 +1,5 @@
-/* cmd_plan.c - cgs plan: one episode, watched: costs as the search goes on, the outcome, and
- * an animation of what happened beside the goal. */
+/* cmd_plan.c - cgs plan: plans one episode and prints costs per iteration, the outcome, and an
+ * animation of the rollout beside the goal. */
 #include <cJSON.h>
 #include <math.h>
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
-    if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* the end stays a while */
+    if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* hold the last frame */
     if (rc == CGS_OK && w.gif) {
         rc = cgs_gif_close(w.gif);
         w.gif = NULL;
@@ -274,7 +274,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
              .episode = -1};
     const cgs_opt opts[] = {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
-        {"data", "F.h5", "dataset that start and goal come from", OPT_STR, &j.data, true},
+        {"data", "F.h5", "dataset to take start and goal from", OPT_STR, &j.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
@@ -284,22 +284,21 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
         {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &j.tau, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
-        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &j.horizon, false},
-        {"execute", "N", "blocks carried out before the next solve (all)", OPT_INT, &j.execute,
+        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.horizon, false},
+        {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &j.execute,
          false},
-        {"budget", "N", "actions at most (50)", OPT_INT, &j.budget, false},
+        {"budget", "N", "most actions per episode (50)", OPT_INT, &j.budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &j.goal_offset, false},
         {"episode", "E", "episode of the dataset (drawn)", OPT_INT, &j.episode, false},
-        {"step", "T", "its row to start from (0)", OPT_INT, &j.step, false},
-        {"held-out", NULL, "draw from episodes the model did not train on", OPT_FLAG, &j.held_out,
-         false},
-        {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
-        {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
+        {"step", "T", "row of the episode to start from (0)", OPT_INT, &j.step, false},
+        {"held-out", NULL, "draw from episodes held out of training", OPT_FLAG, &j.held_out, false},
+        {"seed", "S", "seed of the start and the candidates (0)", OPT_U64, &j.seed, false},
+        {"gif", "x.gif", "animation to write: the rollout beside the goal", OPT_STR, &j.gif, false},
         {"delay", "N", "hundredths of a second per frame (8)", OPT_INT, &j.delay, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
         {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
+        {"json", NULL, "print solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -310,8 +309,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_plan = {
     "plan", "--model DIR --data F.h5 [--planner P] [--gif x.gif] ...",
-    "one episode, watched: costs per iteration, outcome, animation",
-    "Start and goal are rows of the dataset as in cgs eval; the first plan sees the recorded\n"
-    "frame, later ones what the environment shows.\n"
+    "plans one episode: costs per iteration, outcome, animation",
+    "Start and goal are rows of the dataset as in cgs eval.  The first plan sees the recorded\n"
+    "frame, later ones what the environment renders.\n"
     "  cgs plan --model runs/cgs --data tworooms.h5 --planner cem --gif episode.gif",
     run};

@@ -1,4 +1,4 @@
-/* cmd_pretrain.c - cgs pretrain: a stand-in backbone from frames collected here. */
+/* cmd_pretrain.c - cgs pretrain: trains a stand-in backbone on collected frames. */
 #include <stdio.h>
 
 #include "cli/lists.h"
@@ -60,7 +60,8 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
         fprintf(stderr, "%s: a " CGS_STAND_IN " backbone; invariance %.4f, SIGReg %.3f\n", out,
                 w.last[1], w.last[2]);
     else if (rc == CGS_OK && !quiet && !json)
-        fprintf(stderr, "%s: a " CGS_STAND_IN " backbone, all updates were made before\n", out);
+        fprintf(stderr, "%s: a " CGS_STAND_IN " backbone, all updates had already been made\n",
+                out);
     return rc;
 }
 
@@ -72,14 +73,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int threads = 0;
     bool quiet = false, json = false;
     const cgs_opt opts[] = {
-        {"data", "F.h5...", "datasets with images of one size", OPT_LIST, &data, true},
+        {"data", "F.h5...", "datasets whose images have the same size", OPT_LIST, &data, true},
         {"out", "FILE", "backbone to write (safetensors, torch-hub names)", OPT_STR, &out, true},
         {"size", "NAME", "paper (ViT-S/14 at 196 px) or small (paper)", OPT_STR, &o.size, false},
         {"updates", "N", "updates (2000)", OPT_INT, &o.updates, false},
         {"batch", "N", "frames per update (64)", OPT_INT, &o.batch, false},
         {"lr", "X", "peak learning rate (5e-4)", OPT_REAL, &o.lr, false},
         {"sigreg", "X", "weight of SIGReg (0.05)", OPT_REAL, &o.sigreg, false},
-        {"seed", "S", "of weights, frames and views (0)", OPT_U64, &o.seed, false},
+        {"seed", "S", "seed of weights, frames and views (0)", OPT_U64, &o.seed, false},
         {"checkpoint-every", "N", "updates between checkpoints, FILE.checkpoint (250)", OPT_INT,
          &o.checkpoint_every, false},
         {"resume", NULL, "continue from FILE.checkpoint", OPT_FLAG, &o.resume, false},
@@ -101,9 +102,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_pretrain = {
     "pretrain", "--data F.h5... --out FILE [--size small] [--resume]",
-    "a stand-in for a pretrained backbone, from frames collected here",
-    "For cgs train --method dinowm-... where DINOv2 weights cannot be had.  Two views of a frame\n"
-    "shall have the same tokens, and SIGReg keeps frames apart.  Results that use it say so.  "
+    "trains a stand-in for a pretrained backbone on collected frames",
+    "For cgs train --method dinowm-... where DINOv2 weights are not available.  Two views of a\n"
+    "frame are trained to the same tokens; SIGReg keeps frames apart.  Results name it.  "
     "Killed\n"
     "at any time, the same command with --resume ends in the same bytes.\n"
     "  cgs pretrain --data pusht.h5 --out standin.safetensors --size small --updates 1000\n"

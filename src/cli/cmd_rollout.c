@@ -1,4 +1,4 @@
-/* cmd_rollout.c - cgs rollout: what a model imagines of candidate action sequences. */
+/* cmd_rollout.c - cgs rollout: latents that a model predicts for candidate action sequences. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static cgs_status parse_plan(plans *p, const char *line, const char *what, doubl
     return CGS_OK;
 }
 
-/* Lines that are empty or hold only a comment are passed over. */
+/* Empty lines and comments are skipped. */
 static cgs_status read_plans(plans *p, const char *path) {
     char *text;
     size_t bytes;
@@ -55,10 +55,10 @@ static cgs_status read_plans(plans *p, const char *path) {
         if (line[strspn(line, " \t\r")] != '\0') rc = parse_plan(p, line, what, numbers);
         line = end ? end + 1 : NULL;
     }
-    if (rc == CGS_OK && !p->count) rc = cgs_fail(CGS_EARG, "%s: holds no candidate", path);
+    if (rc == CGS_OK && !p->count) rc = cgs_fail(CGS_EARG, "%s: contains no candidate", path);
     free(numbers);
     free(text);
-    return rc == CGS_EARG ? CGS_EFORMAT : rc; /* a bad file is no wrong usage */
+    return rc == CGS_EARG ? CGS_EFORMAT : rc; /* a bad file is not a usage error */
 }
 
 static void show(int candidate, const float *terminal, int D, float cost, bool json) {
@@ -134,8 +134,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
     const cgs_opt opts[] = {
         CGS_MODEL_RUN_OPTIONS(r),
-        {"start", "PNG", "the frame the plan starts from", OPT_STR, &start, true},
-        {"goal", "PNG", "the frame to reach", OPT_STR, &goal, true},
+        {"start", "PNG", "frame that the plan starts from", OPT_STR, &start, true},
+        {"goal", "PNG", "goal frame", OPT_STR, &goal, true},
         {"actions", "FILE", "candidates, one per line", OPT_STR, &actions, true},
         {"json", NULL, "one JSON object per line", OPT_FLAG, &json, false},
     };
@@ -147,8 +147,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_rollout = {
     "rollout", "--model DIR --start a.png --goal b.png --actions FILE [--json]",
-    "what a model imagines of action sequences, and how far from the goal they end",
-    "Each line of FILE is one candidate: H times action-block standardised values, separated by\n"
-    "commas; H follows from their number.  Prints for each the terminal latent and its squared\n"
-    "distance to the goal's.",
+    "predicts where action sequences lead, and how far from the goal they end",
+    "Each line of FILE is one candidate: H action blocks of standardised values, separated by\n"
+    "commas; H follows from their count.  Prints the terminal latent of each and its squared\n"
+    "distance to the goal's latent.",
     run};

@@ -1,7 +1,6 @@
 /* instructions.c - see instructions.h.
  *
- * The variable is the setting and the option sets it: so programs that this one starts (cgs
- * reproduce) obey without being told. */
+ * The option sets the environment variable, so that child processes (cgs reproduce) inherit it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/instructions.h"
 
@@ -40,5 +39,5 @@ void cgs_limit_lapack(char **argv) {
     if (!want || getenv("OPENBLAS_CORETYPE")) return;
     if (setenv("OPENBLAS_CORETYPE", want, 1) != 0) return;
     execv("/proc/self/exe", argv);
-    /* not possible here: then LAPACK goes on with what it chose */
+    /* not possible here: LAPACK keeps its own choice */
 }

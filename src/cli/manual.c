@@ -65,7 +65,7 @@ void cgs_manual_settings(void) {
 
 /* ---- man page ------------------------------------------------------------------------------ */
 
-/* text with the characters that roff would read as its own made harmless */
+/* text with roff's special characters escaped */
 static void roff(const char *s) {
     bool line_start = true;
     for (; *s; s++) {
@@ -144,7 +144,7 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
         "(AVX\\-512)\n"
         "or amx; \\fBcgs info\\fR says which is used and why.\n"
         "With \\fB\\-\\-json\\fR a verb prints one JSON object per line on standard output.\n"
-        "Verbs that write leave whole files or none; the same command continues what was\n"
+        "Verbs write whole files or none; rerun an interrupted command and it resumes where\n"
         "interrupted.\n"
         ".SH VERBS\n",
         cgs_version());
@@ -174,8 +174,8 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
 
 /* ---- completion ---------------------------------------------------------------------------- */
 
-/* What an option may be set to, where its help says so as a list ("cuda, cpu or ref (...)"),
- * each followed by a space; an empty text where the help is a sentence. */
+/* The values of an option whose help lists them ("cuda, cpu or ref (...)"), each followed by a
+ * space; an empty text where the help is a sentence. */
 static void choices(const cgs_opt *o, char *out, size_t size) {
     size_t used = 0;
     *out = 0;
@@ -219,7 +219,7 @@ static void bash_verb(const cgs_verb *verb, const cgs_opt *opts, int count) {
         printf("\"\n");
     }
 
-    /* "info|preview|check FILE": what to do comes first */
+    /* "info|preview|check FILE": the action comes first */
     size_t n = strcspn(verb->synopsis, " ");
     if (memchr(verb->synopsis, '|', n) && islower((unsigned char)*verb->synopsis)) {
         printf("        operands=\"");

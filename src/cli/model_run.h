@@ -1,4 +1,4 @@
-/* model_run.h - what verbs that run a model share: its options, and images for it. */
+/* model_run.h - shared by verbs that run a model: options, and images for it. */
 #ifndef CGS_CLI_MODEL_RUN_H
 #define CGS_CLI_MODEL_RUN_H
 

@@ -48,7 +48,7 @@ static bool is_setting(const char *word) {
 
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words) {
-    /* lists point into argv, so words are kept elsewhere; a program parses once */
+    /* lists point into argv, so other words are kept separately; a program parses once */
     static char **kept;
     bool seen[64] = {false};
     if (words) {

@@ -1,4 +1,4 @@
-/* plain.c - text from outside. */
+/* plain.c - see plain.h. */
 #include "cli/plain.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ cgs_status cgs_parse_numbers(const char *text, const char *what, int capacity, d
 
 void cgs_print_plain(const char *text, FILE *to) {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        /* C0, DEL, and C1 as UTF-8 spells it */
+        /* C0, DEL, and C1 as UTF-8 encodes it */
         int steers = *p < 0x20 || *p == 0x7F || (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0);
         fputc(steers ? '?' : *p, to);
         if (steers && *p == 0xC2) p++;

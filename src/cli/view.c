@@ -15,7 +15,7 @@ void cgs_series_add(cgs_series *s, double v) {
     s->last = v;
     if (s->per == 0) s->per = 1;
     if (s->count == 0 || s->n[s->count - 1] == s->per) {
-        if (s->count == CGS_SERIES_MAX) { /* full: two buckets become one */
+        if (s->count == CGS_SERIES_MAX) { /* full: merge pairs of buckets */
             for (int i = 0; i < CGS_SERIES_MAX / 2; i++) {
                 s->sum[i] = s->sum[2 * i] + s->sum[2 * i + 1];
                 s->n[i] = s->n[2 * i] + s->n[2 * i + 1];
@@ -104,7 +104,8 @@ typedef struct canvas {
 
 /* one line of text, cut to the width; the text before the sparkline is plain ASCII */
 static void put(canvas *c, const char *text, const char *spark) {
-    if (c->lines + 1 >= c->height) return; /* never more than the screen: it would scroll */
+    if (c->lines + 1 >= c->height)
+        return; /* never more lines than the screen has: it would scroll */
     fprintf(c->to, "%s%.*s%s\n", c->codes ? "\r\033[K" : "", c->width - 1, text, spark);
     c->lines++;
 }

@@ -47,15 +47,15 @@ done:
     return rc;
 }
 
-/* Two programs may make the same file, as two trainings do with the frames of one dataset:
- * the second waits, or their bytes would mix.  The lock is on the temporary file itself.
- * Who gets it after a rename holds what has just been finished, and opens anew. */
+/* Two programs may make the same file, as two trainings do with the packed frames of one dataset:
+ * the second waits, or their bytes would mix.  The lock is on the temporary file itself.  A process
+ * that gets the lock after a rename holds the finished file, and opens a new one. */
 static int open_alone(const char *tmp) {
     for (;;) {
         struct stat mine, there;
         int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0) return -1;
-        /* some file systems have no locks; a signal ends the waiting */
+        /* some file systems have no locks; a signal ends the wait */
         bool waited = flock(fd, LOCK_EX) == 0 || errno != EINTR;
         if (waited && (fstat(fd, &mine) != 0 || stat(tmp, &there) != 0 ||
                        mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)) {
@@ -83,7 +83,7 @@ cgs_status cgs_newfile_open(cgs_newfile *n, const char *path) {
     return rc;
 }
 
-/* Here and below the name goes before the lock does. */
+/* Here and below the file is unlinked before the lock is released. */
 void cgs_newfile_abandon(cgs_newfile *n) {
     if (!n->f) return;
     unlink(n->tmp);
@@ -118,7 +118,7 @@ cgs_status cgs_newfile_commit(cgs_newfile *n) {
         cgs_newfile_abandon(n);
         return rc;
     }
-    fclose(n->f); /* all is on disk already */
+    fclose(n->f); /* everything is on disk already */
     n->f = NULL;
     sync_parent(n->path);
     return CGS_OK;

@@ -1,5 +1,5 @@
-/* file.h - whole files, read with a limit and written so that a crash leaves
- * either the old file or the new one, never half of it. */
+/* file.h - whole files, read with a size limit and written so that a crash leaves either the old
+ * file or the new one, never half of it. */
 #ifndef CGS_CORE_FILE_H
 #define CGS_CORE_FILE_H
 

@@ -1,4 +1,4 @@
-/* dataset.h - HDF5 datasets in the stable-worldmodel layout, read.
+/* dataset.h - reading HDF5 datasets in the stable-worldmodel layout.
  *
  * One file, one flat root group.  Every column is a dataset whose first axis counts
  * rows over all episodes; `ep_len` and `ep_offset` say where an episode lies, and
@@ -31,11 +31,11 @@ cgs_status cgs_dataset_read_rows_f64(cgs_dataset *d, const char *column, int64_t
 /* Consecutive images: out (count, height, width, 3). */
 cgs_status cgs_dataset_read_pixels(cgs_dataset *d, int64_t first, int count, uint8_t *out);
 
-/* How a column is stored, for people: "chunks of 1 row, deflate". */
+/* A description of how a column is stored: "chunks of 1 row, deflate". */
 const char *cgs_dataset_layout(const cgs_dataset *d, int column);
 
-/* Attributes of the file: environment, its version, policy, seed, code version...
- * Values are kept as text; numbers are printed so that they read back the same. */
+/* Attributes of the file: environment, its version, policy, seed, code version... Values are kept
+ * as text; numbers are printed so that they read back exactly. */
 typedef struct cgs_attribute {
     char name[CGS_COLUMN_NAME];
     char value[256];

@@ -1,8 +1,8 @@
 /* filters.c - deflate, shuffle, fletcher32, LZF, Blosc, LZ4 and Zstandard chunks.
  *
- * Every decoder is given the stored bytes and the capacity for the result, and may trust
- * neither: it returns the bytes it produced, or SIZE_MAX when the input is damaged or
- * wants more capacity. */
+ * Every decoder gets the stored bytes and the capacity of the output, and trusts neither: it
+ * returns the number of bytes produced, or SIZE_MAX when the input is damaged or needs more
+ * capacity. */
 #include "data/filters.h"
 
 #include <blosc.h>
@@ -45,7 +45,7 @@ static size_t undo_fletcher32(unsigned first, const uint8_t *in, size_t n, uint8
     for (size_t i = 0; i + 1 < n; i += 2) {
         a += (uint64_t)in[i] << 8 | in[i + 1];
         b += a;
-        if (i % 65536 == 0) a %= 65535, b %= 65535; /* long before 64 bits overflow */
+        if (i % 65536 == 0) a %= 65535, b %= 65535; /* reduced long before 64 bits overflow */
     }
     a %= 65535;
     b %= 65535;
@@ -174,7 +174,7 @@ cgs_status cgs_filters_undo(const cgs_filter *filters, int count, uint32_t mask,
         return CGS_OK;
     }
 
-    /* a checksum may lie inside a compressed stream and make it a little longer */
+    /* a checksum may be inside a compressed stream and make it a little longer */
     size_t capacity = out_bytes + 4 * CGS_FILTERS;
     uint8_t *scratch[2] = {NULL, NULL};
     cgs_status rc = CGS_OK;

@@ -1,4 +1,4 @@
-/* journal.c - appending, walking and reading records. */
+/* journal.c - appending, scanning and reading entries. */
 #define _GNU_SOURCE
 #include "data/journal.h"
 
@@ -20,8 +20,8 @@
 #define MARK UINT64_C(0x65646f7369706501) /* \1episode */
 #define MAX_HEAD ((size_t)1 << 20)
 
-/* a kill loses nothing that was written; a power cut loses what was not synced, and an
- * fsync per episode would cost more than many environments do */
+/* a kill loses nothing that was written; a power cut loses what was not synced, but one fsync
+ * per episode would cost more than simulating it in many environments */
 #define SYNC_BYTES ((uint64_t)64 << 20)
 #define SYNC_SECONDS 5.0
 
@@ -88,7 +88,7 @@ static cgs_status begin(cgs_journal *j, const char *head) {
     return CGS_OK;
 }
 
-/* the first line in which two heads differ, for the message */
+/* the first line in which two headers differ, for the message */
 static cgs_status other_head(const cgs_journal *j, const char *was, const char *is) {
     while (*was && *is) {
         size_t a = strcspn(was, "\n"), b = strcspn(is, "\n");
@@ -107,7 +107,7 @@ static cgs_status check_head(cgs_journal *j, const char *head, const uint64_t *w
     char *was = n <= MAX_HEAD ? malloc(n + 1) : NULL;
     cgs_status rc = CGS_OK;
     if (!was || !read_at(j->fd, was, n, HEAD_WORDS * 8) || cgs_checksum(was, n) != words[2]) {
-        rc = cgs_fail(CGS_EFORMAT, "%s: its head is damaged; delete it to begin again", j->path);
+        rc = cgs_fail(CGS_EFORMAT, "%s: its header is damaged; delete it to start over", j->path);
     } else {
         was[n] = '\0';
         if (strcmp(was, head)) rc = other_head(j, was, head);
@@ -132,7 +132,7 @@ static cgs_status walk(cgs_journal *j, uint64_t size) {
             free(data);
             capacity = (size_t)words[2];
             if (!(data = malloc(capacity))) {
-                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for a record of %zu bytes", j->path,
+                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for an entry of %zu bytes", j->path,
                               capacity);
                 break;
             }
@@ -164,7 +164,7 @@ cgs_status cgs_journal_open(cgs_journal *j, const char *path, const char *head) 
                                   : io_error(j);
     else if (fstat(j->fd, &st) != 0)
         rc = io_error(j);
-    /* the head is written last, so a file without one holds no records */
+    /* the header is written last, so a file without one has no entries */
     else if (!read_at(j->fd, words, sizeof words, 0) || words[0] == 0)
         rc = begin(j, head);
     else if (memcmp(words, MAGIC, 8))
@@ -215,6 +215,6 @@ cgs_status cgs_journal_read(cgs_journal *j, int64_t i, void *out) {
     if (!read_at(j->fd, words, sizeof words, j->offset[i] - sizeof words) ||
         !read_at(j->fd, out, (size_t)j->bytes[i], j->offset[i]) || words[2] != j->bytes[i] ||
         cgs_checksum(out, (size_t)j->bytes[i]) != words[3])
-        return cgs_fail(CGS_EIO, "%s: record %" PRId64 " changed since it was written", j->path, i);
+        return cgs_fail(CGS_EIO, "%s: entry %" PRId64 " changed since it was written", j->path, i);
     return CGS_OK;
 }

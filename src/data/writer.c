@@ -1,25 +1,23 @@
-/* writer.c - recording a dataset so that a kill loses nothing that was finished.
+/* writer.c - records a dataset so that a kill loses no finished episode.
  *
- * HDF5 files do not survive their writer's death, so episodes first go to a journal,
- * NAME.part, one checksummed record each; finishing turns the journal into the HDF5 file
- * NAME.tmp, renames it to NAME and deletes the journal.  At any moment there is either
- * no dataset or a whole one, and beside it a journal from which the next run continues
- * after the last finished episode.  The price is that the (compressed) data are copied
- * once; the gain is also that the bytes of NAME depend on the episodes alone, not on how
- * often the recording was interrupted nor on the number of threads.
+ * A killed writer leaves an unreadable HDF5 file, so episodes first go to a journal, NAME.part, one
+ * checksummed entry each; finishing turns the journal into the HDF5 file NAME.tmp, renames it to
+ * NAME and deletes the journal.  At any moment there is either no dataset or a complete one, and
+ * beside it a journal from which the next run resumes after the last finished episode.  This copies
+ * the (compressed) data once, but it also makes the bytes of NAME depend on the episodes alone, not
+ * on interruptions or the number of threads.
  *
- * Images (u8 columns whose rows have two axes or more) are compressed when their episode
- * is packed, one row per chunk, so that any frame can be read alone; finishing copies the
- * compressed chunks as they are.  Black images, of rows that are not drawn, are compressed
- * once (leaving them out would do, but libhdf5 1.10 has no quick way to ask whether a chunk
- * is there).  Deflate at level 1: on flat 224 x 224 images 2.3 kB
- * a frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level 6 halves the
- * size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5 reader
- * knows deflate without a plugin.  Other columns are chunks of about 64 kB with
- * fletcher32 checksums.
+ * Images (u8 columns whose rows have two axes or more) are compressed when their episode is packed,
+ * one row per chunk, so that any frame can be read alone; finishing copies the compressed chunks
+ * unchanged.  Black images, of rows that are not rendered, are compressed once (they could be left
+ * out, but libhdf5 1.10 has no fast test of whether a chunk exists).  Deflate at level 1: on flat
+ * 224 x 224 images 2.3 kB a frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level 6
+ * halves the size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5 reader
+ * knows deflate without a plugin.  Other columns are chunks of about 64 kB with fletcher32
+ * checksums.
  *
- * The file uses the version 1.10 object formats: all their metadata carry checksums, so
- * that damage is noticed instead of followed.  Times are not stored. */
+ * The file uses the version 1.10 object formats: all their metadata have checksums, so that damage
+ * is detected instead of followed.  Times are not stored. */
 #include "data/writer.h"
 
 #include <assert.h>
@@ -95,7 +93,7 @@ static hid_t file_type(cgs_column_type t) {
     }
 }
 
-/* to: capacity for compressBound of a row; the number of bytes used */
+/* to: at least compressBound of a row; returns the number of bytes used */
 static size_t squeeze(uint8_t *to, const uint8_t *row, size_t bytes) {
     uLongf length = compressBound(bytes);
     if (compress2(to, &length, row, bytes, DEFLATE_LEVEL) == Z_OK && length < bytes) return length;
@@ -115,7 +113,8 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
     static const char *const reserved[] = {"ep_len", "ep_offset", "episode_idx", "ep_idx",
                                            "step_idx"};
     if (!good_name(spec->name))
-        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is no name for a column", w->path, spec->name);
+        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is not a valid name for a column", w->path,
+                        spec->name);
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
         if (!strcmp(spec->name, reserved[i]))
             return cgs_fail(CGS_EARG, "%s: column \"%s\" is added by the writer", w->path,
@@ -182,7 +181,8 @@ void cgs_writer_destroy(cgs_writer *w) {
 static cgs_status new_attribute(cgs_writer *w, const char *name, attribute **out) {
     assert(!w->begun);
     if (!good_name(name))
-        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is no name for an attribute", w->path, name);
+        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is not a valid name for an attribute", w->path,
+                        name);
     for (int i = 0; i < w->attribute_count; i++)
         if (!strcmp(name, w->attributes[i].name))
             return cgs_fail(CGS_EARG, "%s: attribute \"%s\" is given twice", w->path, name);
@@ -225,7 +225,7 @@ cgs_status cgs_writer_real(cgs_writer *w, const char *name, double value) {
     return CGS_OK;
 }
 
-/* the declaration as text, one line each; a journal is continued only under the same one */
+/* the declaration as text, one line each; a journal is continued only if it is the same */
 static char *declaration(const cgs_writer *w) {
     char *text = NULL;
     size_t size = 0;
@@ -271,15 +271,15 @@ cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes) {
 
 /* ---- adding -------------------------------------------------------------------------- */
 
-/* A record holds the columns one after the other: numbers as they are, images as a
- * u32 length and so many bytes each (the length of the raw row means: not compressed). */
+/* An entry has the columns one after the other: numbers as they are, images as a u32 length and
+ * that many bytes each (the length of a raw row means: not compressed). */
 
 void cgs_episode_free(cgs_episode *e) {
     free(e->bytes);
     *e = (cgs_episode){0};
 }
 
-/* capacity for so many more bytes */
+/* makes space for that many more bytes */
 static cgs_status make_room(const cgs_writer *w, cgs_episode *e, size_t bytes) {
     if (bytes <= e->capacity - e->size) return CGS_OK;
     size_t capacity = 2 * (e->size + bytes);
@@ -461,7 +461,7 @@ static cgs_status write_index(cgs_writer *w, hid_t file, hsize_t rows) {
     return rc;
 }
 
-/* copies the compressed images of one episode; *at moves on in the record */
+/* copies the compressed images of one episode; *at advances in the entry */
 static cgs_status write_images(const cgs_writer *w, hid_t set, const column *c, hsize_t first,
                                int64_t rows, const uint8_t **at, const uint8_t *end) {
     for (int64_t i = 0; i < rows; i++) {
@@ -471,13 +471,13 @@ static cgs_status write_images(const cgs_writer *w, hid_t set, const column *c, 
         *at += sizeof bytes;
         if ((size_t)(end - *at) < bytes) break;
         hsize_t offset[CGS_COLUMN_RANK + 1] = {first + (hsize_t)i};
-        uint32_t mask = bytes == c->row_bytes; /* bit 0: the filter was left out */
+        uint32_t mask = bytes == c->row_bytes; /* bit 0: the filter was skipped */
         if (H5Dwrite_chunk(set, H5P_DEFAULT, mask, offset, bytes, *at) < 0)
             return h5_fail(w, c->name);
         *at += bytes;
         if (i + 1 == rows) return CGS_OK;
     }
-    return cgs_fail(CGS_EFORMAT, "%s: a record is shorter than its images", w->part);
+    return cgs_fail(CGS_EFORMAT, "%s: an entry is shorter than its images", w->part);
 }
 
 static cgs_status write_episode(cgs_writer *w, const hid_t *sets, int64_t e, hsize_t first) {
@@ -494,7 +494,7 @@ static cgs_status write_episode(cgs_writer *w, const hid_t *sets, int64_t e, hsi
         }
         size_t bytes = (size_t)j->rows[e] * c->row_bytes;
         if ((size_t)(end - at) < bytes)
-            return cgs_fail(CGS_EFORMAT, "%s: record %" PRId64 " is too short", w->part, e);
+            return cgs_fail(CGS_EFORMAT, "%s: entry %" PRId64 " is too short", w->part, e);
         CGS_TRY(write_numbers(w, sets[i], c, first, (hsize_t)j->rows[e], at));
         at += bytes;
     }

@@ -1,10 +1,9 @@
-/* cube.c - Cube: an arm with a gripper moves a cube to a place.
+/* cube.c - Cube: an arm with a gripper moves a cube to a goal position.
  *
- * An action asks for a change of the measured pose of the hand, in the workspace; inverse
- * kinematics turns it into joint targets that motors track for 25 substeps.  Nothing
- * compensates gravity, so a zero action lets the hand sink.  As upstream, the hand is
- * measured where it was when the last substep began, 2 ms ago; after set_state it is where
- * the state says. */
+ * An action is a change of the measured pose of the hand, within the workspace; inverse kinematics
+ * gives joint targets that motors track for 25 substeps.  Gravity is not compensated, so a zero
+ * action lets the hand sink.  As upstream, the measured pose is that of the beginning of the last
+ * substep, 2 ms ago; after set_state it is that of the state. */
 #include "env/cube.h"
 
 #include <math.h>
@@ -62,7 +61,7 @@ static cgs_status open_world(cgs_env *e) {
     if (cgs_mj_guard(make_data, w) && w->data && w->pad >= 0) return CGS_OK;
     close_world(e);
     if (w->pad < 0) return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
-    return cgs_fail(CGS_ENOMEM, "cube: no memory for a world");
+    return cgs_fail(CGS_ENOMEM, "cube: no memory");
 }
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -87,7 +86,7 @@ static cgs_status restart(cgs_env *e) {
     return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
 }
 
-/* ctrl and the solver's memory stay, as upstream: the next action overwrites the first */
+/* ctrl and the solver's warm start stay, as upstream: the next action overwrites the former */
 static cgs_status set_state(cgs_env *e, const double *s) {
     cube *w = (cube *)e;
     memcpy(w->data->qpos, s, CUBE_QPOS * sizeof *s);
@@ -152,7 +151,7 @@ static bool reached(const cgs_env *e, const double *s, const double *g) {
     return sqrt(x * x + y * y + z * z) <= CUBE_NEAR;
 }
 
-/* ---- what is measured and recorded ---------------------------------------------- */
+/* ---- observations ---------------------------------------------- */
 
 static double contact_of(const cube *w) {
     double sum = 0;
@@ -215,7 +214,7 @@ static const cgs_env_column columns[] = {
     [COL_TIME] = {"time", 1, false},
 };
 
-/* a place as upstream scales it for a policy's eyes */
+/* a position as upstream scales it for policies */
 static void observe_place(double *out, const double *p) {
     static const double centre[3] = {0.425, 0, 0};
     for (int i = 0; i < 3; i++) out[i] = (p[i] - centre[i]) * 10;

@@ -1,8 +1,8 @@
-/* mujoco_view.c - from joint positions to an image, by way of MuJoCo's abstract scene.
+/* mujoco_view.c - renders joint positions through MuJoCo's abstract scene.
  *
- * MuJoCo's own kinematics calls libm's sin and cos, whose last bit depends on the CPU.
- * Poses are therefore computed here and written into data that only the abstract scene
- * is made from; the simulation never sees them. */
+ * MuJoCo's own kinematics calls libm's sin and cos, whose last bit depends on the CPU. Poses are
+ * therefore computed here and written to data used only for the abstract scene; the simulation
+ * never sees them. */
 #include <math.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void pose(const mjModel *m, mjData *d, const double *qpos) {
 
 static int exponent_of(float shininess) { return (int)(shininess * 128 + 0.5f); }
 
-/* releases name textures and kinds of lights differently */
+/* names of textures and light types differ between releases */
 #if mjVERSION_HEADER >= 320
 static cgs_texture texture_of(const mjModel *m, int id) {
     if (m->tex_nchannel[id] != 3) return (cgs_texture){0};

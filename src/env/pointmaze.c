@@ -43,10 +43,10 @@ static cgs_status open_world(cgs_env *e) {
     pointmaze *p = (pointmaze *)e;
     CGS_TRY(cgs_mj_model(e->cls == &cgs_umaze_class ? &umaze : &medium, &p->model));
     CGS_TRY(cgs_mj_view_open(&p->view, p->model, true));
-    p->view.upside_down = true; /* upstream hands out OpenGL's rows as they are */
+    p->view.upside_down = true; /* upstream returns OpenGL's rows unflipped */
     if (cgs_mj_guard(make_data, p) && p->data) return CGS_OK;
     close_world(e);
-    return cgs_fail(CGS_ENOMEM, "%s: no memory for a world", e->cls->id);
+    return cgs_fail(CGS_ENOMEM, "%s: no memory", e->cls->id);
 }
 
 /* ---- motion --------------------------------------------------------------------- */

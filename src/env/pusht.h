@@ -1,4 +1,4 @@
-/* pusht.h - what the files of PushT share: constants, the struct, drawing. */
+/* pusht.h - shared by the files of PushT: constants, the struct, drawing. */
 #ifndef CGS_ENV_PUSHT_H
 #define CGS_ENV_PUSHT_H
 
@@ -23,7 +23,7 @@ extern const double cgs_pusht_part[2][4][2];
 /* ends of the four walls, in order of creation */
 extern const double cgs_pusht_wall[4][2][2];
 
-/* what an image shows */
+/* contents of an image */
 typedef struct cgs_pusht_scene {
     double agent[2], block[2], angle;
     int ticks;             /* contacts of the last substep */

@@ -8,14 +8,14 @@
 #include "env/portable.h"
 #include "env/pusht.h"
 
-static const double SLOP = 0.1f;              /* widened from float32, as the engine's */
+static const double SLOP = 0.1f;              /* widened from float32, as in the engine */
 static const double BIAS = 0.061259621561307; /* 1 - (float32 0.9)^(60 dt) */
 static const double PARTS[2][4] = {{-60, 60, 0, 30}, {-15, 15, 30, 120}}; /* x0 x1 y0 y1 */
 enum { ITERATIONS = 10, FORGOTTEN = 4, REACH = 77 /* of the block about its centre */ };
 
 typedef struct contact {
     double n[2], r[2]; /* normal toward the block, arm from its centre */
-    double mass, bias; /* effective mass, velocity that mends the overlap */
+    double mass, bias; /* effective mass, velocity that resolves the overlap */
     double pusher[2];  /* velocity of the other shape */
     double bias_push, *push;
 } contact;
@@ -57,7 +57,7 @@ static void add(cgs_pusht_model *m, contact *list, int *n, const double *normal,
     c->push = push;
 }
 
-/* the impulse remembered for a contact; new contacts start from nothing */
+/* the cached impulse of a contact; new contacts start at zero */
 static double remembered(const cgs_pusht_impulses *old, int key) {
     if (old->idle >= FORGOTTEN) return 0;
     for (int i = 0; i < old->count; i++)
@@ -65,7 +65,7 @@ static double remembered(const cgs_pusht_impulses *old, int key) {
     return 0;
 }
 
-/* puts the present contacts of a pair in place of the old; true when they may warm-start */
+/* replaces the contacts of a pair; true when they may warm-start */
 static bool renew(cgs_pusht_impulses *rec, int count, const int *key) {
     cgs_pusht_impulses next = {.idle = 0, .count = count};
     for (int i = 0; i < count; i++) {

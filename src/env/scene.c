@@ -130,7 +130,7 @@ static bool covers(const cgs_frame *f, int i, int x, int y) {
     return middle + wide >= f->low[i] && middle - wide <= f->high[i];
 }
 
-/* can the shadow of something that moves fall on what is still in this tile? */
+/* can a moving shape cast a shadow on this tile's static shapes? */
 static bool shadowed(const cgs_frame *f, const loops *run, const float *ball) {
     int16_t casters[MAX_SHAPES];
     if (ball[3] < 0) return false;
@@ -153,7 +153,7 @@ static void store(uint8_t *rgb, int side, int x, int y, bool upside_down, const 
     }
 }
 
-/* the image without what moves, kept in the canvas */
+/* the image without moving shapes, cached in the canvas */
 static cgs_status draw_background(cgs_scene_image *c, const cgs_scene *s, const loops *run) {
     cgs_frame *f = c->frame;
     cgs_scene *still = malloc(sizeof *still);

@@ -87,7 +87,7 @@ static cgs_status open_all(cgs_eval_session *b) {
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-/* own_tau: each model at the temperature that is known for its cost */
+/* own_tau: each model at the temperature known for its cost */
 static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool own_tau) {
     CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
@@ -106,7 +106,7 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
     return CGS_OK;
 }
 
-/* only what a planner uses is swept: CEM has no temperature, GD no samples */
+/* only settings that a planner uses are swept: CEM has no temperature, GD no samples */
 static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     const cgs_eval_options *o = b->o;
     cgs_plan_config p = cgs_plan_defaults();

@@ -1,4 +1,5 @@
-/* evaluate_runs.c - the plans of an evaluation, carried out and kept; see evaluate_internal.h. */
+/* evaluate_runs.c - runs the settings of an evaluation and stores results; see evaluate_internal.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
 
-/* episodes side by side: memory of images and environments speaks against more */
+/* episodes at once: limited by the memory of images and environments */
 enum { CPU_BATCH = 50, GPU_BATCH = 512 };
 
 static int seed_index(const cgs_eval_options *o, uint64_t seed) {
@@ -100,25 +101,25 @@ static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_st
     return rc;
 }
 
-/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
- * the longer a GPU waits.  Nothing is drawn differently for it. */
+/* Start states of the seeds that still lack a result, planned together: small batches leave a GPU
+ * idle.  Their random draws do not depend on it. */
 typedef struct lot {
     cgs_start_states cases;
     bool *in; /* (seeds) */
 } lot;
 
-static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+static bool pending(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == pending(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = wanted(&run[i]);
+        l->in[i] = pending(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -130,7 +131,7 @@ static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
     return CGS_OK;
 }
 
-/* one plan for one model: run (seeds) */
+/* one setting of one model: run (seeds) */
 static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
     cgs_loaded_model *s = &b->loaded[run->model];
@@ -176,8 +177,8 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
     return rc;
 }
 
-/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
- * the other */
+/* every setting of one model that is not done yet; add_runs lists the seeds of a setting
+ * consecutively */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_loaded_model *s = &b->loaded[model];
     int seeds = b->o->seed_count;
@@ -188,7 +189,7 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
         cgs_eval_run *run = &b->e->run[i];
         cgs_plan_kind kind = CGS_PLAN_ZERO;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || pending(&run[k]);
         if (run->model != model || !any) continue;
         rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
         if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)

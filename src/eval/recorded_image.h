@@ -1,5 +1,5 @@
-/* recorded_image.h - the image of a recorded moment: the recorded one or, in a row that was not
- * drawn (source.h: pixels_every), one drawn anew from the recorded state. */
+/* recorded_image.h - the image of a row: the recorded one or, in a row that was not rendered
+ * (source.h: pixels_every), one rendered from the recorded state. */
 #ifndef CGS_EVAL_RECORDED_IMAGE_H
 #define CGS_EVAL_RECORDED_IMAGE_H
 

@@ -12,7 +12,7 @@ cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const
     *name = "state";
     int at = cgs_source_find(s, *name);
     if (at >= 0 && s->columns[at].values == (size_t)env->state_dim) return CGS_OK;
-    /* published files of some environments have the state under the name of a reading */
+    /* published files of some environments store the state under the name of an observation */
     for (int i = 0; i < env->column_count; i++) {
         at = cgs_source_find(s, env->columns[i].name);
         if (env->columns[i].dim != env->state_dim || env->columns[i].whole || at < 0) continue;
@@ -45,7 +45,7 @@ static bool allocate(cgs_start_states *c) {
     return c->state && c->goal_state && c->z && c->past && c->goal;
 }
 
-/* the blocks that lead to the start: past (C - 1, A) */
+/* the action blocks that lead to the start: past (C - 1, A) */
 static cgs_status read_past(const cgs_start_states *c, cgs_dataset *data, const cgs_start *s,
                             const cgs_action_scale *scale, float *past) {
     const char *path = cgs_dataset_source(data)->path;
@@ -84,7 +84,7 @@ static cgs_status read_proprio(cgs_dataset *data, int64_t row, const cgs_proprio
     return CGS_OK;
 }
 
-/* what one case is read with; a thread's own */
+/* per-thread reader */
 typedef struct reader {
     cgs_start_states *c;
     cgs_recorded_images images;
@@ -93,7 +93,7 @@ typedef struct reader {
     const cgs_proprio_scale *proprio;
 } reader;
 
-/* everything of case i but its latents: frames (C + 1, ...) are context, then the goal */
+/* everything of start state i but its latents: frames (C + 1, ...) are context, then the goal */
 static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frames, size_t frame,
                             float *sensed) {
     cgs_start_states *c = r->c;
@@ -117,7 +117,7 @@ static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frame
     return read_past(c, data, s, r->scale, c->past + n * (C - 1) * (size_t)c->A);
 }
 
-enum { TOGETHER = 32 }; /* cases that are read, then encoded, at a time */
+enum { TOGETHER = 32 }; /* start states that are read, then encoded, at a time */
 
 typedef struct read_buffers {
     uint8_t *frames; /* (TOGETHER, C + 1, S, S, 3) */
@@ -151,7 +151,7 @@ static void read_batch(void *context) {
     cgs_recorded_images_close(&r.images);
 }
 
-/* cases at ... at + n - 1, every thread with a reader of its own: drawing missing images takes
+/* start states at ... at + n - 1, every thread with its own reader: rendering missing images takes
  * long */
 static cgs_status read_some(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
                             int at, int n, size_t frame, const read_buffers *o) {
@@ -218,7 +218,7 @@ cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const 
 
 /* ---- several lists ----------------------------------------------------------------- */
 
-/* `more` elements behind the first `n` of *list */
+/* appends `more` elements to the first `n` of *list */
 static bool append(void **list, size_t size, size_t n, const void *more, size_t count) {
     char *p = realloc(*list, (n + count) * size + 1);
     if (!p) return false;

@@ -25,7 +25,8 @@ static cgs_status read_all(gzFile f, const char *path, size_t limit, char **data
                             limit);
         if (*bytes < capacity) break; /* its end */
         capacity *= 2;
-        if (capacity > limit) capacity = limit + 1; /* one more shows that there are too many */
+        if (capacity > limit)
+            capacity = limit + 1; /* one byte more shows that the text is too long */
     }
     (*data)[*bytes] = '\0';
     return CGS_OK;

@@ -17,8 +17,8 @@ typedef struct cgs_quantizer cgs_quantizer;
 cgs_status cgs_quantizer_create(cgs_quantizer **out, size_t pixels);
 void cgs_quantizer_destroy(cgs_quantizer *q);
 
-/* rgb (n, 3), n >= 1 -> p and index (n).  Exact for up to 256 colours; more are cut into
- * boxes where the squared error is largest.  The same pixels give the same palette. */
+/* rgb (n, 3), n >= 1 -> p and index (n).  Exact for up to 256 colours; beyond, boxes are split
+ * where the squared error is largest.  The same pixels give the same palette. */
 void cgs_quantize(cgs_quantizer *q, const uint8_t *rgb, size_t n, cgs_palette *p, uint8_t *index);
 
 #endif /* CGS_IO_PALETTE_H */

@@ -1,4 +1,4 @@
-/* png.c - libpng, with its errors turned into ours.
+/* png.c - libpng, with its errors mapped to cgs_status.
  *
  * libpng reports an error by a long jump.  Whatever must survive the jump lives in a
  * struct that the jumping function only points to, so no local variable is at risk. */
@@ -36,7 +36,7 @@ static void on_error(png_structp png, png_const_charp message) {
 
 static void on_warning(png_structp png, png_const_charp message) {
     (void)png;
-    (void)message; /* a damaged note about gamma is no reason to refuse an image */
+    (void)message; /* a damaged gamma chunk is no reason to refuse an image */
 }
 
 static void take_bytes(png_structp png, png_bytep to, size_t n) {
@@ -155,7 +155,8 @@ cgs_status cgs_png_encode(const uint8_t *rgb, int width, int height, uint8_t **d
     *data = NULL;
     *bytes = 0;
     if (width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE)
-        return cgs_fail(CGS_EARG, "an image of %d x %d pixels cannot be a PNG", width, height);
+        return cgs_fail(CGS_EARG, "an image of %d x %d pixels cannot be written as PNG", width,
+                        height);
     cgs_status rc = CGS_OK;
     c.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &c, on_error, on_warning);
     if (c.png) c.info = png_create_info_struct(c.png);

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* far enough for any drawing, near enough that a viewer's floats hold it */
+/* large enough for any drawing, small enough for a viewer's floats */
 #define FAR 1e5
 
-/* a coordinate, without zeros that say nothing */
+/* a coordinate, without trailing zeros */
 static void number(cgs_text *t, double v) {
     char s[32];
     if (!isfinite(v)) v = 0;

@@ -14,7 +14,7 @@ void cgs_text_free(cgs_text *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* capacity for n more bytes and the NUL */
+/* makes space for n more bytes and the NUL */
 static bool reserve(cgs_text *t, size_t n) {
     if (t->failed) return false;
     if (n < t->capacity - t->used && t->capacity > t->used) return true;
@@ -71,7 +71,7 @@ static int character(const unsigned char *s) {
     bool bad = (n == 3 && code < 0x800) || (n == 4 && (code < 0x10000 || code > 0x10FFFF)) ||
                (code >= 0xD800 && code < 0xE000) || code == 0xFFFE || code == 0xFFFF ||
                (code >= 0x80 && code < 0xA0) ||      /* C1 controls */
-               (code >= 0x202A && code <= 0x202E) || /* these reorder what stands around them */
+               (code >= 0x202A && code <= 0x202E) || /* these reorder the text around them */
                (code >= 0x2066 && code <= 0x2069);
     return bad ? 0 : n;
 }
@@ -96,7 +96,7 @@ static void put_characters(cgs_text *t, const char *s, bool escape) {
         }
         int n = character(p);
         if (n == 0) {
-            /* white space separates; anything else is shown to have been there */
+            /* white space becomes a space; anything else a replacement character */
             cgs_text_put(t, *p == '\n' || *p == '\t' || *p == '\r' ? " " : "\xEF\xBF\xBD");
             p++;
             continue;

@@ -1,8 +1,8 @@
-/* text.h - text that grows: pages and images are written into it piece by piece.
+/* text.h - growing text: pages and drawings are appended piece by piece.
  *
- * A failure (no memory) sticks, later calls do nothing, and one check at the end finds it.
- * What comes from files goes through cgs_text_escape, which lets no markup, no control
- * character and no broken UTF-8 through. */
+ * A failure (no memory) sticks: later calls do nothing, and one check at the end reports it.
+ * Untrusted text goes through cgs_text_escape, which removes markup, control characters and invalid
+ * UTF-8. */
 #ifndef CGS_IO_TEXT_H
 #define CGS_IO_TEXT_H
 
@@ -24,7 +24,7 @@ void cgs_text_printf(cgs_text *t, const char *format, ...) __attribute__((format
 
 /* Text for HTML and XML content or quoted attributes; at most 4096 characters of it. */
 void cgs_text_escape(cgs_text *t, const char *s);
-/* The same for where nothing is markup: on one line, no control character, good UTF-8. */
+/* The same for plain text: on one line, no control character, valid UTF-8. */
 void cgs_text_line(cgs_text *t, const char *s);
 void cgs_text_base64(cgs_text *t, const void *data, size_t n);
 

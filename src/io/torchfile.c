@@ -20,7 +20,7 @@
 #define MAX_PICKLE (UINT64_C(64) << 20)
 #define MAX_DEPTH 64
 #define MAX_TENSORS 100000
-#define MAX_STEPS 4000000 /* nodes may be shared, so a small graph can be a long walk */
+#define MAX_STEPS 4000000 /* nodes may be shared, so even a small graph can take a long walk */
 #define MAX_NAME 1024
 
 typedef struct reader {
@@ -193,12 +193,12 @@ static cgs_status too_much(const reader *r) {
                     shown(r));
 }
 
-/* buffers of the training loop that belong to no model */
+/* buffers of the training loop, not of a model */
 static bool left_out(const char *name) {
     return strncmp(name, "sigreg.", 7) == 0 || strncmp(name, "callbacks_", 10) == 0;
 }
 
-/* extends the name of the place by a key; *skip when the key is no name or not wanted */
+/* extends the current name by a key; *skip when the key is not a name or belongs to training */
 static cgs_status enter(reader *r, size_t length, const cgs_pkl *key, size_t *longer, bool *skip) {
     *skip = key->kind != CGS_PKL_TEXT;
     if (*skip) return CGS_OK;
@@ -214,7 +214,7 @@ static cgs_status enter(reader *r, size_t length, const cgs_pkl *key, size_t *lo
     return CGS_OK;
 }
 
-/* a look through a dictionary costs as many steps as it has keys */
+/* a search of a dictionary costs as many steps as it has keys */
 static const cgs_pkl *look_up(reader *r, const cgs_pkl *dict, const char *key) {
     r->steps += dict->count / 2;
     return cgs_pkl_get(dict, key);

@@ -1,7 +1,7 @@
 /* weights.c - the list of named tensors, and reading and converting their elements.
  *
- * Everything a file claims was checked by its reader when the entry was added; what is
- * left to go wrong here is the disk. */
+ * Everything a file claims was checked by its reader when the entry was added; only the disk can
+ * fail here. */
 #include "io/weights.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ cgs_status cgs_weights_add_block(cgs_weights *w, cgs_submatrix block, int *index
     return CGS_OK;
 }
 
-/* qsort passes no context, so it sorts names that remember their place */
+/* qsort passes no context, so it sorts names that carry their index */
 typedef struct named {
     const char *name;
     size_t at;
@@ -260,7 +260,7 @@ static bool contiguous(const cgs_weight *e) {
     return true;
 }
 
-/* copies the elements of a strided tensor out of the stretch of file that holds them */
+/* copies the elements of a strided tensor from the part of the file that contains them */
 static cgs_status gather(const cgs_weight *e, unsigned char *out) {
     size_t last = 0, step[CGS_WEIGHT_RANK]; /* bytes */
     for (int i = 0; i < e->rank; i++) {
@@ -371,13 +371,13 @@ cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out) {
 
 /* ---- opening ------------------------------------------------------------------- */
 
-/* the table of contents, by the reader that the first bytes ask for */
+/* the table of contents, by the reader that the first bytes select */
 static cgs_status read_contents(cgs_weights *w) {
     unsigned char head[9] = {0};
     size_t n = w->file_bytes < sizeof head ? (size_t)w->file_bytes : sizeof head;
     CGS_TRY(cgs_weights_pread(w, 0, head, n));
 
-    /* a zip member's method stands where safetensors has its first JSON character */
+    /* a zip member's method is where safetensors has its first JSON character */
     if (head[8] == '{') return cgs_safetensors_contents(w);
     if (memcmp(head, "PK\3\4", 4) == 0) return cgs_torchfile_contents(w);
     if (memcmp(head, "\x80\x02\x8A\x0A", 4) == 0)

@@ -63,7 +63,7 @@ static void declare(cgs_backbone *b) {
         norm(p, &l->norm2, D, "norm2", i);
         linear(p, &l->fc1, c->mlp, D, "mlp.fc1", i);
         linear(p, &l->fc2, D, c->mlp, "mlp.fc2", i);
-        /* in files, and 1 once they are multiplied into the weights: nothing to learn */
+        /* stored in files; 1 once they are multiplied into the weights; not trained */
         for (int s = 0; s < 2; s++)
             cgs_param_statistic(p, &b->scale[2 * i + s], CGS_INIT_ONE, D, "blocks.%d.ls%d.gamma", i,
                                 s + 1);
@@ -137,7 +137,7 @@ void cgs_interpolate_positions(const float *table, int from, int to, int D, bool
         memcpy(out, table, ((size_t)from * (size_t)from + 1) * d * sizeof *out);
         return;
     }
-    /* the hub's code gives a scale factor that is a little too large, HuggingFace's a size */
+    /* torch-hub's code passes a scale factor that is a little too large, HuggingFace's a size */
     double step = from / (to + (hub ? 0.1 : 0));
     for (int y = 0; y < to; y++)
         for (int x = 0; x < to; x++) {

@@ -1,7 +1,8 @@
-/* backbone_store.c - backbone files in and out: DINOv2 in torch-hub's and HuggingFace's spelling.
+/* backbone_store.c - reading and writing backbone files: DINOv2 with torch-hub's and HuggingFace's
+ * tensor names.
  *
- * The two differ in names and in one thing more: the hub keeps query, key and value in one
- * matrix, HuggingFace in three. */
+ * Besides names, the two differ in one thing: torch-hub has query, key and value in one matrix,
+ * HuggingFace in three. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 /* ---- names ------------------------------------------------------------------------- */
 
 static const struct {
-    const char *ours, *theirs; /* one name, or the part behind the number of a block */
+    const char *ours, *theirs; /* a whole name, or the part after the number of a layer */
     bool block;
 } TENSOR_NAMES[] = {
     {"cls_token", "embeddings.cls_token", false},
@@ -45,7 +46,7 @@ static const struct {
 };
 static const char *const THIRDS[] = {"query", "key", "value"};
 
-/* the stored name of part `third` of one of our tensors; false when it is in one piece */
+/* the stored name of part `third` of one of our tensors; false when it is stored in one piece */
 static bool stored_name(const char *ours, bool hub, int third, char name[CGS_PARAM_NAME]) {
     snprintf(name, CGS_PARAM_NAME, "%s", ours);
     if (hub) return false;
@@ -118,7 +119,7 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
     CGS_TRY(rc);
     c->layers = count_layers(w, hub);
     if (!sane(c->layers, MAX_LAYERS))
-        return cgs_fail(CGS_EFORMAT, "%s: more than %d blocks", w->path, MAX_LAYERS);
+        return cgs_fail(CGS_EFORMAT, "%s: more than %d layers", w->path, MAX_LAYERS);
     if (!sane(patch->dim[0], 4096) || !sane(patch->dim[2], 64) || patch->dim[2] != patch->dim[3])
         return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected [width,3,patch,patch]", w->path,
                         patch->name, cgs_weights_shape(patch, text));
@@ -137,8 +138,8 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
     const char *heads = cgs_weights_meta(w, META_HEADS);
     c->heads = heads ? atoi(heads) : c->width % 64 == 0 ? c->width / 64 : 0;
     if (c->heads < 1 || c->width % c->heads)
-        return cgs_fail(CGS_EFORMAT, "%s: width %d cannot be cut into %s heads", w->path, c->width,
-                        heads ? heads : "64 wide");
+        return cgs_fail(CGS_EFORMAT, "%s: width %d cannot be divided into %s heads", w->path,
+                        c->width, heads ? heads : "64 wide");
     return CGS_OK;
 }
 
@@ -215,7 +216,7 @@ static cgs_status read_all(cgs_backbone *b, const cgs_weights *w, bool hub, size
     return rc;
 }
 
-/* everything in the file was used, except the token of masked pretraining */
+/* checks that every tensor was used, except the token of masked pretraining */
 static cgs_status nothing_else(const cgs_backbone *b, const cgs_weights *w, bool hub, size_t used) {
     size_t known = cgs_weights_find(w, hub ? "mask_token" : "embeddings.mask_token") != NULL;
     if (w->count == used + known) return CGS_OK;
@@ -232,7 +233,7 @@ static cgs_status nothing_else(const cgs_backbone *b, const cgs_weights *w, bool
         char text[CGS_SHAPE_TEXT];
         if (!found)
             return cgs_fail(
-                CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of a ViT of %d blocks", w->path,
+                CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of a ViT of %d layers", w->path,
                 w->entry[i].name, cgs_weights_shape(&w->entry[i], text), b->config.layers);
     }
     return CGS_OK;
@@ -271,7 +272,8 @@ cgs_status cgs_backbone_save(const cgs_backbone *b, const char *path) {
                              {META_HEADS, heads},
                              {META_SIZE, size},
                              {META_PIXELS, b->view.imagenet ? "imagenet" : "half"}};
-    /* a published network has no input of its own: what it was trained on is not what it is used on
-     */
+    /* a published network prescribes no preprocessing: it is used differently from how it was
+     * trained
+     * */
     return cgs_params_save(&b->params, path, meta, strcmp(b->origin, "dinov2") ? 4 : 2);
 }

@@ -1,4 +1,4 @@
-/* config_json.c - config.json in and out; a file is read as if an enemy wrote it. */
+/* config_json.c - reading and writing config.json; files are untrusted. */
 #include "model/config_json.h"
 
 #include <cJSON.h>
@@ -57,7 +57,7 @@ static const struct {
 };
 #define ENCODER_COUNT ((int)(sizeof ENCODERS / sizeof ENCODERS[0]))
 
-/* keys of the encoder that a name stands for, and that may be given beside it instead */
+/* keys of the encoder that a size name implies, and that may override it */
 static bool named_size(const char *key) {
     return !strcmp(key, "hidden_size") || !strcmp(key, "num_hidden_layers") ||
            !strcmp(key, "num_attention_heads") || !strcmp(key, "intermediate_size");
@@ -166,7 +166,7 @@ static bool write_upstream(cJSON *root, const cgs_lewm_config *c) {
     return ok;
 }
 
-/* Names of files need not be UTF-8, JSON must be. */
+/* File names need not be UTF-8, but JSON must be. */
 static bool write_text(cJSON *to, const char *key, const char *text) {
     char plain[256];
     snprintf(plain, sizeof plain, "%s", text);
@@ -230,7 +230,7 @@ static cgs_status claim(cgs_sizes *s, const char *size, const cJSON *v, double s
     return cgs_sizes_claim(s, size, v->valuedouble * scale, what);
 }
 
-/* A name stands for four sizes, except those that are given beside it. */
+/* A size name implies four sizes, except those that are given explicitly. */
 static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJSON *v,
                                     const char *what) {
     if (!cJSON_IsString(v)) return not_a(what, "the name of a size");
@@ -254,7 +254,7 @@ static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJ
     return CGS_OK;
 }
 
-/* Other members (norm_fn, pretrained, ...) say nothing about sizes and are passed over. */
+/* Other members (norm_fn, pretrained, ...) do not affect sizes and are skipped. */
 static cgs_status read_upstream(cgs_sizes *s, const cJSON *section, const char *file) {
     const cJSON *v;
     cJSON_ArrayForEach(v, section) {

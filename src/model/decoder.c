@@ -55,7 +55,7 @@ static void declare(cgs_decoder *p) {
         }
     }
     declare_norm(a, &p->final_norm, W, "norm");
-    /* starts as the mean image, whatever the latent */
+    /* starts as the mean image for every latent */
     int pixels = 3 * c->patch * c->patch;
     cgs_param_declare(a, &p->out.w, CGS_INIT_ZERO, 0, 2, DIM(pixels, W), "out.weight");
     cgs_param_declare(a, &p->out.b, CGS_INIT_ZERO, 0, 1, DIM(pixels), "out.bias");
@@ -236,7 +236,7 @@ cgs_status cgs_decoder_load(cgs_decoder **out, const char *dir, uint64_t model, 
     *out = NULL;
     CGS_TRY(cgs_path_join(path, sizeof path, dir, CGS_DECODER_FILE));
     if (!cgs_file_exists(path))
-        return cgs_fail(CGS_EIO, "%s: the model has no decoder; cgs decode --model %s makes one",
+        return cgs_fail(CGS_EIO, "%s: the model has no decoder; cgs decode --model %s fits one",
                         path, dir);
     CGS_TRY(cgs_weights_open(&w, path));
     cgs_status rc = read_card(w, &card);

@@ -1,7 +1,7 @@
 /* dinowm_layout.c - sizes, stored names, shapes and initial values of the world model on frozen
  * features.  Names are those of the Temporal Straightening code, under one prefix per module.
  *
- * Projector, adapter and aggregation head come first: they form an optimiser group of their own. */
+ * Projector, adapter and aggregation head come first: they form a separate optimiser group. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name) {
     c->aggregate_hidden = 128;
     c->aggregate = 64;
     c->predictor_layers = 3;
-    c->predictor_heads = 2; /* as wide as the GPU's kernels are made for */
+    c->predictor_heads = 2; /* the width that the GPU's kernels support */
     c->predictor_head_width = 64;
     c->predictor_mlp = 256;
     return CGS_OK;
@@ -64,7 +64,7 @@ cgs_status cgs_dinowm_view(const cgs_dinowm_config *c, cgs_backbone_view *v) {
 #define DIM(...)                                                                                   \
     (const int[]) { __VA_ARGS__ }
 
-/* as PyTorch initialises linear maps and convolutions: uniform by fan-in, bias too */
+/* as PyTorch initialises linear layers and convolutions: uniform by fan-in, bias too */
 #define UNIFORM(p, a, rank, shape, fan_in, fmt, ...)                                               \
     do {                                                                                           \
         const int *shape_ = shape;                                                                 \
@@ -145,7 +145,7 @@ cgs_status cgs_dinowm_create(cgs_dinowm **out, const cgs_dinowm_config *c, cgs_b
     CGS_TRY(cgs_dinowm_check(c));
     if (backbone && (backbone->config.width != c->features || backbone->config.patch != c->patch))
         return cgs_fail(CGS_EARG,
-                        "the backbone has width %d and patch %d, the model wants %d and %d",
+                        "the backbone has width %d and patch %d, the model needs %d and %d",
                         backbone->config.width, backbone->config.patch, c->features, c->patch);
     cgs_dinowm *m = calloc(1, sizeof *m);
     if (!m) return cgs_fail(CGS_ENOMEM, "model: no memory");

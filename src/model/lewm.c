@@ -1,4 +1,4 @@
-/* lewm.c - the whole forward pass of LeWM; the tape derives the backward.
+/* lewm.c - the whole forward pass of LeWM; the tape derives the backward pass.
  *
  * Three traps of the published model: there are two layer norms before each predictor
  * sub-module (a plain modulated one, then an affine one), attention is 1024 wide inside a
@@ -33,12 +33,12 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
     return affine_f32(t, h, &p->out);
 }
 
-/* Latents are what the class token and the heads make of all others: where activations are bf16,
- * these may keep f32. */
+/* Latents come from the class token and the heads: where activations are bf16, these may stay f32.
+ */
 static bool class_apart(const cgs_tape *t, const cgs_lewm *m) {
     return cgs_tape_act(t) == CGS_BF16 && m->config.class_bits == 32;
 }
-/* returns the type to go back to */
+/* returns the type to restore */
 static cgs_dtype exact_from_here(cgs_tape *t, const cgs_lewm *m) {
     return cgs_tape_set_act(t, class_apart(t, m) ? CGS_F32 : cgs_tape_act(t));
 }
@@ -96,8 +96,8 @@ static uint64_t site(const cgs_lewm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-/* past: where the qkv of a window's earlier tokens is kept while it grows, or NULL; x then
- * holds the new tokens only.  last: only the last token is needed behind this block. */
+/* past: the KV cache of a window's earlier tokens while it grows, or NULL; x then has the new
+ * tokens only.  last: only the last token is needed after this layer. */
 static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x, cgs_tensor *mod,
                                    int t0, bool training, cgs_tensor **past, bool last) {
     cgs_predictor_layer *l = &m->predictor[i];
@@ -127,7 +127,7 @@ static cgs_tensor *predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_co
                            int t0, bool last_only, bool training, cgs_tensor **past) {
     cgs_tensor *x = cgs_add_pos(t, z, &m->pred_pos);
     int layers = m->config.predictor_layers;
-    if (past && past[0]) { /* all tokens but the newest are known already */
+    if (past && past[0]) { /* all tokens but the newest are cached */
         t0 += x->dim[1] - 1;
         x = cgs_take(t, x, x->dim[1] - 1, 1);
     }
@@ -148,9 +148,9 @@ cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_
     return predict(t, m, z, c, t0, last_only, training, NULL);
 }
 
-/* While the window grows, a token keeps its position and sees the same tokens as before, so
- * its keys and values are those of the step before.  Once it slides, positions restart and
- * nothing above the latents can be used again. */
+/* While the window grows, a token keeps its position and sees the same tokens as before, so its
+ * cached keys and values stay valid.  Once it slides, positions restart and nothing above the
+ * latents can be reused. */
 void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actions,
                       cgs_tensor **frames, int H) {
     cgs_conditioning c = cgs_lewm_condition(t, m, actions, NULL);
@@ -169,7 +169,7 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
 static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
 
 static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
-    (void)proprio; /* it sees images alone */
+    (void)proprio; /* it sees only images */
     return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
 }
 

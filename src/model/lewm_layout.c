@@ -1,6 +1,6 @@
 /* lewm_layout.c - sizes, stored names, shapes and initial values of LeWM's tensors.
  *
- * Names are those of the published files (Transformers 4.x spelling). */
+ * Names are those of the published files (Transformers 4.x). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
 #define DIM(...)                                                                                   \
     (const int[]) { __VA_ARGS__ }
 
-/* a linear map as PyTorch initialises it: uniform by fan-in, bias too */
+/* a linear layer as PyTorch initialises it: uniform by fan-in, bias too */
 #define LINEAR(p, a, out_, in_, fmt, ...)                                                          \
     do {                                                                                           \
         float bound_ = 1.0f / sqrtf((float)(in_));                                                 \
@@ -66,7 +66,7 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
                           __VA_ARGS__);                                                            \
     } while (0)
 
-/* a linear map of the encoder: normal weights, zero bias */
+/* a linear layer of the encoder: normal weights, zero bias */
 #define VIT_LINEAR(p, a, out_, in_, fmt, ...)                                                      \
     do {                                                                                           \
         cgs_param_declare(p, &(a)->w, CGS_INIT_NORMAL, VIT_STD, 2, DIM(out_, in_), fmt ".weight",  \
@@ -112,7 +112,7 @@ static void declare_predictor_layer(cgs_params *p, cgs_predictor_layer *l, const
     NORM(p, &l->mlp_norm, D, "predictor.transformer.layers.%d.mlp.net.0", i);
     LINEAR(p, &l->mlp_in, c->predictor_mlp, D, "predictor.transformer.layers.%d.mlp.net.1", i);
     LINEAR(p, &l->mlp_out, D, c->predictor_mlp, "predictor.transformer.layers.%d.mlp.net.4", i);
-    /* zero: shifts, scales and gates start at 0, so each block starts as the identity */
+    /* zero: shifts, scales and gates start at 0, so each layer starts as the identity */
     cgs_param_declare(p, &l->ada.w, CGS_INIT_ZERO, 0, 2, DIM(6 * D, D),
                       "predictor.transformer.layers.%d.adaLN_modulation.1.weight", i);
     cgs_param_declare(p, &l->ada.b, CGS_INIT_ZERO, 0, 1, DIM(6 * D),

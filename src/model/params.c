@@ -8,7 +8,7 @@
 
 #include "core/rng.h"
 
-/* every tensor starts on a boundary that suits vector loads in both precisions */
+/* every tensor starts on a boundary for vector loads in both precisions */
 #define PARAM_ALIGN ((size_t)64)
 
 static void bind(cgs_params *p, cgs_tensor *t, const cgs_param *e) {
@@ -37,7 +37,7 @@ static void declare(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, in
                     const int *dim, bool trainable, bool stacked, const char *fmt, va_list ap) {
     char name[CGS_PARAM_NAME];
     vsnprintf(name, sizeof name, fmt, ap);
-    if (p->bound) { /* second run: the entry exists, hand out its memory */
+    if (p->bound) { /* second pass: the entry exists, bind its memory */
         const cgs_param *e = cgs_params_find(p, name);
         if (!stacked) bind(p, t, e);
     } else {

@@ -9,7 +9,7 @@ static cgs_tensor *affine(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
     return cgs_linear(t, x, &a->w, &a->b);
 }
 
-/* what follows attention, for all tokens or for some */
+/* the part after attention, for all tokens or for some */
 static cgs_tensor *after(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, cgs_tensor *a, float eps) {
     x = cgs_add(t, x, affine(t, a, &l->out));
     cgs_tensor *h = affine(t, norm(t, x, &l->norm2, eps), &l->fc1);
@@ -27,8 +27,8 @@ cgs_tensor *cgs_vit_layer_forward(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, 
     return after(t, l, x, a, eps);
 }
 
-/* Token 0's records lie between the map and attention of all tokens: those around keep their
- * neighbours, and its gradient of qkv is added to attention's. */
+/* Token 0's records lie between the linear layer and the attention of all tokens: fused records
+ * around them stay adjacent, and its gradient of qkv is added to attention's. */
 void cgs_vit_layer_forward_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
                                  int heads, float eps, bool first_only) {
     cgs_tensor *qkv = affine(t, norm(t, *x, &l->norm1, eps), &l->qkv);

@@ -15,7 +15,7 @@ static const cgs_backend *const backends[] = {
 #endif
 };
 
-/* "cuda:1" is the backend "cuda" with index 1; only GPUs are numbered */
+/* "cuda:1" is the backend "cuda" with index 1; only GPUs have an index */
 static const cgs_backend *find(const char *name, int *index) {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -46,8 +46,8 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     if (!d->ops && !strncmp(name, "cuda", 4))
         return cgs_fail(CGS_EDEVICE, "%.40s: %s", name,
                         find("cuda", &d->index) ? "GPUs are called cuda, cuda:0, cuda:1, ..."
-                                                : "this program was made without CUDA");
-    if (!d->ops) return cgs_fail(CGS_EDEVICE, "no device is called \"%.40s\" in this build", name);
+                                                : "this program was built without CUDA");
+    if (!d->ops) return cgs_fail(CGS_EDEVICE, "this build has no device \"%.40s\"", name);
     cgs_set_threads(threads);
     d->threads = cgs_threads();
     cgs_status rc = d->ops->open(d);

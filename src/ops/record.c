@@ -1,7 +1,7 @@
 /* record.c - the operations as a model calls them: check shapes, append a record.
  *
- * Nothing runs here.  A tensor wants a gradient iff one of the inputs does, so the
- * planner's frozen models and the training graph are the same code. */
+ * Nothing runs here.  A tensor wants a gradient iff one of the inputs does, so planning with frozen
+ * models and training share this code. */
 #include <stdio.h>
 
 #include "ops/tape_internal.h"
@@ -205,7 +205,7 @@ static cgs_tensor *layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tens
     return r->out;
 }
 
-/* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
+/* the affine norm feeds a product; the plain one is modulated first and stays f32 */
 cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
     return layernorm(t, x, w, b, eps, w ? t->act : x->dtype);
 }

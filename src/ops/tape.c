@@ -38,7 +38,7 @@ cgs_tensor *tape_fail(cgs_tape *t, cgs_status status) {
     return &t->nothing;
 }
 
-/* makes capacity for one more element of a chunked list */
+/* makes space for one more element of a chunked list */
 static bool grow(void ***chunks, int *capacity, int count, size_t element) {
     if (count < *capacity * TAPE_CHUNK) return true;
     void **more = realloc(*chunks, (size_t)(*capacity + 1) * sizeof *more);
@@ -78,7 +78,7 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     return &n->tensor;
 }
 
-/* marks the neighbours that the backend runs together */
+/* marks the adjacent records that the backend fuses */
 static void join_records(cgs_tape *t) {
     const cgs_backend *ops = t->device->ops;
     if (!ops->joins) return;
@@ -170,7 +170,7 @@ static cgs_status read_any(cgs_tape *t, const cgs_tensor *x, const void *from, f
     const cgs_backend *ops = t->device->ops;
     CGS_TRY(ops->sync(t->device));
     if (x->dtype == CGS_F32) return ops->download(t->device, out, from, n * 4);
-    /* narrow types land in the tail of the output and widen from the front */
+    /* narrow types are loaded into the tail of the output and widened from the front */
     unsigned char *tail = (unsigned char *)out + n * (4 - cgs_dtype_size(x->dtype));
     CGS_TRY(ops->download(t->device, tail, from, cgs_bytes(x)));
     for (size_t i = 0; i < n; i++) {

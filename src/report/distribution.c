@@ -1,4 +1,4 @@
-/* distribution.c - how a number is distributed, model by model: the share of values at or below. */
+/* distribution.c - empirical distribution functions, one line per model. */
 #include <math.h>
 #include <stdlib.h>
 

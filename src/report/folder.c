@@ -32,7 +32,7 @@ cgs_status cgs_folder_open(cgs_folder *f, const char *path, cgs_page *p) {
     f->env = "";
     if (stat(path, &st) != 0) return cgs_fail(CGS_EIO, "%s: there is no such run", path);
     f->single = !S_ISDIR(st.st_mode);
-    /* the last part of the path, without slashes behind it */
+    /* the last part of the path, without trailing slashes */
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/') end--;
     size_t begin = end;
@@ -56,7 +56,7 @@ void cgs_folder_close(cgs_folder *f) {
     memset(f, 0, sizeof *f);
 }
 
-/* the path of a file below; false when it is not there */
+/* the path of a file of the folder; false when it does not exist */
 static bool find_file(const cgs_folder *f, const char *name, char path[4096]) {
     struct stat st;
     if (f->single) return false;
@@ -80,7 +80,7 @@ cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const
         cgs_page_warn(p, "%s: \"format\" is \"%.40s\", not \"%s\"", path,
                       cgs_json_text(j, "format", ""), format);
     } else if (format && cgs_json_number(j, "version") != 1) {
-        cgs_page_warn(p, "%s: version %g, this program knows version 1", path,
+        cgs_page_warn(p, "%s: version %g, but this program reads version 1", path,
                       cgs_json_number(j, "version"));
     } else {
         return j;
@@ -187,7 +187,7 @@ void cgs_names_free(cgs_names *n) {
     memset(n, 0, sizeof *n);
 }
 
-/* the word behind the program's name */
+/* the word after the program's name */
 static bool runs_verb(const char *command, const char *verb) {
     const char *space = strchr(command, ' ');
     size_t n = strlen(verb);

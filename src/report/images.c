@@ -1,4 +1,4 @@
-/* images.c - planned episodes, decoded imaginations, surprise, and the stages of the study. */
+/* images.c - planned episodes, decoded plans, surprise, and the stages of the study. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ void cgs_section_plans(cgs_page *p, const cgs_folder *f) {
     if (drawn) {
         cgs_page_grid_end(p);
         if (drawn > MAX_IMAGES)
-            cgs_page_note(p, "The folder holds %d episodes; the first %d are shown.", drawn,
+            cgs_page_note(p, "The folder contains %d episodes; the first %d are shown.", drawn,
                           MAX_IMAGES);
         cgs_page_section_end(p);
     }
@@ -77,7 +77,7 @@ void cgs_section_decode(cgs_page *p, const cgs_folder *f) {
         cgs_page_section(p, "decode", "What the model imagines");
         cgs_page_note(p,
                       "One column per model step: the simulator, and the decoded latent that the "
-                      "model imagined for the plan it then carried out. The last column is the "
+                      "model predicted for the plan that was then executed. The last column is the "
                       "goal and its decoded latent.");
         for (const cJSON *s = strips->child; s && count < MAX_IMAGES; s = s->next, count++) {
             char *data, caption[512];

@@ -6,7 +6,7 @@
 
 #include "report/plot.h"
 
-/* presets, in the spelling of the settings and of the paper */
+/* presets, as the settings and as the paper write them */
 static const struct {
     const char *preset, *family, *name;
     cgs_role role;
@@ -47,7 +47,7 @@ void cgs_method_name(const char *method, char *out, size_t size) {
 int cgs_method_style(const char *method) {
     int i = find(method);
     if (i >= 0) return methods[i].style;
-    /* others: the same name always looks the same */
+    /* other names: the style is a function of the name */
     unsigned h = 0;
     for (const char *p = method; *p; p++) h = 31 * h + (unsigned char)*p;
     return CGS_STYLE_OTHER + 2 + (int)(h % (CGS_STYLES - CGS_STYLE_OTHER - 2));

@@ -1,4 +1,4 @@
-/* paper_rates.c - see published.h.  Numbers only; NAN where the paper gives none. */
+/* paper_rates.c - see paper_rates.h.  Numbers only; NAN where the paper gives none. */
 #include "report/paper_rates.h"
 
 #include <math.h>

@@ -15,7 +15,7 @@ enum { RESAMPLES = 2000, MAX_EPISODES = 1 << 20 };
 
 typedef struct reader {
     cgs_rates *rates;
-    int foreign; /* lines that are no results */
+    int foreign; /* lines that are not results */
     const char *why;
     bool failed;
 } reader;
@@ -103,7 +103,7 @@ static int find_setting(cgs_protocol *q, const cJSON *settings) {
     s.K = cgs_json_number(settings, "samples");
     s.iters = cgs_json_number(settings, "iters");
     s.tau = cgs_json_number(settings, "tau");
-    /* elites follow from K unless they were set, so a sweep over K must not split on them */
+    /* unless set, elites follow from K, so a sweep over K must not split on them */
     static const char *const rest[] = {"horizon", "sigma", "steps", "lr", "deadline"};
     size_t used = 0;
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
@@ -126,7 +126,7 @@ static int find_setting(cgs_protocol *q, const cJSON *settings) {
 
 /* what is wrong with a line, or NULL */
 static const char *check_line(const cJSON *line, const cJSON **settings, const cJSON **outcomes) {
-    if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "no cgs-eval result";
+    if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "not a cgs-eval result";
     *settings = cJSON_GetObjectItemCaseSensitive(line, "settings");
     if (!cJSON_IsObject(*settings)) return "without settings";
     *outcomes = cgs_json_list(line, "outcomes");
@@ -185,7 +185,7 @@ static void add_line(void *user, const cJSON *line) {
     for (int i = 0; i < q->runs && !run; i++)
         if (q->run[i].model == m && q->run[i].setting == s && !strcmp(q->run[i].pairing, pairing))
             run = &q->run[i];
-    /* the same setting again: the model was trained anew, the last line counts */
+    /* the same setting again: the model was retrained, and the last line counts */
     if (run) rd->rates->replaced++;
     if (!run) {
         cgs_rate_run *more = grow(q->run, q->runs, sizeof *more);
@@ -231,7 +231,7 @@ int cgs_rate_model_order(const void *a, const void *b) {
     return method ? method : strcmp(x->folder, y->folder);
 }
 
-/* Puts models and settings in the order of the paper; runs keep pointing at theirs. */
+/* Sorts models and settings as the paper does, and renumbers them in the runs. */
 static bool sort_protocol(cgs_protocol *q) {
     cgs_rate_model *models = malloc((size_t)q->models * sizeof *models);
     cgs_rate_setting *settings = malloc((size_t)q->settings_count * sizeof *settings);
@@ -255,7 +255,7 @@ static bool sort_protocol(cgs_protocol *q) {
     return ok;
 }
 
-/* several models of a method: their folders and other colours tell them apart */
+/* several models of one method differ by folder name and colour */
 static void name_apart(cgs_protocol *q) {
     int taken[CGS_STYLES];
     for (int i = 0; i < q->models && i < CGS_STYLES; i++)
@@ -272,7 +272,7 @@ static void name_apart(cgs_protocol *q) {
     }
 }
 
-/* Settings in which two protocols of an environment differ, as words. */
+/* Names of the settings in which two protocols of an environment differ. */
 static void name_protocols(cgs_rates *r) {
     for (int i = 0; i < r->count; i++) {
         cgs_protocol *q = &r->protocol[i];
@@ -311,7 +311,7 @@ void cgs_rates_read(cgs_rates *r, const cgs_folder *f, cgs_page *p) {
     }
     name_protocols(r);
     if (rd.foreign)
-        cgs_page_warn(p, "%s%s: %d lines are no results, the last is one %s", f->path,
+        cgs_page_warn(p, "%s%s: %d lines are not results, the last is %s", f->path,
                       f->single ? "" : "/results.jsonl", rd.foreign, rd.why);
     if (rd.failed) p->body.failed = true;
 }
@@ -387,7 +387,7 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
             memcpy(y + n, r->success, (size_t)r->episodes);
             n += (size_t)r->episodes;
         }
-    /* one resample: the page shows Newcombe's interval, which needs none */
+    /* a single resample: the page shows Newcombe's interval, which needs no bootstrap */
     bool ok = cgs_compare_paired(x, y, (int)n, 1, 0, out) == CGS_OK;
     free(x);
     return ok;
@@ -418,7 +418,7 @@ int cgs_rate_sweep(const cgs_protocol *q, int setting, cgs_rate_over over, int *
         double x = cgs_rate_x(&q->setting[i], over);
         if (!(x > 0) || !same_sweep(&q->setting[i], s, over)) continue;
         if (n == 0 && i != setting) return 0;
-        /* settings that share the number (other elites) would make the line double back */
+        /* two settings with the same number (but other elites) would make the line double back */
         if (n > 0 && !(x > cgs_rate_x(&q->setting[index[n - 1]], over))) continue;
         index[n++] = i;
     }
@@ -445,8 +445,8 @@ bool cgs_rate_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over
     return ok;
 }
 
-/* The area is linear in the successes, so a start has an area of its own, and the difference of
- * two models is the mean over starts of theirs. */
+/* The area is linear in the successes, so each start has its own area, and the difference of two
+ * models is the mean of the differences over starts. */
 bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate_over over, int a,
                         int b, double *difference, cgs_interval *interval) {
     if (n < 2) return false;
@@ -486,7 +486,7 @@ int cgs_rate_find(const cgs_protocol *q, const char *family, int role) {
         char name[64];
         if ((int)cgs_method_role(q->model[i].method, name) != role || strcmp(name, family) != 0)
             continue;
-        /* among variants of a method, the one that is called like it is the method itself */
+        /* among variants of a method, the one named after it is the reference */
         if (!strcmp(q->model[i].folder, q->model[i].method)) return i;
         if (found < 0) found = i;
     }

@@ -1,4 +1,4 @@
-/* tables.c - see tables.h.  Here: what stands in which table and how runs are called. */
+/* tables.c - see tables.h.  Here: the order of the tables and the labels of runs. */
 #include "report/tables.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static bool has_env(const cgs_tables_run *r, const char *env) {
     return false;
 }
 
-/* "TwoRooms", or "TwoRooms (folder)" where other runs have the environment, too, unless the folder
- * is called like it */
+/* "TwoRooms", or "TwoRooms (folder)" where other runs have the same environment, unless the folder
+ * has its name */
 static void run_label(const cgs_tables *t, int run, const char *env, const char *name, char *out,
                       size_t size) {
     const cgs_tables_run *r = &t->run[run];

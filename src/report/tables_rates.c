@@ -11,8 +11,8 @@ static const char *row_name(const char *planner) {
     return !strcmp(planner, "zero") ? "zero action" : cgs_planner_name(planner);
 }
 
-/* Models in a setting.  What a control reaches does not depend on the model, so it is measured
- * with one of them, and the others have nothing to catch up on. */
+/* Models in a setting.  The success of a control planner ("zero", "random") does not depend on the
+ * model, so one model's result is complete. */
 static void put_cells(cgs_tables *t, const cgs_protocol *q, int setting, int count) {
     bool control = cgs_is_control(q->setting[setting].planner);
     for (int i = 0; control && i < count; i++) {

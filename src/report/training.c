@@ -13,7 +13,7 @@
 
 enum { BINS = 160, MAX_VALID = 512 };
 
-/* What is drawn.  A curve is a mean over bins of updates: a thousand points would be noise. */
+/* The curves.  Each is a mean over bins of updates, as raw values would be noise. */
 enum { PRED, SIGREG, TS, CGS, COSINE, RATE, GRADIENT, SPEED, CURVES };
 static const struct {
     const char *key, *title, *axis;
@@ -40,7 +40,7 @@ typedef struct trained {
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
     cgs_gradient_monitor monitor;
-    double grew; /* the step at which the gradient had grown, or 0 */
+    double grew; /* the step at which the gradient monitor fired, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
 
@@ -109,15 +109,15 @@ static bool read_model(trained *t, const cgs_folder *f, cgs_page *p, const char 
         for (int c = 0; c < CURVES; c++)
             t->y[c][b] = t->hits[c][b] ? t->sum[c][b] / t->hits[c][b] : NAN;
     }
-    /* bins without a line would break the curve: close the gaps */
+    /* empty bins would break the curve: close the gaps */
     for (int c = 0; c < CURVES; c++)
         for (int b = 1; b < BINS; b++)
             if (isnan(t->y[c][b])) t->y[c][b] = t->y[c][b - 1];
     read_card(t, f, p);
     if (t->grew > 0)
         cgs_page_warn(p,
-                      "%s: by update %.0f the norm of its gradient had grown tenfold; what is "
-                      "compared with it may show how it was trained, not its method",
+                      "%s: by update %.0f the norm of its gradient had grown tenfold; comparisons "
+                      "with it may reflect the training instead of the method",
                       t->folder, t->grew);
     return true;
 }
@@ -198,7 +198,7 @@ static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
                      .series = series,
                      .count = count};
     cgs_plot_lines(cgs_page_figure(p), &plot);
-    cgs_page_figure_end(p, outside ? "Marks: validation; at the edge where it lies beyond."
+    cgs_page_figure_end(p, outside ? "Marks: validation; clamped to the edge where it lies outside."
                            : valid ? "Marks: validation."
                                    : NULL);
 }

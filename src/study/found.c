@@ -1,4 +1,4 @@
-/* found.c - what a stage found, in one line, out of what its command printed. */
+/* found.c - a stage's result in one line, from what its command printed. */
 #include <cJSON.h>
 #include <math.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static const cJSON *last_of(const cJSON *all) {
     return cJSON_GetArrayItem(all, cJSON_GetArraySize(all) - 1);
 }
 
-/* the models as the paper writes them; others by their folder */
+/* models are named as in the paper; others by their folder */
 static const char *model_name(const char *path) {
     static const char *const names[][2] = {{"lewm", "LeWM"},
                                            {"lewm-ts", "LeWM+TS"},
@@ -68,7 +68,7 @@ static void collected(line *l, const cJSON *all, const cgs_stage *g) {
     if (rate > 0) say(l, ", %.0f frames/s", rate);
 }
 
-/* out of metrics.jsonl, which also holds what was done before an interruption */
+/* from metrics.jsonl, which also has the updates before an interruption */
 static void trained(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     char path[4096], *text;
@@ -183,8 +183,8 @@ static double image_error(const cJSON *e) { return number(e, "error"); }
 static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
     const cJSON *card = last_of(all);
     cJSON *j = strstr(g->output, ".json") ? result_of(g) : NULL;
-    say_each(l, "distance left by the prior, by that of doing nothing", item(j, "models"),
-             mean_ratio);
+    say_each(l, "distance from the goal under the prior, relative to doing nothing",
+             item(j, "models"), mean_ratio);
     if (!isnan(number(card, "validation_loss")))
         say(l, "squared error on held-out pairs %.3f; the mean action has %.3f",
             number(card, "validation_loss"), number(card, "zero_loss"));
@@ -239,7 +239,7 @@ static void probed(line *l, const cJSON *all, const cgs_stage *g) {
     cJSON_Delete(j);
 }
 
-/* how many times as long as LeWM each planner takes on patch tokens */
+/* planning time on patch tokens relative to LeWM, by planner */
 static void timed(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);

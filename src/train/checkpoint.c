@@ -22,7 +22,7 @@ typedef struct host_copy {
     int buffers;
 } host_copy;
 
-/* where they lie on the device, and how long they are */
+/* their device memory and sizes */
 static int device_buffers(cgs_params *const *part, int parts, float *at[BUFFERS],
                           size_t count[BUFFERS]) {
     for (int k = 0; k < parts; k++) {

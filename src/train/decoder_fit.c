@@ -20,7 +20,7 @@ cgs_section cgs_decoder_fit_section(cgs_decoder_fit_config *c) {
 enum {
     READ = 16,
     VALIDATION_EVERY = 8
-}; /* frames read at a time; every VALIDATION_EVERY-th frame judges */
+}; /* frames read at a time; every VALIDATION_EVERY-th frame validates */
 
 typedef struct material {
     int count, S, D;
@@ -68,7 +68,7 @@ static cgs_status collect(fitting *f) {
         int n = m->count - at < READ ? m->count - at : READ;
         uint8_t *to = m->frames + (size_t)at * frame;
         for (int i = 0; i < n;
-             i++) /* one per stretch of equal length, so that all parts are seen */
+             i++) /* one per segment of equal length, so that all parts of the data are used */
         {
             int64_t low = f->src->rows * (at + i) / m->count;
             int64_t high = f->src->rows * (at + i + 1) / m->count;
@@ -139,12 +139,13 @@ static cgs_status descend(fitting *f, cgs_decoder *p, int64_t *order, const int6
                               a->trainable);
         CGS_TRY(a->device->ops->sync(a->device));
         p->card.updates = (uint64_t)u + 1;
-        if (!tell(f, "fit", u + 1, c->updates, loss)) break; /* what there is, is a decoder */
+        if (!tell(f, "fit", u + 1, c->updates, loss))
+            break; /* what has been fitted so far is a decoder */
     }
     return CGS_OK;
 }
 
-/* error on the judges; and of the mean image, which needs no latents */
+/* error on validation frames, and that of the mean image, which needs no latents */
 static cgs_status judge(fitting *f, cgs_decoder *p, const int64_t *judges, int n) {
     size_t pixels = (size_t)f->m.S * (size_t)f->m.S * 3;
     int64_t which[4096];

@@ -1,4 +1,4 @@
-/* frames.c - images kept on the device, sent ahead, or copied when needed. */
+/* frames.c - images resident on the device, prefetched, or copied when needed. */
 #include "train/frames.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 static size_t frame_bytes(const cgs_frames *f) { return (size_t)f->size * (size_t)f->size * 3; }
 
-/* frames of an episode that were drawn */
+/* frames of an episode that were rendered */
 static int64_t drawn(const cgs_source *s, int e) {
     return (s->ep_len[e] + s->pixels_every - 1) / s->pixels_every;
 }
 
-/* where each episode begins among all drawn frames; their number */
+/* the first rendered frame of each episode; their number */
 static cgs_status count_drawn(cgs_frames *f, int64_t *frames) {
     const cgs_source *s = f->source;
     *frames = 0;
@@ -74,7 +74,7 @@ static cgs_status open_frames(cgs_frames *f) {
     }
     CGS_TRY(ops->alloc(f->device, &p, f->most * bytes));
     f->sent = p;
-    return ops->sync(f->device); /* what is sent ahead does not wait for it to be cleared */
+    return ops->sync(f->device); /* prefetching does not wait for it to be cleared */
 }
 
 cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,

@@ -27,8 +27,8 @@ cgs_pretrain_options cgs_pretrain_defaults(void) {
                                   .checkpoint_every = 250};
 }
 
-/* two layers on top of tokens, for training only.  Batch norm between them makes the small
- * differences of an untrained network large: without it all frames look the same to SIGReg, whose
+/* two layers on top of tokens, for training only.  Batch norm between them amplifies the small
+ * differences of an untrained network: without it all frames look the same to SIGReg, whose
  * gradient vanishes there. */
 typedef struct head {
     cgs_affine in, norm, out;
@@ -73,8 +73,7 @@ static cgs_status make_model(pretrainer *p, cgs_device *d) {
         c = (cgs_backbone_config){96, 4, 3, 384, 8, 8};
         v.size = 64;
     } else if (strcmp(p->o->size, "paper") != 0) {
-        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
-                        p->o->size);
+        return cgs_fail(CGS_EARG, "unknown size preset \"%.40s\": use paper or small", p->o->size);
     }
     c.grid = v.size / c.patch;
     CGS_TRY(cgs_backbone_create(&p->net, &c, &v, d, true));
@@ -94,7 +93,7 @@ static cgs_tensor *embed(cgs_tape *t, head *h, cgs_tensor *x) {
     return cgs_linear_f32(t, cgs_activate(t, x, CGS_GELU), &h->out.w, &h->out.b);
 }
 
-/* the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
+/* maps the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
 static void compare(pretrainer *p, head *h, cgs_tensor *tokens, int same, uint64_t key) {
     cgs_tape *t = p->tape;
     int F = tokens->dim[0], n = tokens->dim[1];

@@ -18,15 +18,15 @@ cgs_section cgs_prior_fit_section(cgs_prior_fit_config *c) {
 
 enum { READ = 512 }; /* frames read at a time */
 
-/* everything that is fitted to, on the host */
+/* the training set, on the host */
 typedef struct material {
     int D, n;       /* of a latent, of a plan */
     int ahead;      /* frames from t to the goal */
-    int64_t frames; /* kept, all episodes behind each other */
+    int64_t frames; /* of all episodes, one after the other */
     float *z;       /* (frames, D) */
     int64_t *first; /* (episodes + 1) first frame of each episode */
     int64_t pairs[2];
-    int64_t *pair[2]; /* frame t of each pair; 0: fitted to, 1: validation */
+    int64_t *pair[2]; /* frame t of each pair; 0: training, 1: validation */
     float *target[2]; /* (pairs, n) */
 } material;
 
@@ -96,7 +96,7 @@ static cgs_status count(fitting *f, uint8_t *held) {
     m->frames = m->first[E];
     if (m->pairs[0] < f->c->batch || m->pairs[1] < 1)
         return cgs_fail(CGS_EARG,
-                        "%s: %lld pairs of rows %d apart to fit to and %lld to validate; %d and 1 "
+                        "%s: %lld pairs of rows %d apart to fit and %lld to validate; %d and 1 "
                         "are needed",
                         f->src->path, (long long)m->pairs[0], m->ahead * f->stride,
                         (long long)m->pairs[1], f->c->batch);

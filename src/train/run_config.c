@@ -27,7 +27,8 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
     cgs_config_defaults(sections, 2);
     CGS_TRY(cgs_lewm_preset(&c->model, size));
     CGS_TRY(cgs_dinowm_preset(&c->dino, size));
-    if (!strcmp(size, "small")) { /* short runs on two cores: fewer directions, higher rate */
+    if (!strcmp(size,
+                "small")) { /* short runs on two cores: fewer directions, higher learning rate */
         c->train.projections = 256;
         c->train.batch = 64;
         c->train.lr = 1e-3f;
@@ -53,12 +54,12 @@ static cgs_status dinowm_method(cgs_run_config *c, const char *method, const cha
     bool ts = end && !strcmp(end, "-ts"), cgs = end && !strcmp(end, "-cgs");
     if ((!patch && !cls) || (end && !ts && !cgs))
         return cgs_fail(CGS_EARG,
-                        "no method is called \"%.40s\"; there are dinowm-patch and "
+                        "unknown method \"%.40s\": use dinowm-patch or "
                         "dinowm-cls, each alone or with -ts or -cgs",
                         method);
     bool small = c->train.batch == 64; /* of the small preset: short runs, higher rates */
     strcpy(c->dino.tokens.s, patch ? "patch" : "cls");
-    /* other tasks have proprioception in the model, not in the cost */
+    /* in other tasks the model gets proprioception, the cost does not */
     c->dino.proprio_cost = !strcmp(env, "pusht") || !*env ? 1 : 0;
     c->train.ts_weight = ts ? 0.1f : 0;
     c->train.cgs_weight = cgs ? 0.1f : 0;
@@ -91,7 +92,7 @@ cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env
     while (m < sizeof methods / sizeof methods[0] && strcmp(methods[m].name, method) != 0) m++;
     if (m == sizeof methods / sizeof methods[0])
         return cgs_fail(CGS_EARG,
-                        "no method is called \"%.40s\"; there are lewm, lewm-ts, lewm-cgs, "
+                        "unknown method \"%.40s\": use lewm, lewm-ts, lewm-cgs, "
                         "lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full, and "
                         "dinowm-patch and dinowm-cls, each alone or with -ts or -cgs",
                         method);

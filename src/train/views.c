@@ -54,7 +54,7 @@ static cgs_status read_frame(const cgs_views *v, int64_t row, uint8_t *out) {
             continue;
         }
         int e = s->pixels_every > 1 ? cgs_source_episode(s, row) : -1;
-        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* the others are black */
+        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* other rows are black */
         return s->read_pixels(s->self, row, 1, 1, out);
     }
     return cgs_fail(CGS_EARG, "pretrain: no such frame");

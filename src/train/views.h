@@ -1,8 +1,8 @@
-/* views.h - frames of datasets in two views each, for learning without labels.
+/* views.h - two views of each frame of some datasets, for self-supervised learning.
  *
- * A view has another light and a rectangle of one colour in it.  It is not shifted: where things
- * are is what a planner needs.  Which frames per update sees, and how they are changed, are
- * functions of the seed and the update. */
+ * A view has another brightness and a rectangle of one colour.  It is not shifted, as a planner
+ * needs positions.  Which frames per update sees, and how they are changed, are functions of the
+ * seed and the update. */
 #ifndef CGS_TRAIN_VIEWS_H
 #define CGS_TRAIN_VIEWS_H
 

@@ -119,7 +119,7 @@ static void test_alignment(void **unused) {
     for (int i = 0; i < STEPS * KA; i++) a[i] = cgs_rng_normal(&r);
     cgs_unit_rows(a, STEPS, KA);
     random_frame(frame, KA, KZ, 3);
-    cgs_rotate_rows(a, STEPS, KA, frame, KZ, z); /* latents are turned actions */
+    cgs_rotate_rows(a, STEPS, KA, frame, KZ, z); /* latents are rotated actions */
 
     assert_int_equal(cgs_procrustes(z, KZ, a, KA, STEPS, W), CGS_OK);
     for (int i = 0; i < KZ; i++)

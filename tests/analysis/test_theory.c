@@ -84,7 +84,7 @@ static void test_same_seed_same_result(void **state) {
 
 /* ---- worked examples --------------------------------------------------------------- */
 
-/* rows behind each other */
+/* rows one after the other */
 static cgs_mat matrix(int rows, int cols, const double *x) {
     cgs_mat m = cgs_mat_new(&work, rows, cols);
     memcpy(m.x, x, sizeof(double) * (size_t)(rows * cols));
@@ -287,7 +287,7 @@ static void test_hypotheses_are_named(void **state) {
     assert_string_equal(try_on(CGS_ST_cem_balance, &half).outside, "xi_H >= 1/2");
 }
 
-/* ---- numbers behind the statements ------------------------------------------------- */
+/* ---- numbers used by the statements ------------------------------------------------- */
 
 static void test_quadratic_form(void **state) {
     (void)state;

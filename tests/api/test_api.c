@@ -125,7 +125,7 @@ static void test_plan(void **state) {
     }
 }
 
-/* a search that goes on from what is left of the last plan is not one that begins anew */
+/* a search warm-started from the rest of the last plan differs from a cold one */
 static void test_warm_start(void **state) {
     (void)state;
     double first[ACTIONS], warm[ACTIONS], cold[ACTIONS];

@@ -40,7 +40,7 @@ for document in README.md docs/tutorial.md; do
     echo "$document: $count blocks ran"
 done
 
-# what the tutorial says is there, is there
+# the output that the tutorial shows
 cd "$tmp/tutorial"
 for file in first.h5 first.gif plan.gif first.jsonl first.html geometry.json runs/first/model.safetensors runs/first/metrics.jsonl; do
     [ -s "$file" ] || fail "the tutorial did not make $file"

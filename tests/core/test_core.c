@@ -215,7 +215,7 @@ static void test_files(void **state) {
     fputs("the first of two", n.f);
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, write_second, path), 0);
-    /* long enough to mix their bytes, were they not kept apart */
+    /* long enough to mix their bytes without the lock */
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     fputs(" is whole", n.f);
     assert_int_equal(cgs_newfile_commit(&n), CGS_OK);

@@ -1,7 +1,7 @@
-/* test_data_files.c - files that others wrote: every filter, odd layouts, lies and damage.
+/* test_data_files.c - files by other writers: every filter, odd layouts, false claims and damage.
  *
- * "fuzz FILE SEED FIRST COUNT" as arguments reads COUNT damaged copies of FILE instead, so
- * that a crash can be told from a failure and the copy that causes it named. */
+ * "fuzz FILE SEED FIRST COUNT" as arguments reads COUNT damaged copies of FILE instead, so that a
+ * crash can be distinguished from a failure, and the copy that causes it is named. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@
             fail_msg("%s: status %s, \"%s\"", #call, cgs_status_name(fails_), cgs_last_error());   \
     } while (0)
 
-/* libhdf5 forgets memory on its way out of damaged files; asked by the leak sanitizer */
+/* libhdf5 leaks memory when it leaves damaged files; called by the leak sanitizer */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
 
@@ -566,7 +566,7 @@ static void packed_is_renewed(void **state) {
     assert_int_equal(seen[0], 0); /* still good: not built again */
     cgs_packed_close(p);
     FAILS(cgs_packed_ensure(&p, at("q.pack"), at("q.h5"), 16, NULL, NULL), CGS_EFORMAT,
-          "8x8, the model wants 16x16");
+          "8x8, the model needs 16x16");
 
     /* the dataset changes; the cache follows */
     unlink(at("q.h5"));
@@ -578,7 +578,7 @@ static void packed_is_renewed(void **state) {
     assert_int_equal(cgs_packed_source(p)->episodes, 3);
     cgs_packed_close(p);
 
-    /* damage: built again; a stop leaves no file behind */
+    /* damage: rebuilt; a stop leaves no file */
     OK(write_plain(at("q.pack"), "cgspack\nrubbish", 15));
     OK(cgs_packed_ensure(&p, at("q.pack"), at("q.h5"), 0, NULL, NULL));
     cgs_packed_close(p);

@@ -1,5 +1,5 @@
 /* test_features.c - features of frames on disk: what is written is read, of the right network and
- * dataset only, and a writer that was killed goes on. */
+ * dataset only, and a killed writer resumes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ static off_t file_bytes(const char *path) {
     return st.st_size;
 }
 
-/* rows of a writer that was killed are kept as far as they are whole, and only by their own */
+/* complete rows of a killed writer are kept, and only by their own */
 static void test_continues(void **state) {
     (void)state;
     feature_case c;
@@ -124,7 +124,7 @@ static void test_continues(void **state) {
     OK(cgs_features_open(&s, c.path, &c.key));
     check_rows(s, &c);
     cgs_features_close(s);
-    /* another network begins anew */
+    /* another network starts over */
     OK(cgs_features_begin(&w, c.path, &c.key));
     OK(cgs_features_append(&w, c.rows, 1));
     cgs_features_pause(&w);

@@ -305,7 +305,7 @@ static void test_cube_success(void **unused) {
     assert_true(cgs_env_reached(e, s, g));
     g[CUBE_AT + 2] = 0.0601;
     assert_false(cgs_env_reached(e, s, g));
-    g[CUBE_AT + 2] = 0.02, g[CUBE_AT + 3] = 1, s[CUBE_AT + 6] = 1; /* turned: does not matter */
+    g[CUBE_AT + 2] = 0.02, g[CUBE_AT + 3] = 1, s[CUBE_AT + 6] = 1; /* rotated: does not matter */
     assert_true(cgs_env_reached(e, s, g));
     cgs_env_destroy(e);
 }

@@ -89,7 +89,7 @@ static void test_same_bytes(void **unused) {
                     assert_memory_equal(rgb, other, bytes);
                     cgs_canvas_free(&view.canvas);
                 }
-                /* nothing kept from before: every shape counts as moving */
+                /* nothing cached: every shape counts as moving */
                 assert_int_equal(cgs_mj_view_scene(&view, e->state), CGS_OK);
                 for (int j = 0; j < view.image.shapes; j++) view.image.shape[j].still = false;
                 assert_int_equal(
@@ -177,7 +177,7 @@ static void test_colours(void **unused) {
     for (int k = 0; k < DRAWINGS; k++) {
         cgs_mj_view view;
         cgs_env *e = situation(&drawings[k], 0, &view);
-        if (k == 3) { /* the arm at home is in nobody's way */
+        if (k == 3) { /* the arm at home is out of the way */
             double s[41] = {-1.5708, -1.5708, 1.5708, -1.5708, -1.5708};
             s[14] = 0.3, s[15] = 0.0, s[16] = 0.02, s[17] = 1;
             assert_int_equal(cgs_env_start(e, s, 41), CGS_OK);
@@ -208,7 +208,7 @@ typedef struct gl {
     uint8_t *buffer;
 } gl;
 
-/* OSMesa keeps some of what it allocates; the leak checker asks for this by name */
+/* OSMesa leaks some memory; the leak checker calls this */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libOSMesa"; }
 

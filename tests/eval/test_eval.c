@@ -1,4 +1,4 @@
-/* test_eval.c - evaluations: results that are kept and continued, summaries, starts, and input
+/* test_eval.c - evaluations: results that are reused and continued, summaries, starts, and input
  * that is refused. */
 #include <math.h>
 #include <setjmp.h>
@@ -189,7 +189,7 @@ static void test_starts(void **state) {
     bed_close(&b);
 }
 
-/* An image that is drawn anew depends on its row alone, also where a world remembers contacts. */
+/* A re-rendered image depends on its row alone, also where a simulation remembers contacts. */
 static void test_images(void **state) {
     (void)state;
     enum { SIDE = 96, ROWS = 40, FRAME = SIDE * SIDE * 3 };
@@ -249,7 +249,7 @@ static void test_refusals(void **state) {
     o = base, o.planners = pg, o.planner_count = 1, refuse(&o, CGS_EIO, "prior");
     o = base, o.env = "pusht", refuse(&o, CGS_EARG, "tworooms, not in pusht");
     o = base, o.env = "nowhere", refuse(&o, CGS_EARG, "nowhere");
-    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 are wanted");
+    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 were requested");
     o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
     o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
     o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");

@@ -1,5 +1,5 @@
-/* test_io_media.c - images, animations and event files.  The GIF decoder and the
- * checksum here are written anew, so that they can disagree with the library. */
+/* test_io_media.c - images, animations and event files.  The GIF decoder and the checksum here are
+ * independent implementations, so that they can disagree with the library. */
 #include "test_io.h"
 
 #include <dirent.h>

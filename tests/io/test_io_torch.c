@@ -65,7 +65,7 @@ static cgs_weights *open_ok(const char *path) {
     return w;
 }
 
-/* in tests/golden, which stands beside the folder of this source file */
+/* in tests/golden, beside the folder of this source file */
 static const char *golden(const char *name) {
     static char path[512];
     const char *slash = strrchr(__FILE__, '/');
@@ -240,7 +240,7 @@ static void hostile(void **state) {
     static const struct {
         const char *pickle, *word;
     } FILES[] = {
-        /* a call where a tensor is wanted, in each place and each spelling */
+        /* a call where a tensor is expected, in each place and each encoding */
         {"\x80\x02"
          "cposix\nsystem\n(X\4\0\0\0trueEtR.",
          "instruction"},

@@ -1,5 +1,5 @@
-/* test_dino.c - DINO-WM: golden numbers, backbone files of both spellings and bad ones, gradients
- * of the objective, rollouts and their cost. */
+/* test_dino.c - DINO-WM: golden numbers, backbone files with both tensor names and bad ones,
+ * gradients of the objective, rollouts and their cost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void huggingface(const char *ours, int third, char *name) {
         if (!strcmp(ours, whole[i][0])) strcpy(name, whole[i][1]);
 }
 
-/* random weights, the same for both spellings */
+/* random weights, the same for both tensor names */
 static void make_file(file *f, bool hub) {
     cgs_backbone *b;
     OK(cgs_backbone_create(&b, &TINY, &VIEW, &ref, false));
@@ -460,7 +460,7 @@ static void one_window(cgs_dinowm *m, const float *z, int frames, const float *a
     cgs_tape_destroy(t);
 }
 
-/* A rollout keeps what growing windows share; a prediction from each whole window is the same. */
+/* A rollout caches what growing windows share; a prediction from each whole window is the same. */
 static void test_windows(void **state) {
     (void)state;
     for (int patch = 0; patch < 2; patch++)

@@ -65,7 +65,7 @@ static void test_export(void **state) {
     assert_string_equal(how.guessed, "");
     cgs_lewm_destroy(back);
 
-    /* without it, what shapes cannot show is guessed and told */
+    /* without it, what shapes do not determine is guessed and reported */
     OK(cgs_lewm_save_weights(m, path, NULL));
     OK(cgs_model_import(&back, &seen, &how, path, &device, false));
     assert_false(how.has_card);
@@ -173,7 +173,7 @@ static void test_upstream_config(void **state) {
     REFUSED(read_json(deep, sizeof deep, NULL), CGS_EFORMAT, "not valid JSON");
 }
 
-/* our own text, damaged in every way: refused or read, never more */
+/* our own text, damaged in every way: refused or read, never a crash */
 static void test_damaged_config(void **state) {
     (void)state;
     cgs_lewm_config paper, c;

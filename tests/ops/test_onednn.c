@@ -1,5 +1,5 @@
 /* test_onednn.c - what ops/cpu/onednn.h promises beside right numbers, which test_cpu.c looks at:
- * lanes that run at the same time, right factors that products share, and memory that ends. */
+ * lanes that run at the same time, right factors that products share, and exhausted memory. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/onednn.h"
 
-/* ---- allocations of ours that fail when asked to ----------------------------------------- */
+/* ---- allocations that fail on demand ----------------------------------------- */
 
 static long until_failure = -1; /* allocations that still succeed; negative: all of them */
 

@@ -1,4 +1,5 @@
-/* test_ops.c - the judge is judged (finite differences, closed forms), then judges.
+/* test_ops.c - the reference is checked (finite differences, closed forms), then used to check the
+ * others.
  *
  * Every case of the registry is run three ways: the reference's gradients against
  * differences of its forward pass; the reference with bf16 activations against itself
@@ -68,14 +69,14 @@ static void test_gradients_match_differences(void **state) {
         cgs_mismatch m;
         if (c->heavy || c->step == 0) continue;
         OK(cgs_check_grad(c, &ref, &m));
-        failed += judge(c, "slope", &m, c->tol_gradient);
+        failed += judge(c, "gradient", &m, c->tol_gradient);
         checked++;
     }
     print_message("%d cases differentiated\n", checked);
     assert_int_equal(failed, 0);
 }
 
-/* a: the judge */
+/* a: the reference */
 static void compare_all(cgs_setup a, cgs_setup b, const char *how, bool only_small) {
     int failed = 0;
     for (int i = 0; i < cgs_op_case_count; i++)

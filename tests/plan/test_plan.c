@@ -405,7 +405,7 @@ static void test_deadline(void **state) {
     }
 }
 
-/* cem and mppi improve on their start; the history tells so */
+/* cem and mppi improve on their start; the history shows it */
 static void test_history(void **state) {
     (void)state;
     linear s = random_system(38, 3, 2, 3, 0.8);

@@ -222,7 +222,7 @@ static void test_cem_jacobian(void **state) {
     }
 }
 
-/* gd's error against the least-squares plan, and its cost gap as a share of the first */
+/* gd's error against the least-squares plan, and its cost gap as a fraction of the first */
 static void gd_error(linear *s, int steps, double *error, double *gap) {
     double optimum[N_MAX];
     float exact[N_MAX];

@@ -39,7 +39,7 @@ static void test_escape(void **state) {
     check_escape("\xCF\x84 = 1", "\xCF\x84 = 1"); /* a Greek letter stays */
     check_escape("a\nb\tc", "a b c");
     check_escape("\x01\x7F", "\xEF\xBF\xBD\xEF\xBF\xBD");
-    check_escape("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* "<" spelled too long  */
+    check_escape("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* "<" in an overlong encoding  */
     check_escape("\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");   /* half a pair      */
     check_escape("\xE2\x80\xAE!", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD!"); /* turns text round */
     check_escape("\xF0\x9F", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* cut short             */

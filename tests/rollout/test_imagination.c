@@ -66,7 +66,7 @@ static cgs_decoder_fit_config quick(void) {
     return c;
 }
 
-/* eight images of noise, learned by heart: 28 directions of a patch, which a width of 48 holds */
+/* eight images of noise, memorised: 28 directions of a patch, which a width of 48 can represent */
 static void test_decoder_learns(void **state) {
     (void)state;
     enum { B = 8, UPDATES = 500 };

@@ -21,7 +21,7 @@ static void fill(float *x, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) x[i] = (float)cgs_rng_normal(&r);
 }
 
-/* One plan, one window after the other, everything computed anew: the definition. */
+/* One plan, one window after the other, everything recomputed: the definition. */
 static void definition(cgs_lewm *m, int C, const float *z, const float *past, const float *plan,
                        float *frames /* (H, D) */) {
     float list_z[(N + H) * D], list_a[(N - 1 + H) * A];

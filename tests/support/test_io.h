@@ -1,5 +1,5 @@
-/* test_io.h - what the tests of file formats share: a growing buffer, a scratch folder,
- * files that are damaged in every way, and a disk that is full. */
+/* test_io.h - shared by the tests of file formats: a growing buffer, a scratch folder, files that
+ * are damaged in every way, and a disk that is full. */
 #ifndef CGS_TEST_IO_H
 #define CGS_TEST_IO_H
 

@@ -1,4 +1,4 @@
-/* cpu.h - what the files of the fast CPU backend share.
+/* cpu.h - shared by the files of the fast CPU backend.
  *
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4"); for other processors once, as "base" (aarch64: with NEON).  Each
@@ -15,11 +15,11 @@
 
 #include "ops/ops.h"
 
-/* Sums over rows are made of at most this many partial sums over equal runs of rows. */
+/* Sums over rows consist of at most this many partial sums over equal runs of rows. */
 #define CGS_CPU_ROW_BLOCKS 64
 
-/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way
- * round.  in: element type of A and B. */
+/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored column-major.  in: element
+ * type of A and B. */
 typedef struct cgs_product {
     size_t M, N, K;
     cgs_dtype in, out;
@@ -29,7 +29,7 @@ typedef struct cgs_product {
     bool rows_alone; /* a row of C has the same bits for every M */
 } cgs_product;
 
-/* What one instruction set offers. */
+/* The functions of one instruction set. */
 typedef struct cgs_cpu_table {
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
     void (*sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
@@ -39,8 +39,8 @@ typedef struct cgs_cpu_table {
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
     size_t (*product_scratch)(void); /* bytes per thread */
-    /* products of bf16 by tiles (simd/product_tiles.c); words: what one needs beside its
-     * factors, the packed right factor first */
+    /* bf16 products by tiles (simd/product_tiles.c); words: scratch of a product, the packed right
+     * factor first */
     size_t (*tiles_words)(const cgs_product *p);
     void (*tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
     void (*tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
@@ -56,7 +56,7 @@ extern const cgs_cpu_table cgs_cpu_table_base;
 extern const cgs_cpu_table cgs_cpu_table_v3, cgs_cpu_table_v4;
 #endif
 
-/* how bf16 pairs are multiplied (simd/pairs.h); PLAIN stands in for AMX in tests */
+/* how bf16 pairs are multiplied (simd/pairs.h); PLAIN emulates AMX in tests */
 typedef enum cgs_tiles { CGS_TILES_NONE, CGS_TILES_AMX, CGS_TILES_PLAIN } cgs_tiles;
 
 enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
@@ -73,7 +73,7 @@ typedef struct cgs_cpu {
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;
-    unsigned char *shared; /* one for all threads */
+    unsigned char *shared; /* shared by all threads */
     size_t shared_bytes;
 } cgs_cpu;
 
@@ -83,15 +83,15 @@ static inline void *cgs_cpu_thread(const cgs_device *d, int thread) {
     return c->thread + (size_t)thread * c->thread_bytes;
 }
 
-/* Restricts a device to an instruction set: "base", "v3", "v4", "amx" or "v4 tiles" (AMX
- * spelled out in C); for tests, before any record is prepared.  CGS_EARG when there is no such set,
- * CGS_EDEVICE when the processor lacks it.  products: whether oneDNN may be used. */
+/* Restricts a device to an instruction set: "base", "v3", "v4", "amx" or "v4 tiles" (AMX emulated
+ * in C); for tests, before any record is prepared.  CGS_EARG when there is no such set, CGS_EDEVICE
+ * when the processor lacks it.  products: whether oneDNN may be used. */
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products);
 const char *cgs_cpu_isa(const cgs_device *d);
 
-/* prepare() leaves this in the record of a linear map.  Backward works through runs of
- * rows, so that the three readers of dy find it in the cache: back[0] is for whole runs,
- * back[1] for a shorter last one. */
+/* prepare() stores this in the record of a linear layer.  Backward works through runs of rows, so
+ * that the three readers of dy find it in cache: back[0] is for whole runs, back[1] for a shorter
+ * last one. */
 #define CGS_CPU_LINEAR_ROWS 2048
 typedef struct cgs_cpu_linear {
     cgs_gemm *forward;

@@ -1,16 +1,15 @@
-/* gemm.c - matrix products: own ones by tiles for bf16 where there is AMX, else through
- * oneDNN, else the table's own.
+/* gemm.c - matrix products: our own by tiles for bf16 where there is AMX, else oneDNN's, else the
+ * table's.
  *
- * What measurements on the shapes of the models decided (docs/performance.md):
- * - oneDNN's matmul is as fast as its square products when the right factor comes in the
- *   layout that it chooses for itself, and loses up to half of that on plain weights.
- *   So weights are reordered, which costs their size, before each product, or once
- *   if they do not change between runs.
+ * Design decisions from measurements on the models' shapes (docs/performance.md):
+ * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout that
+ * it chooses, and up to half of that on plain weights.  So weights are reordered (prepacked), which
+ * costs their size, before each product, or once if they do not change between runs.
  * - Products that sum over rows (dW = dy^T x) read both factors as they are.
  *
- * oneDNN is not given threads of its own, which would wait for each other as OpenMP's do: a product
- * is cut into blocks of the result, and members of the team take them (core/team.h).  Where the
- * cuts lie depends on the shape alone, and so does every bit of the result. */
+ * oneDNN gets no threads of its own, which would wait for each other like OpenMP's: a product is
+ * cut into blocks of the result, and members of the team take them (core/team.h).  The cuts depend
+ * on the shape alone, and so does every bit of the result. */
 #include "ops/cpu/gemm.h"
 
 #include <stdlib.h>
@@ -34,12 +33,13 @@ typedef struct cut {
 struct cgs_gemm {
     cgs_product p;
     struct cgs_gemm *next;
-    uint32_t *tiles; /* what a product by tiles needs, or NULL when it is not one */
+    uint32_t *tiles; /* scratch of a product by tiles, or NULL when it is not one */
     /* through oneDNN */
     cut cut;
-    cgs_onednn_product *block[2][2]; /* [last down][last across]; all NULL when not by it */
-    cgs_onednn_packed **packed;      /* (across) columns of B, unless those are kept; NULL when B
-                                      * is read as it is */
+    cgs_onednn_product
+        *block[2][2]; /* [last down][last across]; all NULL when not through oneDNN */
+    cgs_onednn_packed *
+        *packed; /* (across) columns of B, unless prepacked; NULL when B is read as it is */
 };
 
 struct cgs_prepacked {
@@ -48,7 +48,7 @@ struct cgs_prepacked {
     int users;
     bool fresh, transposed; /* a square matrix and its transpose have the same layout */
     struct cgs_prepacked *next;
-    const cgs_gemm *first;      /* user: it says what the layout is */
+    const cgs_gemm *first;      /* user: a product that defines the layout */
     uint32_t *tiles;            /* one of these two is not NULL */
     cgs_onednn_packed **packed; /* (across) */
 };
@@ -81,13 +81,13 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->tiles : g->tiles;
     if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a meeting */
+    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a barrier */
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
 /* ---- through oneDNN -------------------------------------------------------------------- */
 
-/* bf16 without instructions for it is slower than f32, so only the real thing counts */
+/* bf16 without hardware instructions is slower than f32, so only those count */
 static bool multiplies_bf16(void) { return cgs_cpu_ask()->bf16; }
 
 static bool by_onednn(const cgs_product *p) {
@@ -98,8 +98,8 @@ static bool by_onednn(const cgs_product *p) {
 static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
 /* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across.
- * Where a row must not depend on its company the columns are cut alike for any number of rows, as
- * oneDNN adds up in an order that depends on them. */
+ * Where a row must not depend on the others (batch-invariant), the columns are cut alike for any
+ * number of rows, as oneDNN's order of summation depends on them. */
 static cut cut_of(const cgs_product *p) {
     enum { BLOCKS = 16, FEWEST = 8, LEAST = 64, ALONE = 128 };
     const size_t worth = (size_t)1 << 20; /* multiplications */
@@ -153,8 +153,8 @@ static void blocks_destroy(cgs_gemm *g) {
     }
 }
 
-/* Leaves no blocks where oneDNN has no fast product.  Blocks below each other read the same packed
- * B, so the later ones take it as the first likes it. */
+/* Leaves no blocks where oneDNN has no fast product.  Blocks in a column read the same packed B, so
+ * the later ones use the layout of the first. */
 static cgs_status create_onednn(cgs_gemm_cache *c, cgs_gemm *g) {
     g->cut = cut_of(&g->p);
     for (size_t j = g->cut.across == 1; j < 2; j++)
@@ -266,7 +266,7 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
     } else if (by_onednn(p)) {
         rc = create_onednn(c, g);
     }
-    if (rc != CGS_OK) { /* a half-made one would be found the next time */
+    if (rc != CGS_OK) { /* a partly built one would be found the next time */
         destroy(g);
         return rc;
     }
@@ -359,7 +359,7 @@ int cgs_bench_gemm_side(const cgs_device *d) {
     return !strcmp(d->ops->name, "cpu") ? 2048 : 4096;
 }
 
-/* other devices: a linear map through their table, on numbers that are not zero */
+/* other devices: a linear layer through their table, on nonzero numbers */
 static cgs_status linear_peak(cgs_device *d, cgs_dtype type, double *flops) {
     int side = cgs_bench_gemm_side(d), dim[2] = {side, side};
     size_t n = (size_t)side * (size_t)side;

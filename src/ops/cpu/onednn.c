@@ -1,5 +1,5 @@
-/* onednn.c - matrix products by oneDNN: what its versions 2 and 3 have in common, and at the top
- * what they have not. */
+/* onednn.c - matrix products by oneDNN: at the top the differences of versions 2 and 3, then their
+ * common API. */
 #include "ops/cpu/onednn.h"
 
 #include <dnnl.h>
@@ -9,7 +9,7 @@
 
 #include "core/arena.h"
 
-/* passes a failure on; who called releases what there is by then */
+/* returns on failure; the caller releases what exists by then */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         dnnl_status_t status_ = (call);                                                            \
@@ -87,7 +87,7 @@ void cgs_onednn_version(char *text, size_t size) {
     snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-/* what oneDNN's own variable for people allows it, as far as that is less than everything */
+/* the limit in oneDNN's own environment variable, if it is one */
 static unsigned requested(void) {
     static const struct {
         const char *word;
@@ -109,8 +109,9 @@ bool cgs_onednn_limit(cgs_isa most) {
                                                   [CGS_ISA_V3] = dnnl_cpu_isa_avx2,
                                                   [CGS_ISA_V4] = dnnl_cpu_isa_avx512_core_bf16};
     if (most == CGS_ISA_AMX) return true;
-    /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use
-     */
+    /* each set's bits contain those of the lower ones; asking oneDNN which it would take counts as
+     * a use
+     * */
     if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & requested())) == dnnl_success)
         return true;
     return !((unsigned)dnnl_get_effective_cpu_isa() & ~highest[most]);
@@ -120,7 +121,7 @@ bool cgs_onednn_limit(cgs_isa most) {
 void omp_set_num_threads(int n);
 int omp_get_max_threads(void);
 
-/* from here on by the calling thread alone; returns what to set afterwards */
+/* restricts OpenMP to the calling thread; returns the number to restore */
 static int alone(void) {
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
@@ -167,7 +168,7 @@ void cgs_onednn_destroy(cgs_onednn *o) {
     free(o);
 }
 
-/* scratch is used inside one run only, so growing may drop what it holds */
+/* scratch is used only inside one run, so growing may discard its contents */
 static dnnl_status_t grow_scratch(cgs_onednn *o, size_t bytes) {
     bytes = cgs_align_up(bytes);
     if (bytes <= o->scratch_bytes) return dnnl_success;
@@ -181,7 +182,7 @@ static dnnl_status_t grow_scratch(cgs_onednn *o, size_t bytes) {
 
 /* ---- products --------------------------------------------------------------------------- */
 
-/* what a run hands over; each lane has its own set */
+/* arguments of a run; each lane has its own set */
 enum { THE_A, THE_B, THE_C, THE_BIAS, THE_SCRATCH, THE_REORDER_SCRATCH, THINGS };
 
 struct cgs_onednn_product {
@@ -197,9 +198,9 @@ struct cgs_onednn_packed {
     dnnl_memory_t memory;
 };
 
-/* what is needed until a product exists */
+/* needed only until the product exists */
 typedef struct making {
-    layout A, B, C, bias, any; /* any: B as oneDNN likes it best */
+    layout A, B, C, bias, any; /* any: B in the layout that oneDNN prefers */
     dnnl_post_ops_t post;
     dnnl_primitive_attr_t attr, plain; /* plain: without what follows the product */
     dnnl_primitive_desc_t multiply, reorder;
@@ -254,10 +255,10 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                                         : m->any,
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
-     * last ones, adds up in another order than that for many; "brg" does not */
-    const char *name = "", *wanted = p->rows_alone ? "brg" : "";
+     * last ones, sums in another order than that for many; "brg" does not */
+    const char *name = "", *required = p->rows_alone ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
-    bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
+    bool fits = strncmp(name, "ref", 3) && !strncmp(name, required, strlen(required));
     return fits ? dnnl_success : dnnl_unimplemented;
 }
 
@@ -286,8 +287,8 @@ static dnnl_status_t create_lane(cgs_onednn_product *g, int lane, const making *
 static dnnl_status_t create(cgs_onednn_product *g, making *m, const cgs_product *p,
                             const cgs_product *whole, const cgs_onednn_product *like) {
     cgs_onednn *o = g->library;
-    const_layout wanted = like ? layout_of(like->multiply, dnnl_query_weights_md) : NULL;
-    TRY(create_multiply(m, o->engine, p, whole, wanted));
+    const_layout like_layout = like ? layout_of(like->multiply, dnnl_query_weights_md) : NULL;
+    TRY(create_multiply(m, o->engine, p, whole, like_layout));
     TRY(dnnl_primitive_create(&g->multiply, m->multiply));
     const_layout B = layout_of(g->multiply, dnnl_query_weights_md);
     if (!dnnl_memory_desc_equal(m->B, B)) {

@@ -1,4 +1,4 @@
-/* attend_first.c - what attention gives token 0, whose own q, k and v come apart from the others'.
+/* attend_first.c - attention of token 0, whose q, k and v are separate from the others'.
  *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,1,heads*width) f32;  saved: lse (B,heads)
  * Row 0 of qkv and every q in it are not read. */

@@ -107,7 +107,7 @@ void cgs_ref_attention_backward(const cgs_record *r) {
         to.at = h.v;
         cgs_ref_product(to, transposed(square(h.P, h.T)), dout, h.T, h.width, h.T);
 
-        float *dS = h.P; /* P M is needed no longer */
+        float *dS = h.P; /* P M is no longer needed */
         cgs_ref_target dP = {dS, CGS_F32, 0, h.T, 1, NULL, false};
         cgs_ref_product(dP, dout, transposed(part(x, h.v, h.in_row)), h.T, h.T, h.width);
         for (size_t i = 0; i < h.T; i++) {

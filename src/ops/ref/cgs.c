@@ -10,7 +10,7 @@
  * Without a valid pair the loss is 0.  References carry no gradient. */
 #include "ops/ref/ref.h"
 
-/* what one window's pairs look like; the arrays lie in the record's scratch */
+/* the pairs of one window; the arrays are in the record's scratch */
 typedef struct window {
     size_t N, D;
     double pairs;   /* valid ordered ones                      */

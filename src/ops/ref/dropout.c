@@ -1,6 +1,5 @@
-/* dropout.c - zeroes a share p of the elements and scales the rest by 1 / (1 - p).
- * The draw of an element depends on the key, the update and its index only, so
- * backward repeats it. */
+/* dropout.c - zeroes a fraction p of the elements and scales the others by 1 / (1 - p). The draw of
+ * an element depends on the key, the update and its index only, so backward repeats it. */
 #include "ops/ref/ref.h"
 
 void cgs_ref_dropout_forward(const cgs_record *r) {

@@ -1,4 +1,4 @@
-/* ref.h - what the files of the reference backend share.
+/* ref.h - shared by the files of the reference backend.
  *
  * The reference is the judge of the other backends: one thread, one obvious loop per
  * operation, sums in double.  It reads and writes every element through the accessors
@@ -57,7 +57,7 @@ static inline void give(const cgs_record *r, int k, size_t i, double v) {
     store(x->grad, x->dtype, i, v);
 }
 
-/* For an input that the result does not depend on, wholly or by definition. */
+/* For an input that the result does not depend on, or that gets no gradient by definition. */
 static inline void give_nothing(const cgs_record *r, int k) {
     if (!wants(r, k) || r->accumulate[k]) return;
     memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
@@ -68,7 +68,7 @@ static inline double keep_factor(uint64_t key, uint64_t i, float p) {
     return cgs_to_f32(cgs_rng_at(key, i)) >= p ? 1.0 / (1.0 - (double)p) : 0.0;
 }
 
-/* ---- the matrix product, for linear maps and attention -------------------------- */
+/* ---- the matrix product, for linear layers and attention -------------------------- */
 
 /* a matrix inside some memory: element (i, j) is p[at + i*row + j*col] */
 typedef struct cgs_ref_matrix {
@@ -88,7 +88,7 @@ typedef struct cgs_ref_target {
     size_t at, row;
     double scale;
     const cgs_tensor *bias; /* or NULL */
-    bool add;               /* to what is there */
+    bool add;               /* add to the destination */
 } cgs_ref_target;
 
 /* C (M,N) = A (M,K) B (K,N); products and sums in double */

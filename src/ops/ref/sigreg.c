@@ -1,4 +1,4 @@
-/* sigreg.c - how far random projections of the latents are from a standard normal.
+/* sigreg.c - the distance of random projections of the latents from a standard normal.
  *   z (B,T,D), A (P,D) unit directions; saved: (T,P,34), C at k and S at 17+k
  *
  * With y = z A^T, the empirical characteristic function of the B values y of one time

@@ -1,20 +1,20 @@
-/* attend_first.c - what attention gives token 0, whose own q, k and v come apart from the others'.
+/* attend_first.c - attention of token 0, whose q, k and v are separate from the others'.
  *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,1,heads*width) f32;  saved: lse (B,heads)
  *
- * One task is one batch element: the keys and values of a token lie one behind the other for all
- * heads, and are read once.  Backward keeps no scores: with the result at hand the sum of p dp is
- * that of dout and out. */
+ * One task is one batch element: the keys and values of a token are contiguous over all heads, and
+ * are read once.  Backward stores no scores: the sum of p dp equals the dot product of dout and
+ * out. */
 #include "ops/cpu/simd/simd.h"
 
 /* one batch element */
 typedef struct window {
     size_t T, H, W, all;
     size_t own, others; /* first elements: q in own, k of token 0 in qkv */
-    const float *q;     /* (all), k and v of token 0 behind it */
+    const float *q;     /* (all), followed by k and v of token 0 */
     float scale;
     float *p;    /* (H,T) */
-    float *kv;   /* (2 all), room for those of one token as f32 */
+    float *kv;   /* (2 all), those of one token as f32 */
     float *give; /* (2 all), their gradient */
     float *dq;   /* (all) */
 } window;

@@ -1,4 +1,4 @@
-/* attention.h - what both long paths of attention share: one head and its rows. */
+/* attention.h - shared by both paths of long attention: one head and its rows. */
 #ifndef CGS_OPS_CPU_SIMD_ATTENTION_H
 #define CGS_OPS_CPU_SIMD_ATTENTION_H
 

@@ -1,16 +1,16 @@
 /* attention_bf16.c - attention over many bf16 tokens by products of bf16 pairs (pairs.h).
  *
- * Order and blocks are those of attention.c; probabilities and score gradients are rounded
- * to bf16 before they are multiplied.  Sums over keys weave two rows of v or k together.
- * Sums over queries are made transposed, dv^T = dout^T P, so that P and dS need weaving
- * only, and what has to be transposed are the small factors, once per head.
+ * Order and blocks are those of attention.c; probabilities and score gradients are rounded to bf16
+ * before they are multiplied.  Sums over keys interleave two rows of v or k.  Sums over queries are
+ * transposed, dv^T = dout^T P, so that P and dS need only interleaving, and only the small factors
+ * are transposed, once per head.
  *
- * With AMX the products cost less than what happens to the scores between them, so that
- * is written for vectors of 16, with exponentials in base 2.
+ * With AMX the products cost less than the softmax between them, so that is written for vectors of
+ * 16, with exponentials in base 2.
  *
- * The sum over P dP of a row is dout . out, too, but only of an `out` that is not rounded:
- * where tokens are alike dP hardly differs from that sum, and what rounding adds to it is
- * the same for all keys, so that q and k follow it rather than their gradient. */
+ * A row's sum of P dP equals dout . out, but only for an unrounded `out`: where tokens are alike dP
+ * hardly differs from that sum, and its rounding error is equal for all keys, so that it would
+ * dominate the gradients of q and k. */
 #include "ops/cpu/simd/attention.h"
 
 #if defined __AVX512F__
@@ -20,11 +20,11 @@
 #define WITH_BF16 __attribute__((target("avx512bf16")))
 #define LOG2_E 1.44269504f
 
-/* rows of scores that exist at a time: in forward they fit the first-level cache, in
- * backward more of them mean fewer visits to dk and dv */
+/* rows of scores that exist at a time: in forward they fit L1, in backward more rows mean fewer
+ * passes over dk and dv */
 enum { FORWARD = 32, BACKWARD = 64 };
 
-/* words of a factor in any of its four forms */
+/* words of a factor in any of its four layouts */
 static size_t form_words(const head *h) { return h->Tc * h->Wc / 2; }
 
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
@@ -33,7 +33,7 @@ size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     return (factors + scores + 2 * h.Wc * h.Tc + BACKWARD * h.Wc) * 4;
 }
 
-/* ---- forms of a factor: T rows of W elements, zeros around them -------------------------- */
+/* ---- layouts of a factor: T rows of W elements, zero-padded -------------------------- */
 
 /* to (Tc, Wc/2): rows as they are */
 static void load_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
@@ -45,7 +45,7 @@ static void load_rows(uint32_t *to, const void *p, size_t at, size_t row, const 
     memset(to, 0, (h->Tc - h->T) * bytes);
 }
 
-/* to (Tc/2, Wc): rows 2t and 2t+1 woven together */
+/* to (Tc/2, Wc): rows 2t and 2t+1 interleaved */
 static void weave_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
     memset(to + h->T / 2 * h->Wc, 0, (h->Tc / 2 - h->T / 2) * h->Wc * 4);
     for (size_t t = 0; t < h->T; t += 2, to += h->Wc) {
@@ -60,7 +60,7 @@ static void weave_rows(uint32_t *to, const void *p, size_t at, size_t row, const
     }
 }
 
-/* to (Wc/2, Tc): pairs along W, a right factor; spare has room for one form */
+/* to (Wc/2, Tc): pairs along W, a right factor; spare: scratch for one layout */
 static void turn_rows(uint32_t *to, uint32_t *spare, const void *p, size_t at, size_t row,
                       const head *h) {
     load_rows(spare, p, at, row, h);
@@ -76,11 +76,11 @@ static void turn_woven(uint32_t *to, uint32_t *spare, const void *p, size_t at, 
 
 /* ---- scores ------------------------------------------------------------------------------ */
 
-/* which of 16 elements lie in front of the n-th */
+/* mask of the first n of 16 elements */
 static inline __mmask16 first_of(size_t n) { return n < 16 ? (__mmask16)((1u << n) - 1) : 0xffff; }
 
-/* 2^x, to 3e-6 relative for x in [-125, 128): nothing beside the rounding to bf16 that
- * follows; below, about the value at -125 */
+/* 2^x, to 3e-6 relative for x in [-125, 128), negligible beside the following rounding to bf16;
+ * below, about the value at -125 */
 static inline __m512 exp2_vector(__m512 x) {
     const __m512 magic = _mm512_set1_ps(0x1.8p23f); /* rounds to a whole number, in low bits */
     x = _mm512_max_ps(x, _mm512_set1_ps(-125.0f));
@@ -184,8 +184,8 @@ static inline __m512 dropped(const score_row *row, size_t j, __m512 x) {
     return row->keep ? _mm512_mul_ps(x, _mm512_loadu_ps(row->keep + j)) : x;
 }
 
-/* Scores become P up to the factor `share`, 0 behind the last token that is seen.  lse, in base 2,
- * is as exact as a number of its size can be, which is not enough where scores are large. */
+/* Scores become P up to the factor `share`, 0 after the last visible token.  lse, in base 2, is as
+ * exact as its magnitude allows, which is not enough where scores are large. */
 static void weigh(score_row *row, float scale, float lse, size_t n) {
     const __m512 factor = _mm512_set1_ps(scale), less = _mm512_set1_ps(lse);
     __m512 all = _mm512_setzero_ps(), sum = _mm512_setzero_ps();
@@ -212,7 +212,7 @@ static inline __m512 score_back(const score_row *row, size_t j, __m512 *p) {
                                _mm512_sub_ps(dp, _mm512_set1_ps(row->sum)));
 }
 
-/* Two rows: pw (n) and dsw (n) take P M and dS woven together, low and high dS as it is. */
+/* Two rows: pw (n) and dsw (n) get P M and dS interleaved, low and high get dS unchanged. */
 WITH_BF16 static void weave_scores(uint32_t *pw, uint32_t *dsw, uint16_t *low, uint16_t *high,
                                    const score_row *a, const score_row *b, size_t n) {
     uint16_t order[32];
@@ -255,7 +255,7 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
-    uint32_t *spare = (uint32_t *)thread_scratch(d);               /* any form */
+    uint32_t *spare = (uint32_t *)thread_scratch(d);               /* any layout */
     uint32_t *q = spare + form, *g = q + form;                     /* (Tc,Wc/2): q, dout */
     uint32_t *kt = g + form, *vt = kt + form;                      /* (Wc/2,Tc) */
     uint32_t *kw = vt + form;                                      /* (Tc/2,Wc) */
@@ -283,7 +283,7 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
         variant->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
         variant->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
-            size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores exist */
+            size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores are computed */
             score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep, cols);
             score_row high =
                 row_of(r, &h, i0 + i + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc, cols);

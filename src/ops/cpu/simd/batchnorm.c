@@ -1,7 +1,6 @@
 /* batchnorm.c - normalisation of columns over the rows of a batch.
  *
- * A thread owns runs of columns, so sums over rows need no partial results; they are
- * kept in double. */
+ * A thread owns runs of columns, so sums over rows need no partial sums; they are in double. */
 #include "ops/cpu/simd/simd.h"
 
 enum { COLUMNS = 64 };

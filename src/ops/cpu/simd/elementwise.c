@@ -20,7 +20,7 @@ void CGS_FN(add_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(add_backward)(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_numel(r->out);
     for (int k = 0; k < 2; k++) {
-        /* the tape may let the gradient of a sum be that of its first term */
+        /* the tape may share the gradient of a sum with its first term */
         if (!wants(r, k) || r->in[k]->grad == r->out->grad) continue;
         SHARE_CHUNKS (at, n) {
             float gb[CHUNK];

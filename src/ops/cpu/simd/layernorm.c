@@ -44,7 +44,7 @@ void CGS_FN(layernorm_forward)(cgs_device *d, const cgs_record *r) {
     }
 }
 
-/* one row: dx, and its share of dw and db */
+/* one row: dx, and its contribution to dw and db */
 static void row_back(float *dx, float *dw, float *db, const float *dy, const float *x,
                      const float *w, float mean, float rstd, size_t D) {
     float sum = 0, dot = 0;

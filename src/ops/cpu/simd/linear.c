@@ -13,8 +13,8 @@ static void convert(void *to, cgs_dtype to_type, const void *from, cgs_dtype fro
     }
 }
 
-/* the same elements in another type, whole after a meeting; a copy in *scratch, which moves on, if
- * need be */
+/* the same elements in another type, complete after a barrier; if needed, a copy in *scratch, which
+ * advances */
 static const void *as_type(cgs_dtype to, const void *from, cgs_dtype from_type, size_t n,
                            float **scratch) {
     if (to == from_type) return from;
@@ -25,7 +25,7 @@ static const void *as_type(cgs_dtype to, const void *from, cgs_dtype from_type, 
     return copy;
 }
 
-/* W as forward uses it: rounded when x is bf16 */
+/* W as used by forward: rounded when x is bf16 */
 static const void *weights(const cgs_record *r, cgs_dtype type, float **scratch) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
     if (x->dtype == CGS_F32) return W->data;
@@ -82,7 +82,7 @@ static void bias_back(const cgs_record *r, size_t first, size_t n, float *part) 
     cgs_record add = *r;
     add.accumulate[2] |= first > 0;
     give_sum(&add, 2, part, parts, m);
-    cgs_meet(); /* the parts are used again */
+    cgs_meet(); /* the partial sums are reused */
 }
 
 static void *row_at(const void *p, cgs_dtype type, size_t at) {

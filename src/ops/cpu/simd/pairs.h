@@ -8,9 +8,9 @@
 
 #include "ops/cpu/simd/simd.h"
 
-/* One way to multiply.  begin and end surround its use by one thread.
- * multiply: c (M,N) = or += a (M,K pairs) b (K,N), where N is a multiple of 32, M of `rows`
- * and K of `pairs`; rows of all three start on a cache line. */
+/* One variant.  begin and end bracket its use by a thread. multiply: c (M,N) = or += a (M,K pairs)
+ * b (K,N), where N is a multiple of 32, M of `rows` and K of `pairs`; rows of all three start on a
+ * cache line. */
 typedef struct pairs_variant {
     void (*begin)(void);
     void (*end)(void);
@@ -19,7 +19,7 @@ typedef struct pairs_variant {
     size_t rows, pairs;
 } pairs_variant;
 
-/* the way of this device, or NULL when the processor has no products of bf16 pairs */
+/* the variant of this device, or NULL when the processor has no dot products of bf16 pairs */
 const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d);
 
 /* to (cols, rows) = the transpose of from (rows, cols), both sizes multiples of 16 */

@@ -1,12 +1,12 @@
 /* product_tiles.c - matrix products of bf16 by tiles (pairs.h), for processors with AMX.
  *
- * With a short summed axis, as the models have it, what surrounds the tiles decides: here
- * rows of the left factor are read where they are, blocks of sums stay in the first-level
- * cache until they are written as what the result is made of, and weights are packed into
- * panels of 32 columns, which can be kept.  Sizes are multiples of 32 but for rows.
+ * With a short summed axis, as in the models, the code around the tiles dominates: here rows of the
+ * left factor are read in place, blocks of sums stay in L1 until they are converted to the type of
+ * the result, and weights are packed into panels of 32 columns, which can be prepacked.  Sizes
+ * except rows are multiples of 32.
  *
- * Products that sum over rows (dW) weave both factors, a few hundred rows at a time, and
- * add to the result in place.  No result depends on the number of threads. */
+ * Products that sum over rows (dW) interleave both factors, a few hundred rows at a time, and add
+ * to the result in place.  No result depends on the number of threads. */
 #include "ops/cpu/simd/pairs.h"
 
 #if defined __AVX512F__
@@ -84,7 +84,7 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
         }
         cgs_meet();
     }
-    /* a thread keeps to its rows of x or to its columns of W, whichever is longer */
+    /* a thread stays with its rows of x or its columns of W, whichever are more */
     bool by_rows = M > p->N;
     _Alignas(64) float sums[ROWS * COLS];
     variant->begin();
@@ -102,7 +102,7 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
 
 /* ---- dW = dy^T x: sums over rows --------------------------------------------------------- */
 
-/* rows summed at a time: what they are of the right factor stays in the second-level cache */
+/* rows summed at a time: their part of the right factor stays in L2 */
 static size_t run_of(const cgs_product *p) {
     size_t rows = ((size_t)1 << 18) / p->N / 32 * 32;
     return rows < 64 ? 64 : min_size(rows, 1024);
@@ -112,7 +112,7 @@ size_t CGS_FN(tiles_words)(const cgs_product *p) {
     return p->a_transposed ? run_of(p) / 2 * p->N : p->K / 2 * p->N + ROWS * p->K / 2;
 }
 
-/* to (pairs, n): rows of from woven by twos, zeros after the last */
+/* to (pairs, n): rows of `from` interleaved in pairs, zero-padded */
 static void weave(uint32_t *to, const uint16_t *from, size_t ld, size_t rows, size_t pairs,
                   size_t n) {
     for (size_t t = 0; t < pairs; t++, to += n, from += 2 * ld) {

@@ -1,9 +1,10 @@
-/* sigreg.c - random directions, and how far projections on them are from a normal.
+/* sigreg.c - random directions, and the distance of projections onto them from a normal
+ * distribution.
  *
- * y = z A^T is one matrix product into shared scratch.  For each y one sine and cosine
- * of y times the knots' spacing is computed; those of its multiples follow by angle
- * addition, so nothing of size (B,P,17) exists.  Backward computes y again, turns it
- * into its gradient in place and multiplies by A. */
+ * y = z A^T is one matrix product into shared scratch.  For each y one sine and cosine of y times
+ * the knots' spacing is computed; those of its multiples follow by angle addition, so nothing of
+ * size (B,P,17) exists.  Backward recomputes y, replaces it by its gradient in place and multiplies
+ * by A. */
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/simd/simd.h"
 
@@ -55,7 +56,7 @@ typedef struct projections {
     float *dz; /* (B*T,D), for backward */
 } projections;
 
-/* whole after a meeting */
+/* complete after a barrier */
 static const float *all_f32(const cgs_tensor *x, float *copy) {
     if (x->dtype == CGS_F32) return x->data;
     SHARE_CHUNKS (at, cgs_numel(x))

@@ -1,9 +1,9 @@
-/* simd.h - the ground of the loops that are compiled once per instruction set.
+/* simd.h - basis of the loops that are compiled once per instruction set.
  *
- * Loops are plain C over f32 with `#pragma omp simd`.  Operations whose tensors may be
- * bf16 work through short runs of elements: row_in() widens a run into a buffer that
- * stays in the first-level cache (or hands out the memory itself when it is f32),
- * row_to() and row_done() do the same for results.  So each loop is written once. */
+ * Loops are plain C over f32 with `#pragma omp simd`.  Operations whose tensors may be bf16 work on
+ * short runs of elements: row_in() widens a run into a buffer that stays in L1 (or returns the
+ * memory itself when it is f32), row_to() and row_done() do the same for results.  So each loop is
+ * written once. */
 #ifndef CGS_OPS_CPU_SIMD_SIMD_H
 #define CGS_OPS_CPU_SIMD_SIMD_H
 
@@ -49,10 +49,10 @@ void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 
 /* ---- threads ------------------------------------------------------------------------ */
 
-/* Every operation is run by all members of a team (core/team.h), as a kernel by the threads of a
- * block: loops are shared out, cgs_meet() stands where one reads what others wrote. */
+/* Every operation is run by all members of a team (core/team.h), like a kernel by the threads of a
+ * block: loops are shared, and cgs_meet() is the barrier before reading what others wrote. */
 
-/* n elements in chunks from `at` on, shared out */
+/* n elements from `at` on, in shared chunks */
 #define SHARE_CHUNKS(at, n)                                                                        \
     for (cgs_piece at##_piece = cgs_pieces(((n) + CHUNK - 1) / CHUNK);                             \
          cgs_next_piece(&at##_piece);)                                                             \
@@ -113,7 +113,7 @@ static inline const float *grad_in(const cgs_record *r, size_t at, size_t n, flo
     return row_in(r->out->grad, r->out->dtype, at, n, buf);
 }
 
-/* where to compute n results, and how to hand them over afterwards */
+/* where to compute n results, and how to store them afterwards */
 static inline float *row_to(void *p, cgs_dtype type, size_t at, float *buf) {
     return type == CGS_F32 ? (float *)p + at : buf;
 }
@@ -128,7 +128,7 @@ static inline bool wants(const cgs_record *r, int k) {
     return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
 }
 
-/* the same for the gradient of input k, adding where the record says so */
+/* the same for the gradient of input k, accumulating where the record says so */
 static inline float *give_to(const cgs_record *r, int k, size_t at, float *buf) {
     return r->accumulate[k] ? buf : row_to(r->in[k]->grad, r->in[k]->dtype, at, buf);
 }
@@ -150,7 +150,7 @@ static inline void give_done(const cgs_record *r, int k, size_t at, size_t n, co
     else
         row_done(x->grad, x->dtype, at, n, v);
 }
-/* clears a gradient that is about to be added to in places only */
+/* clears a gradient that will be added to only in places */
 static inline void give_zero(const cgs_record *r, int k) {
     enum { BLOCK = 1 << 16 };
     if (!wants(r, k) || r->accumulate[k]) return;
