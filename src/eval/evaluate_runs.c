@@ -135,7 +135,8 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
     const cgs_eval_options *o = b->o;
     cgs_loaded_model *s = &b->subject[run->model];
     int count = l->cases.count, batch = o->batch;
-    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
+    if (batch == CGS_BATCH_BY_DEVICE)
+        batch = b->device.ops->kind == CGS_DEVICE_GPU ? GPU_BATCH : CPU_BATCH;
     if (batch > count) batch = count;
     if (b->envs.count != batch) {
         cgs_env_batch_destroy(&b->envs);

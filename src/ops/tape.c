@@ -61,7 +61,7 @@ cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op) {
     cgs_record *r = tape_record(t, t->records++);
     r->op = op;
     r->step = &t->step;
-    r->rows_alone = t->rows_alone;
+    r->batch_invariant = t->batch_invariant;
     return r;
 }
 
@@ -156,7 +156,7 @@ cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act) {
     t->act = act;
     return before;
 }
-void cgs_tape_rows_alone(cgs_tape *t) { t->rows_alone = true; }
+void cgs_tape_batch_invariant(cgs_tape *t) { t->batch_invariant = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
 size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
 int cgs_tape_records(const cgs_tape *t) { return t->records; }

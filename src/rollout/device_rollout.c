@@ -197,7 +197,7 @@ static cgs_status open_condition(device_rollout *o, const cgs_rollout *r, cgs_le
     CGS_TRY(stack_maps(o, m));
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
-    cgs_tape_rows_alone(o->condition);
+    cgs_tape_batch_invariant(o->condition);
     o->actions =
         cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
     if (r->config.gradient) cgs_require_grad(o->condition, o->actions);

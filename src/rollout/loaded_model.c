@@ -76,7 +76,8 @@ static cgs_status open(cgs_loaded_model *s, cgs_device *d, const char *precision
                         s->dir, s->model->action_dim, cgs_dataset_source(data)->path,
                         cgs_dataset_source(data)->action_dim);
     CGS_TRY(action_scale(s, data));
-    if (frames == CGS_FRAMES_BY_DEVICE) frames = d->ops->planning ? GPU_FRAMES : CPU_FRAMES;
+    if (frames == CGS_FRAMES_BY_DEVICE)
+        frames = d->ops->kind == CGS_DEVICE_GPU ? GPU_FRAMES : CPU_FRAMES;
     return cgs_encoder_create_any(&s->encoder, s->model, s->act, frames);
 }
 

@@ -83,7 +83,7 @@ static cgs_status build_rollout(cgs_rollout *r, cgs_model *m) {
  * until there are hundreds of rows; LeWM, whose plans run in a kernel of its own there, does
  * without. */
 static void rows_of_a_run(const cgs_model *m, bool gradient, int *most, int *few) {
-    bool gpu = m->params->device->ops->planning != NULL, wide = m->width > 1024;
+    bool gpu = m->params->device->ops->kind == CGS_DEVICE_GPU, wide = m->width > 1024;
     *most = wide ? MIN_ROWS : MAX_ROWS;
     *few = wide ? MIN_ROWS / 4 : MIN_ROWS;
     if (gradient) *few = wide ? GRADIENT_ROWS / 4 : GRADIENT_ROWS;

@@ -16,6 +16,7 @@
 #include "core/threads.h"
 #include "gpu_errors.h"
 #include "loss/objective.h"
+#include "ops/cuda/variants.h"
 #include "plan/planner.h"
 #include "rollout/rollout.h"
 
@@ -263,41 +264,48 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
     cgs_model_destroy(&m->base);
 }
 
-/* the first of each kind of tokens is the plain way */
-static const struct {
-    const char *tokens, *off;
-} ways[] = {{"patch", "narrow mlp stream norm"},
-            {"patch", ""},
-            {"patch", "narrow"},
-            {"patch", "mlp"},
-            {"patch", "stream"},
-            {"cls", "norm"},
-            {"cls", ""}};
+static const char *const variants[] = {
+#define X(id, before, operation, after, between, runs, timed, when, worth) #id,
+    CGS_CUDA_VARIANTS(X)
+#undef X
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* The error of costs without the named variants; prints it. */
+static double error_without(const char *names, const cgs_dinowm_config *c, int samples,
+                            const float *want) {
+    float *got = malloc((size_t)samples * sizeof *got);
+    double seconds;
+    cgs_device d;
+    OK(cgs_device_open(&d, "cuda", 0));
+    OK(cgs_device_without(&d, names));
+    costs_on(&d, CGS_BF16, c, samples, got, &seconds);
+    cgs_device_close(&d);
+    double error = gpu_spread_error(got, want, samples);
+    print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
+                  "spread, %.2f ms; first %.6g, want %.6g\n",
+                  c->tokens.s, cgs_dinowm_tokens(c), samples, names, error, 1e3 * seconds, got[0],
+                  want[0]);
+    free(got);
+    return error;
+}
 
 void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
-    float *want = malloc((size_t)samples * sizeof *want),
-          *got = malloc((size_t)samples * sizeof *got);
-    double seconds, plain = 0;
+    static const char *const kinds[] = {"patch", "cls"};
+    float *want = malloc((size_t)samples * sizeof *want);
+    char all[512] = "";
+    double seconds;
     int failed = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        cgs_dinowm_config c = config_of(ways[i].tokens, side, layers);
-        bool first = i == 0 || strcmp(ways[i].tokens, ways[i - 1].tokens) != 0;
-        cgs_device d;
-        if (first) costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
-        setenv("CGS_CUDA_OFF", ways[i].off, 1);
-        OK(cgs_device_open(&d, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
-        costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
-        cgs_device_close(&d);
-        double error = gpu_spread_error(got, want, samples);
-        if (first) plain = error;
-        print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
-                      "spread, %.2f ms; first %.6g, want %.6g\n",
-                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, error,
-                      1e3 * seconds, got[0], want[0]);
-        failed += !(error <= 2 * plain + 1e-3);
+    for (int v = 0; v < VARIANTS; v++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", variants[v]);
+    for (int k = 0; k < 2; k++) {
+        cgs_dinowm_config c = config_of(kinds[k], side, layers);
+        costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
+        double most = 2 * error_without(all, &c, samples, want) + 1e-3; /* generic forms */
+        failed += !(error_without("", &c, samples, want) <= most);
+        for (int v = 0; v < VARIANTS; v++)
+            failed += !(error_without(variants[v], &c, samples, want) <= most);
     }
     free(want);
-    free(got);
     assert_int_equal(failed, 0);
 }

@@ -18,7 +18,7 @@
 #include "random_model.h"
 #include "rollout/rollout.h"
 
-/* The published predictor behind a small encoder.  With one block it is of a model whose class
+/* The published predictor after a small encoder.  With one block it is of a model whose class
  * token is f32: that is fused, too. */
 static cgs_lewm_config paper_predictor(int layers) {
     cgs_lewm_config c;
@@ -277,31 +277,32 @@ static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int co
 }
 
 /* a word of CGS_ROLLOUT, or NULL */
-static void take_way(const char *way) {
-    if (way)
-        setenv("CGS_ROLLOUT", way, 1);
+static void choose_rollout(const char *rollout) {
+    if (rollout)
+        setenv("CGS_ROLLOUT", rollout, 1);
     else
         unsetenv("CGS_ROLLOUT");
 }
 
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
-                        const char *way) {
+                        const char *rollout) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
     int n = count * H * cgs_lewm_block(&c);
-    take_way(way);
+    choose_rollout(rollout);
     gradients_on(cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(gpu, CGS_BF16, layers, C, count, H, true, fused);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, true, again);
-    take_way(NULL);
+    choose_rollout(NULL);
     double of_tape = gpu_norm_error(tape, exact, (size_t)n),
            of_fused = gpu_norm_error(fused, exact, (size_t)n);
-    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
-                  "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, H, way ? way : "default", is ? "fused" : "NOT FUSED", of_fused,
-                  of_tape, fused[0], fused[1], exact[0], exact[1]);
+    print_message(
+        "gradient, %d blocks, context %d, %d plans, H %d, rollout %s: %s, error %.2e, the "
+        "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+        layers, C, count, H, rollout ? rollout : "default", is ? "fused" : "NOT FUSED", of_fused,
+        of_tape, fused[0], fused[1], exact[0], exact[1]);
     if (!is) return;
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
@@ -310,22 +311,23 @@ void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int
 /* The fused rollout in bf16 must be as near to the CPU's f32 as the tape in bf16 is; padded
  * clusters, several plans a cluster and every context must agree. */
 void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int samples,
-                    int H, const char *way) {
+                    int H, const char *rollout) {
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    take_way(way);
+    choose_rollout(rollout);
     costs_on(cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, again);
     costs_on(gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
-    take_way(NULL);
+    choose_rollout(NULL);
     double of_tape = gpu_spread_error(tape, exact, n), of_fused = gpu_spread_error(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
+    print_message("%d blocks, context %d, %d x %d plans, H %d, rollout %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, samples, H, way ? way : "default", is ? "fused" : "NOT FUSED",
-                  of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
+                  layers, C, count, samples, H, rollout ? rollout : "default",
+                  is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],
+                  exact[1]);
     if (!is) return; /* an older GPU: the tape it is */
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);

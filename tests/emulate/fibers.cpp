@@ -376,7 +376,7 @@ void run_grid(dim3 grid, dim3 block, size_t shared, int S, bool together,
         for (block_state &b : state)
             for (unsigned char *p = b.dynamic + shared; p < b.slot + SLOT; p++)
                 if (*p != CANARY)
-                    die("written %zu bytes behind the shared memory",
+                    die("written %zu bytes after the shared memory",
                         (size_t)(p - b.dynamic - shared));
     }
 }

@@ -18,8 +18,9 @@ struct wgmma {
     int scale, ta, tb;
     unsigned char *slot;
 };
-/* element (row, k) of an operand in shared memory; K major or (turned) MN major, all swizzles */
-static float element(const wgmma &g, uint64_t desc, int row, int k, int turned) {
+/* element (row, k) of an operand in shared memory; K major or (transposed) MN major, all swizzles
+ */
+static float element(const wgmma &g, uint64_t desc, int row, int k, int transposed) {
     uint32_t start = (uint32_t)(desc & 0x3fff) << 4, lead = (uint32_t)(desc >> 16 & 0x3fff) << 4,
              stride = (uint32_t)(desc >> 32 & 0x3fff) << 4, base = (uint32_t)(desc >> 49 & 7),
              mode = (uint32_t)(desc >> 62);
@@ -29,7 +30,7 @@ static float element(const wgmma &g, uint64_t desc, int row, int k, int turned) 
                     : mode == 2 ? 64
                                 : 32; /* bytes in a row of an atom */
     uint32_t at;
-    if (!turned) { /* atoms of 8 rows x span bytes; K has 32 bytes here */
+    if (!transposed) { /* atoms of 8 rows x span bytes; K has 32 bytes here */
         uint32_t byte = (uint32_t)k * 2;
         if (mode == 0)
             at = start + byte / 16 * lead + (uint32_t)row / 8 * stride + (uint32_t)row % 8 * 16 +

@@ -255,7 +255,7 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
      * last ones, adds up in another order than that for many; "brg" does not */
-    const char *name = "", *wanted = p->rows_alone ? "brg" : "";
+    const char *name = "", *wanted = p->batch_invariant ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
     bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
     return fits ? dnnl_success : dnnl_unimplemented;

@@ -25,8 +25,8 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
 void cgs_cuda_predictor_run(cgs_device *d, void *p, const cgs_predictor_job *j);
 void cgs_cuda_predictor_close(cgs_device *d, void *p);
 
-/* the same without gradients, 64 plans a block (rollout_tiles.cu), where the GPU has compute
- * capability 9.0; otherwise *out is NULL */
+/* the same without gradients, 64 plans per block (rollout/cuda/sm90/tiles.cu), where the GPU has
+ * compute capability 9.0; otherwise *out is NULL */
 cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_weights *w, int rows);
 void cgs_cuda_tiles_run(cgs_device *d, const void *p, const cgs_predictor_job *j);
 void cgs_cuda_tiles_close(cgs_device *d, void *p);
