@@ -69,7 +69,7 @@ step features 40 "$cgs" bench encode --model patch --device cuda --windows 16
 step features-cls 40 "$cgs" bench encode --model cls --device cuda --windows 16
 step plan-cls 60 "$cgs" bench plan --model cls --device cuda
 step plan-patch 60 "$cgs" bench plan --model patch --device cuda
-step patch-host-loop 60 env CGS_RESIDENT=0 "$cgs" bench plan --model patch --device cuda
+step patch-host-loop 60 env CGS_DEVICE_LOOP=0 "$cgs" bench plan --model patch --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
 for part in "only odd" dino-small; do
     # shellcheck disable=SC2086
@@ -94,7 +94,7 @@ step rollouts-tiles 60 "$tests" rollouts test_tiles
 for rollout in tiles clusters; do
     step "plan-$rollout" 30 env CGS_ROLLOUT=$rollout "$cgs" bench plan --device cuda
 done
-step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
+step plan-unfused 20 env CGS_ROLLOUT=tape "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
 echo

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/environment.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "ops/ops.h"
@@ -56,7 +57,7 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
         d->ops = NULL;
         return rc;
     }
-    const char *off = getenv("CGS_VARIANTS_OFF");
+    const char *off = cgs_environment(CGS_ENV_VARIANTS_OFF);
     if (off && d->ops->without) rc = d->ops->without(d, off);
     if (rc != CGS_OK) cgs_device_close(d);
     return rc;

@@ -78,7 +78,7 @@ static cgs_status open(cgs_loaded_model *s, cgs_device *d, const char *precision
     CGS_TRY(action_scale(s, data));
     if (frames == CGS_FRAMES_BY_DEVICE)
         frames = d->ops->kind == CGS_DEVICE_GPU ? GPU_FRAMES : CPU_FRAMES;
-    return cgs_encoder_create_any(&s->encoder, s->model, s->act, frames);
+    return cgs_encoder_create(&s->encoder, s->model, s->act, frames);
 }
 
 cgs_status cgs_loaded_model_open(cgs_loaded_model *s, const char *dir, cgs_device *d,

@@ -19,6 +19,7 @@
 #include "ops/cuda/variants.h"
 #include "plan/planner.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -197,7 +198,7 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     cgs_planner_reset(p);
@@ -220,9 +221,9 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
             cgs_dinowm_config c = config_of(kinds[k], 4, 2);
             double seconds;
             plan_on(cpu, planners[i], &c, want, &seconds);
-            for (int resident = 0; resident < 2; resident++) {
+            for (int inside = 0; inside < 2; inside++) {
                 double worst = 0, size = 0;
-                setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
+                set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
                 plan_on(gpu, planners[i], &c, got, &seconds);
                 for (int j = 0; j < EPISODES * H * 10; j++) {
                     worst = fmax(worst, fabs((double)got[j] - want[j]));
@@ -230,12 +231,12 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
                 }
                 print_message("%s, %s, loop on the %s: plans differ by %.2e, the largest entry is "
                               "%.2f; %.1f ms\n",
-                              planners[i], kinds[k], resident ? "device" : "host", worst, size,
+                              planners[i], kinds[k], inside ? "device" : "host", worst, size,
                               1e3 * seconds);
                 failed += !(size > 0.01 && worst <= 1e-3);
             }
         }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     assert_int_equal(failed, 0);
 }
 

@@ -32,6 +32,7 @@
 #include "gpu_train.h"
 #include "ops/check/check.h"
 #include "ops/cuda/variants.h"
+#include "variable.h"
 
 static cgs_device ref, cpu, gpu;
 
@@ -188,14 +189,14 @@ static void test_variant_names(void **state) {
     cgs_device d;
     for (int v = 0; v < VARIANTS; v++) {
         OK(cgs_device_without(&gpu, variants[v].name));
-        setenv("CGS_VARIANTS_OFF", variants[v].name, 1);
+        set_variable("CGS_VARIANTS_OFF", variants[v].name);
         OK(cgs_device_open(&d, "cuda", 0));
         cgs_device_close(&d);
     }
-    setenv("CGS_VARIANTS_OFF", "no_such_variant", 1);
+    set_variable("CGS_VARIANTS_OFF", "no_such_variant");
     assert_int_equal(cgs_device_open(&d, "cuda", 0), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), variants[0].name));
-    unsetenv("CGS_VARIANTS_OFF");
+    set_variable("CGS_VARIANTS_OFF", NULL);
     assert_int_equal(cgs_device_without(&gpu, "no_such_variant"), CGS_EARG);
     assert_int_equal(cgs_device_without(&cpu, variants[0].name), CGS_EARG);
     OK(cgs_device_without(&gpu, ""));
@@ -342,6 +343,11 @@ static void test_device_loop(void **state) {
     gpu_plan_loop(&gpu);
 }
 
+static void test_neighbours(void **state) {
+    (void)state;
+    gpu_plan_neighbours(&gpu);
+}
+
 static void test_fused_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, NULL);
@@ -463,7 +469,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
-        cmocka_unit_test(test_device_loop),
+        cmocka_unit_test(test_device_loop),    cmocka_unit_test(test_neighbours),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),

@@ -1,9 +1,8 @@
 /* cuda.h - what the files of the CUDA backend share.
  *
- * C files hold the backend's table, memory and graphs of passes (backend.c), the choice between
- * forms of an operation (variants.c), matrix products by cuBLASLt (gemm.c), moving a dataset's
- * frames (data.c) and programs for planners (graph.c); .cu files hold kernels and the operations
- * that launch them.
+ * C files hold the backend's table and memory (backend.c), the choice between forms of an operation
+ * (variants.c), matrix products by cuBLASLt (gemm.c), CUDA graphs (graph.c) and the copies of a
+ * dataset's frames (data.c); .cu files hold kernels and the operations that launch them.
  *
  * Everything runs on one stream, so operations follow each other without any further
  * ordering and share one scratch buffer.  Sums have a fixed order: no atomics on floats, and
