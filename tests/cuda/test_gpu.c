@@ -13,7 +13,8 @@
  *   test_gpu dino-small  the same at sizes for memory checkers
  *   test_gpu rollouts [NAME]  rollouts that are off unless asked for; NAME as test_tiles
  *   test_gpu variants [WORD]  only by name: operations without each of their variants
- *                        (ops/cuda/variants.h), in the cases whose name has WORD in it */
+ *                        (ops/cuda/variants.h), in the cases whose name has WORD in it
+ *   test_gpu variants-small [WORD]  the same without the paper's sizes, for the emulator */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,6 +48,7 @@ static int judge(const cgs_op_case *c, const char *how, const cgs_mismatch *m, d
 }
 
 static const char *only; /* a word, or NULL */
+static bool light;       /* without the paper's sizes */
 
 static bool is_small(const cgs_op_case *c) {
     if (only) return strstr(c->name, only);
@@ -137,7 +139,7 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
  */
 static bool concerns(const cgs_op_case *c, int v) {
     const cgs_opcode *op = variants[v].op;
-    if (only && !strstr(c->name, only)) return false;
+    if ((only && !strstr(c->name, only)) || (light && c->heavy)) return false;
     if (op[1] == CGS_OP_none) return !c->heavy && strstr(c->name, "odd");
     return c->op == op[0] || c->op == op[1] || c->op == op[2];
 }
@@ -489,8 +491,9 @@ int main(int argc, char **argv) {
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
-    bool some = !strcmp(part, "only"), others = !strcmp(part, "variants");
+    bool some = !strcmp(part, "only"), others = !strncmp(part, "variants", 8);
     only = argc > 2 && (some || others) ? argv[2] : NULL;
+    light = !strcmp(part, "variants-small");
     int failed = 0;
     if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
     if (!strcmp(part, "small") || some)

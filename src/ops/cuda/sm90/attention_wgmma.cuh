@@ -15,7 +15,7 @@ enum {
 };
 static const size_t MATRIX = PADDED * WIDTH; /* elements */
 
-/* what both kernels are for; rows of `out` are not taken from here one by one */
+/* what both kernels are for; not where `take` has joined, because they make all rows */
 static inline bool fits_warpgroups(const cgs_device *d, const cgs_record *r) {
     int T = r->in[0]->dim[1];
     return cgs_cuda_of(d)->capability == 90 && is_bf16_attention(r) && !r->arg.attention.causal &&
