@@ -34,7 +34,7 @@
     X(layernorm, 0x3, 0)    /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */        \
     X(modulate, 0x3, 0)     /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */        \
     X(gate_add, 0x6, 0)     /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */        \
-    X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, rest */       \
+    X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, residual */   \
     X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */   \
     X(activation, 0x1, 0)   /* x                             gelu, silu or relu          */        \
     X(dropout, 0x0, 0)      /* x                             x keep / (1 - p)            */        \
@@ -95,7 +95,7 @@ typedef struct cgs_record {
     cgs_tensor *saved[CGS_MAX_SAVED];
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
-    bool rows_alone;      /* see cgs_tape_rows_alone */
+    bool batch_invariant; /* see cgs_tape_batch_invariant */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -178,11 +178,11 @@ typedef struct cgs_adamw {
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
-struct cgs_tape;
-struct cgs_planning;
+typedef enum cgs_device_kind { CGS_DEVICE_CPU, CGS_DEVICE_GPU } cgs_device_kind;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
+    cgs_device_kind kind;
 
     cgs_status (*open)(cgs_device *d); /* fills d->impl */
     void (*close)(cgs_device *d);
@@ -198,8 +198,12 @@ typedef struct cgs_backend {
      * `first` makes, `alone` if nobody else does.  Then both functions are still called, but
      * either may do the work of both: what one of them needs is there during the other. */
     bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
-    /* Attention saves what rounding to bf16 took from its result, for its backward. */
-    bool attention_rest;
+    /* Attention saves the bf16 rounding residual of its output, for its backward. */
+    bool attention_residual;
+
+    /* Optional.  Turns the named variants of operations off and all others on, for tapes that are
+     * made afterwards; names are separated by spaces or commas. */
+    cgs_status (*without)(cgs_device *d, const char *names);
 
     /* Called once for each record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);
@@ -207,11 +211,18 @@ typedef struct cgs_backend {
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
-    /* Optional.  Runs one direction of a finished tape: does what calls(tape) would do, and
+    /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
      * may remember how in *pass, which is NULL at first and which forget() frees. */
-    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(struct cgs_tape *),
-                struct cgs_tape *tape);
+    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(void *), void *ctx);
     void (*forget)(cgs_device *d, void *pass);
+
+    /* Optional, all or none: graphs.  capture remembers what calls(ctx) enqueues instead of
+     * running it, launch enqueues all of it at once, drop frees it.  moved() changes whenever
+     * addresses that graphs hold have moved: those captured before must not be launched then. */
+    cgs_status (*capture)(cgs_device *d, void **graph, void (*calls)(void *), void *ctx);
+    cgs_status (*launch)(cgs_device *d, void *graph);
+    void (*drop)(cgs_device *d, void *graph);
+    unsigned (*moved)(const cgs_device *d);
 
     /* Optional.  Marks a moment of the device's own time line, number 0, 1, ...; the seconds
      * from mark i to mark j, once the device was waited for; negative if it does not know. */
@@ -236,8 +247,6 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
-
-    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {
@@ -254,6 +263,9 @@ extern const cgs_backend cgs_backend_cuda; /* in builds with CUDA */
  * otherwise the CPU.  threads 0: one per core. */
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
 void cgs_device_close(cgs_device *d);
+/* Turns the named variants (ops/cuda/variants.h) off and all others on; see cgs_backend.without.
+ * cgs_device_open does so with what the environment has in CGS_VARIANTS_OFF. */
+cgs_status cgs_device_without(cgs_device *d, const char *names);
 
 const char *cgs_op_name(cgs_opcode op);
 

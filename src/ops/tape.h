@@ -40,7 +40,7 @@ cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act);
 /* A row of a product recorded from now on has the same bits, however many rows there are beside it:
  * a plan costs the same alone and in a batch.  (On a GPU very many rows, for which the algorithm of
  * few lacks memory, have an algorithm of their own: last bits may differ there.) */
-void cgs_tape_rows_alone(cgs_tape *t);
+void cgs_tape_batch_invariant(cgs_tape *t);
 
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);

@@ -36,8 +36,8 @@ static bool is_model_key(const char *key) {
 }
 
 static bool is_planner_key(const char *key) {
-    static const char *const keys[] = {"planner", "samples", "iters", "elites",  "tau",
-                                       "sigma",   "steps",   "lr",    "horizon", "deadline"};
+    static const char *const keys[] = {"planner", "samples", "iters",   "elites",   "tau",  "sigma",
+                                       "steps",   "lr",      "horizon", "deadline", "batch"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;
     return false;

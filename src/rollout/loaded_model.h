@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "env/env.h"
 #include "model/dinowm_store.h"
+#include "model/lewm.h"
 #include "rollout/encoder.h"
 
 /* How primitive actions are standardised: (a - mean) / std for each channel. */

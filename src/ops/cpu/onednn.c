@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/environment.h"
 
 /* passes a failure on; who called releases what there is by then */
 #define TRY(call)                                                                                  \
@@ -97,10 +98,10 @@ static unsigned wished(void) {
                  {"AVX2", dnnl_cpu_isa_avx2},
                  {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
                  {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
-    const char *wish = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!wish) wish = getenv("DNNL_MAX_CPU_ISA");
-    for (size_t i = 0; wish && i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, wish)) return words[i].isa;
+    const char *limit = cgs_environment(CGS_ENV_ONEDNN_ISA);
+    if (!limit) limit = cgs_environment(CGS_ENV_DNNL_ISA);
+    for (size_t i = 0; limit && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, limit)) return words[i].isa;
     return ~0u;
 }
 
@@ -255,7 +256,7 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
      * last ones, adds up in another order than that for many; "brg" does not */
-    const char *name = "", *wanted = p->rows_alone ? "brg" : "";
+    const char *name = "", *wanted = p->batch_invariant ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
     bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
     return fits ? dnnl_success : dnnl_unimplemented;

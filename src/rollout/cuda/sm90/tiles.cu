@@ -1,18 +1,18 @@
-/* tiles.cu - rollouts of many plans, for the sizes of the published predictor: a block
- * takes 64 plans through all blocks of all steps by itself.
+/* tiles.cu - rollouts of many plans, for the sizes of the published predictor: a CTA runs 64 plans
+ * through every layer of every step by itself.
  *
- * Products are those of warpgroups (wgmma), so a file of its own: it is compiled for compute
- * capability 9.0 alone.  Each of three warpgroups has one token of the window and keeps its 64
- * residual rows; weights flow through a ring of slabs in shared memory, which all three read.
- * Only keys and values pass between warpgroups.  A head is four slabs,
+ * Products are wgmma's, which exist on compute capability 9.0 alone.  Each of three warpgroups has
+ * one token of the window and keeps its 64 residual rows; weights flow through a ring of slabs in
+ * shared memory, which all three read.  Only keys and values pass between warpgroups.  A head is
+ * four slabs,
  *
  *   q, k, v   x times 64 outputs each; k and v are left to the tokens that follow
  *   output    the head's result, from registers, times 64 inputs, added to the row's sums
  *
  * and 64 hidden units are two: into them, GELU, and out of them.  Warpgroups are not held in step:
  * while one computes, the others multiply.  While the window grows only its newest token is new,
- * and keys and values of the others come from memory; once it slides, all are computed.  A row's
- * sums do not depend on the other rows, so neither on how many there are. */
+ * and keys and values of the others come from the KV cache; once it slides, all are computed.  A
+ * row's sums do not depend on the other rows, so neither on how many there are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ void hand_over(const tiles_task &p, tile_smem &m, con
     bar_sync(OWN + t.group, WARPGROUP);
     t.mark(token::ROWS);
 }
-/* ... behind norm and modulation: shift and scale are slices */
+/* ... after norm and modulation: shift and scale are slices */
 __device__ __forceinline__ void prepare(const tiles_task &p, tile_smem &m, const token &t,
                                         row_sums &v, int layer, int slice, const float *w,
                                         const float *b) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void take(const tiles_task &p, const token &t, row_su
         }
     }
 }
-/* modulations that are wanted at the end of what begins now */
+/* modulations that are needed at the end of what begins now */
 __device__ __forceinline__ void look_ahead(const tiles_task &p, const token &t, int layer,
                                            int slice, int slices) {
     if (threadIdx.x % 4 == 0)
@@ -113,10 +113,9 @@ __device__ __forceinline__ void hidden_units(const tiles_task &p, tile_smem &m, 
     }
 }
 
-/* ---- a step
- * ---------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
-/* the frame that is imagined: kept for the steps to come, and compared at the end */
+/* the latent that is imagined: kept for the steps to come, and compared at the end */
 __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_sums &v, int step) {
     int column = 4 * (threadIdx.x % 4);
 #pragma unroll
@@ -133,10 +132,10 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         bool exists = row0 + 8 * h < p.rows;
-        if (p.frames && exists)
+        if (p.latents && exists)
 #pragma unroll
             for (int i = 0; i < 12; i++)
-                *reinterpret_cast<float4 *>(p.frames + ((size_t)t.plan[h] * p.H + step) * D +
+                *reinterpret_cast<float4 *>(p.latents + ((size_t)t.plan[h] * p.H + step) * D +
                                             16 * i + column) = run_of(v, i, h);
         if (step + 1 < p.H) continue;
         const float *goal = p.goal + (size_t)(t.plan[h] / p.K) * D + column;
@@ -184,7 +183,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
         const layer_vectors &l = p.layer[layer];
         const bool last = layer + 1 == p.layers;
         look_ahead(p, t, layer, 2, 3);
-        if (last && !t.newest()) { /* behind the last attention only the newest is wanted */
+        if (last && !t.newest()) { /* after the last attention only the newest is needed */
             keys_only(p, m, t, layer, s);
             return;
         }
@@ -209,7 +208,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
 __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constant__ tiles_task p) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(1024) unsigned char memory[];
-    tile_smem &m = *(room *)memory;
+    tile_smem &m = *(tile_smem *)memory;
     token t;
     t.group = __shfl_sync(0xffffffffu, (int)threadIdx.x / WARPGROUP, 0);
     t.clock.start(blockIdx.x == 0 && threadIdx.x % WARPGROUP == 0);
@@ -233,14 +232,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
         t.active = seen > p.N || step == 0 ? t.w : 1; /* the window slides, or there is none yet */
         t.grows = seen < p.N && step + 1 < p.H;
         if (t.group < t.w && t.group >= t.w - t.active) imagine_token(p, m, t, step);
-        __syncthreads(); /* frames are read by other warpgroups; nobody is a phase behind */
+        __syncthreads(); /* latents are read by other warpgroups; none may fall a phase behind */
         if (threadIdx.x == 0) t.clock.mark(15);
     }
 #endif
 }
 
-/* ---- the host's side
- * ------------------------------------------------------------------------------------ */
+/* ---- the host's side --------------------------------------------------------------------------
+ */
 
 struct tiles {
     tiles_task base;
@@ -250,13 +249,13 @@ struct tiles {
 const float *values(const cgs_tensor *x) { return (const float *)x->data; }
 
 cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int rows) {
-    size_t slabs = (size_t)w->layers * LAYER_SLABS + MLP_SLABS, blocks = blocks_for(rows, PLANS);
+    size_t slabs = (size_t)w->layers * LAYER_SLABS + MLP_SLABS, ctas = blocks_for(rows, PLANS);
     tiles_task *t = &o->base;
     pack_task k = {};
     CGS_TRY(d->ops->alloc(d, &o->slabs, slabs * PACKED));
-    CGS_TRY(d->ops->alloc(d, &o->kept, blocks * 2 * TOKENS * PLANS * D * sizeof(float)));
+    CGS_TRY(d->ops->alloc(d, &o->kept, ctas * 2 * TOKENS * PLANS * D * sizeof(float)));
     CGS_TRY(d->ops->alloc(d, &o->cache,
-                          blocks * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
+                          ctas * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
                               sizeof(uint4)));
     t->slabs = (const unsigned char *)o->slabs;
     t->cache = (uint4 *)o->cache;
@@ -264,7 +263,7 @@ cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int row
     k.layers = w->layers;
     k.batch_eps = w->batch_eps;
     for (int i = 0; i < w->layers; i++) {
-        const cgs_predictor_block *b = &w->block[i];
+        const cgs_predictor_layer_weights *b = &w->layer[i];
         k.qkv[i] = b->qkv->bf16;
         k.out[i] = b->attn_out_w->bf16;
         k.in[i] = b->mlp_in_w->bf16;
@@ -329,7 +328,7 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     t.z = j->z;
     t.goal = j->goal;
     t.cost = j->cost;
-    t.frames = j->frames;
+    t.latents = j->latents;
     t.modulation = j->modulation;
     imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(tile_smem), stream_of(d)>>>(
         t);
