@@ -87,7 +87,7 @@ void cgs_check_mppi_map(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
 
 /* J restricted to the leading space */
 static cgs_mat leading(const cgs_facts *f, cgs_work *w, cgs_mat J) {
-    cgs_mat v = cgs_block(w, f->V, 0, 0, f->n, f->r);
+    cgs_mat v = cgs_submatrix(w, f->V, 0, 0, f->n, f->r);
     return cgs_mul_tn(w, v, cgs_mul(w, J, v));
 }
 
@@ -128,7 +128,7 @@ void cgs_check_mppi_controllable(const cgs_facts *f, cgs_work *w, cgs_theory_tri
         t->outside = "rank 0";
         return;
     }
-    cgs_mat v = cgs_block(w, f->V, 0, 0, f->n, k), J = resolvent(f, w, f->M);
+    cgs_mat v = cgs_submatrix(w, f->V, 0, 0, f->n, k), J = resolvent(f, w, f->M);
     double gamma = curvature(f, k - 1);
     cgs_at_most(t, cgs_norm_op(w, cgs_mul_tn(w, v, cgs_mul(w, J, v))), 1 / (1 + f->s_mppi * gamma),
                 1);

@@ -135,8 +135,9 @@ void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cg
         run_area(r, in, channels, out, rgb);
 }
 
-cgs_status cgs_scaled_draw(cgs_scaled *s, void (*draw)(const void *what, uint8_t *rgb),
-                           const void *what, int native, int side, uint8_t *rgb) {
+cgs_status cgs_scaled_picture_draw(cgs_scaled_picture *s,
+                                   void (*draw)(const void *what, uint8_t *rgb), const void *what,
+                                   int native, int side, uint8_t *rgb) {
     if (side == native) {
         draw(what, rgb);
         return CGS_OK;
@@ -153,7 +154,7 @@ cgs_status cgs_scaled_draw(cgs_scaled *s, void (*draw)(const void *what, uint8_t
     return CGS_OK;
 }
 
-void cgs_scaled_free(cgs_scaled *s) {
+void cgs_scaled_picture_free(cgs_scaled_picture *s) {
     cgs_resample_free(&s->shrink);
     free(s->native);
 }

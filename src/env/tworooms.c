@@ -23,7 +23,7 @@ enum { SIDE = TWOROOMS_SIDE, REACH = 42 /* the blob changes no byte farther away
 typedef struct tworooms {
     cgs_env base;
     float x, y;
-    cgs_scaled scaled;
+    cgs_scaled_picture scaled;
 } tworooms;
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static cgs_status restart(cgs_env *e) {
     return CGS_OK;
 }
 
-static void close_world(cgs_env *e) { cgs_scaled_free(&((tworooms *)e)->scaled); }
+static void close_world(cgs_env *e) { cgs_scaled_picture_free(&((tworooms *)e)->scaled); }
 
 /* upstream's current environment: the agent outside the wall zone, the target anywhere */
 static cgs_status reset(cgs_env *e, cgs_rng *rng) {
@@ -164,7 +164,7 @@ static void draw_native(const void *what, uint8_t *rgb) {
 }
 
 static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    return cgs_scaled_draw(&((tworooms *)e)->scaled, draw_native, e, SIDE, side, rgb);
+    return cgs_scaled_picture_draw(&((tworooms *)e)->scaled, draw_native, e, SIDE, side, rgb);
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}, {"pos_agent", 2, false}};

@@ -21,7 +21,7 @@ typedef struct wall {
     cgs_env base;
     double x, y;
     double wall_x, door_y;
-    cgs_scaled scaled;
+    cgs_scaled_picture scaled;
 } wall;
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static cgs_status restart(cgs_env *e) {
 
 static cgs_status open_world(cgs_env *e) { return restart(e); }
 
-static void close_world(cgs_env *e) { cgs_scaled_free(&((wall *)e)->scaled); }
+static void close_world(cgs_env *e) { cgs_scaled_picture_free(&((wall *)e)->scaled); }
 
 cgs_status cgs_wall_set_layout(cgs_env *e, double wall_x, double door_y) {
     wall *w = (wall *)e;
@@ -233,7 +233,7 @@ static void draw_native(const void *what, uint8_t *rgb) {
 }
 
 static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    return cgs_scaled_draw(&((wall *)e)->scaled, draw_native, e, NATIVE, side, rgb);
+    return cgs_scaled_picture_draw(&((wall *)e)->scaled, draw_native, e, NATIVE, side, rgb);
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}};

@@ -68,10 +68,6 @@ static inline int cgs_dinowm_tokens(const cgs_dinowm_config *c) { /* P */
 static inline int cgs_dinowm_channels(const cgs_dinowm_config *c) { /* C */
     return cgs_dinowm_is_patch(c) ? c->channels : c->features;
 }
-/* Width of what TS and CGS see of a frame. */
-static inline int cgs_dinowm_geometry(const cgs_dinowm_config *c) {
-    return cgs_dinowm_is_patch(c) ? c->aggregate : c->features;
-}
 
 typedef struct cgs_dinowm_layer {
     cgs_affine attn_norm, attn_out, mlp_norm, mlp_in, mlp_out;
