@@ -27,9 +27,17 @@ enum { ROWS = 512 };
     X(Create)                                                                                      \
     X(Destroy)                                                                                     \
     X(MatmulDescCreate)                                                                            \
-    X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy)    \
-        X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)       \
-            X(MatmulAlgoGetHeuristic) X(MatmulAlgoCheck) X(Matmul) X(GetVersion)
+    X(MatmulDescDestroy)                                                                           \
+    X(MatmulDescSetAttribute)                                                                      \
+    X(MatrixLayoutCreate)                                                                          \
+    X(MatrixLayoutDestroy)                                                                         \
+    X(MatmulPreferenceCreate)                                                                      \
+    X(MatmulPreferenceDestroy)                                                                     \
+    X(MatmulPreferenceSetAttribute)                                                                \
+    X(MatmulAlgoGetHeuristic)                                                                      \
+    X(MatmulAlgoCheck)                                                                             \
+    X(Matmul)                                                                                      \
+    X(GetVersion)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
