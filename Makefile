@@ -122,7 +122,7 @@ NVFLAGS  += $(CUDA_DEF)
 C_SRC   := $(sort $(shell find src -name '*.c'))
 LIB_SRC := $(foreach f,$(C_SRC),$(if $(filter cli cuda simd,$(subst /, ,$(f))),,$(f)))
 LIB_SRC := $(filter-out src/ops/cpu/$(if $(filter 1,$(ONEDNN)),without_)onednn.c,$(LIB_SRC))
-MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
+MJ_SRC  := $(addprefix src/env/,mujoco_env.c mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))

@@ -142,7 +142,8 @@ void cgs_sim_destroy(cgs_sim *s);
 cgs_sim_info cgs_sim_describe(const cgs_sim *s);
 
 cgs_status cgs_sim_reset(cgs_sim *s, uint64_t seed);
-/* A fresh world in that state, (dim) numbers, which is also its goal until set_goal. */
+/* A fresh world in that state, (dim) numbers, which is also its goal until set_goal; but no step
+ * ends early because such a goal is met. */
 cgs_status cgs_sim_set_state(cgs_sim *s, const double *state, int dim);
 cgs_status cgs_sim_set_goal(cgs_sim *s, const double *goal, int dim);
 const double *cgs_sim_state(const cgs_sim *s); /* (state_dim) */
