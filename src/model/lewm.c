@@ -2,7 +2,7 @@
  *
  * The encoder is a vision transformer that turns an image into one latent vector.  The
  * predictor is a transformer over the latents of a window of frames; actions modulate its
- * layers (AdaLN: shift, scale and gate are linear functions of the embedded action).  Nothing
+ * layers (AdaLN: a linear layer maps the embedded action to shift, scale and gate).  Nothing
  * runs here: every call appends a record to a tape (ops/tape.h).
  *
  * B batch, T time steps of a window, D width of a latent, H action blocks of a plan.
