@@ -105,13 +105,26 @@ missing_paths() { # document...: the paths in their text that do not exist
 }
 echo 'as in (src/no/such_file.c), and README.md' >"$tmp/wrong"
 [ "$(missing_paths "$tmp/wrong")" = src/no/such_file.c ] || fail "a path that is not there goes unnoticed"
-missing=$(missing_paths "$tmp/text")
+grep -rhoE 'docs/[A-Za-z0-9/_-]+\.md' src include scripts python examples tests >"$tmp/comments" # what the code points to
+missing=$(missing_paths "$tmp/text" "$tmp/comments")
 [ -z "$missing" ] || fail "a document names $missing"
 grep -o '\btest_[a-z0-9_]*\*\?' "$tmp/text" | sort -u | while read -r name; do
     case $name in test_ | test_NAME) continue ;; esac
     ls tests/*/"$name.c" >/dev/null 2>&1 || grep -q "void ${name%\*}" tests/*/*.c || grep -q "MODE(${name%\*}" tests/*/*.c ||
         fail "a document names $name"
 done
+# every function, type, macro, variable and setting that they name is in the source
+find src include scripts tests Makefile -type f ! -path '*/golden/*' -exec cat {} + >"$tmp/source"
+missing_names() { # document...: the names in their text that are not
+    cat "$@" | grep -oE '\b(cgs|CGS)_[A-Za-z0-9_]+' | sed 's/_$//' >"$tmp/names"
+    cat "$@" | grep -oE '`(train|optim|data|loss|model|plan|prior|probe|decode)\.[a-z_.]+[=`]' | tr -d '`=' |
+        grep -vE '\.(json|safetensors|weights)$' >>"$tmp/names" || true
+    sort -u "$tmp/names" | while read -r name; do grep -qF -- "$name" "$tmp/source" || echo "$name"; done
+}
+printf 'cgs_%s and `plan.%s`\n' no_such_name nothing >"$tmp/wrong"
+[ "$(missing_names "$tmp/wrong" | wc -l)" = 2 ] || fail "a name that is not there goes unnoticed"
+missing=$(missing_names "$tmp/text")
+[ -z "$missing" ] || fail "a document names $missing"
 
 # prose wraps at 100 columns; tables, commands, images and links without a space do not
 wide() { # document...: lines that are too long
