@@ -80,7 +80,8 @@ anchors() { # document: its headings as GitHub names them
         sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 for document in $documents; do
-    grep -o '](\([^)]*\))' "$here/$document" | sed 's/^](//; s/)$//' | grep -v '^http' >"$tmp/links" || true
+    grep -oE '\]\([^)]*\)|src="[^"]*"' "$here/$document" | sed 's/^](//; s/)$//; s/^src="//; s/"$//' |
+        grep -v '^http' >"$tmp/links" || true
     while read -r target; do
         file=${target%%#*}
         [ -n "$file" ] && file=$(dirname "$here/$document")/$file || file=$here/$document
