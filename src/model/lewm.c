@@ -178,7 +178,7 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
 static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
 
 static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
-    (void)proprio; /* this model sees images alone */
+    (void)proprio; /* it sees images alone */
     return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
 }
 
