@@ -63,15 +63,15 @@ void cgs_set_log(cgs_log_fn fn, void *user);
  * go in and come out in the units of the training data. */
 typedef struct cgs_agent cgs_agent;
 
-/* A member that is 0 or NULL means the value in brackets. */
+/* Zeros and NULLs mean the values in brackets. */
 typedef struct cgs_agent_options {
     const char *device;    /* ["cpu"]                                              */
     const char *precision; /* "f32" or "bf16" [as the model was trained]           */
     int threads;           /* [one per core]                                       */
     const char *planner;   /* cem, mppi, pg-cem, pg-mppi, gd, zero, random ["mppi"] */
-    int samples;           /* candidates per iteration [128]                       */
+    int samples;           /* candidates an iteration [128]                        */
     int iters;             /* iterations [30; 100 steps for gd]                    */
-    int horizon;           /* action blocks in a plan [5]                          */
+    int horizon;           /* blocks in a plan [5]                                 */
     double tau;            /* temperature of mppi [by the model's environment]     */
     uint64_t seed;         /* of the candidates                                    */
 } cgs_agent_options;
@@ -98,8 +98,8 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb);
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z);
 /* Scores n plans.  actions (n, horizon, frameskip, action_dim) are the plans, z (n, horizon, D)
  * the latents that the model predicts after each action block, cost (n) the result: lower is
- * better.  Anything but CGS_OK ends the planning.  Not for gd (which needs a gradient), and not
- * for planners with a prior (which needs an image or a latent of the goal). */
+ * better.  Anything but CGS_OK ends the planning.  Not for planners that need a gradient or a
+ * prior. */
 typedef cgs_status (*cgs_cost_fn)(void *user, const float *z, const float *actions, int n,
                                   float *cost);
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user);
