@@ -254,7 +254,7 @@ cgs_status cgs_system_read(cgs_system *s, cgs_work *w, const char *path) {
 
 /* ---- deriving ---------------------------------------------------------------------- */
 
-double cgs_gradient_monitor(int H, double eps) { return pow(1 + sqrt(eps), H - 1) - 1; }
+double cgs_growth_excess(int H, double eps) { return pow(1 + sqrt(eps), H - 1) - 1; }
 
 /* summed as a binomial series: the difference of the two terms would cancel for small eps */
 double cgs_growth_remainder(int H, double eps) {
@@ -267,12 +267,12 @@ double cgs_growth_remainder(int H, double eps) {
 }
 
 double cgs_xi(int H, double eps) {
-    double s = cgs_gradient_monitor(H, eps), r = cgs_growth_remainder(H, eps);
+    double s = cgs_growth_excess(H, eps), r = cgs_growth_remainder(H, eps);
     return eps + 2 * (H - 1) * sqrt(1 + eps) * eps + (1 + eps) * (2 * r + s * s);
 }
 
 double cgs_xi_ts(int H, double eps) {
-    double s = cgs_gradient_monitor(H, eps);
+    double s = cgs_growth_excess(H, eps);
     return eps + (1 + eps) * (2 * s + s * s);
 }
 

@@ -5,7 +5,7 @@
 
 static double curvature(const cgs_facts *f, int i) { return f->lambda.x[i] / (f->c * f->H); }
 
-cgs_mat cgs_mppi_exact(const cgs_facts *f, cgs_work *w, cgs_mat nu) {
+static cgs_mat mppi_exact(const cgs_facts *f, cgs_work *w, cgs_mat nu) {
     cgs_mat out = cgs_mat_copy(w, nu);
     for (int i = 0; i < f->n; i++) out.x[i] /= 1 + f->s_mppi * curvature(f, i);
     return out;
@@ -163,7 +163,7 @@ void cgs_check_mppi_sampling(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
     int K = samples(f, t, R, CGS_ZETA);
     if (!K) return;
     cgs_mat nu = cgs_random_direction(w, &t->rng, f->n, R);
-    cgs_mat off = cgs_plus(w, cgs_mppi_update(f, w, &t->rng, nu, K), -1, cgs_mppi_exact(f, w, nu));
+    cgs_mat off = cgs_plus(w, cgs_mppi_update(f, w, &t->rng, nu, K), -1, mppi_exact(f, w, nu));
     cgs_at_most(t, cgs_leading_norm(f, off), cgs_mppi_sampling_bound(f, R, K, CGS_ZETA), 1);
 }
 

@@ -148,10 +148,7 @@ void cgs_check_sandwich_high(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
 
 void cgs_check_zero_loss(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_coverage(f, t) || !cgs_needs_latents(f, t)) return;
-    cgs_system ideal = *f->s;
-    cgs_mat u = cgs_random_rotation(w, &t->rng, f->d);
-    ideal.A = cgs_identity(w, f->d);
-    ideal.B = cgs_scaled(w, sqrt(f->c), cgs_submatrix(w, u, 0, 0, f->d, f->da));
+    cgs_system ideal = cgs_ideal_system(f, w, &t->rng);
     cgs_facts g;
     cgs_facts_derive(&g, &ideal, w);
     cgs_equal(t, g.loss, 0, pow(f->rho_bar * f->c, 2));

@@ -243,7 +243,7 @@ static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result 
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
+                          .on_device = r ? cgs_rollout_device_scorer(r) : NULL};
     return cgs_planner_solve(a->planner, &q, result);
 }
 

@@ -24,6 +24,11 @@ cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int class_bits,
                             int windows, bool profile, cgs_bench_fn fn, void *user);
 
+/* What each optional variant of a GPU's operations is worth (ops/cuda/variants.h): milliseconds of
+ * an update of `windows` windows, of a solve with patch tokens, or of a batch's frames, with all of
+ * them and without each.  Leaves all of them on. */
+cgs_status cgs_bench_variants(cgs_device *d, int windows, cgs_bench_fn fn, void *user);
+
 /* The measured model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
 typedef struct cgs_bench_target {
     const char *family, *preset; /* preset: "paper" or "small" */

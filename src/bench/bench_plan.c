@@ -153,7 +153,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                     .cost = cgs_rollout_cost,
                                     .gradient = cgs_rollout_gradient,
                                     .ctx = s->rollout,
-                                    .resident = cgs_rollout_device_scorer(s->rollout)};
+                                    .on_device = cgs_rollout_device_scorer(s->rollout)};
     return CGS_OK;
 }
 
@@ -168,7 +168,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_status rc = open_solver(&s, b, &p, E);
     cgs_plan_problem q = s.problem;
     /* the first solve on a device builds its program */
-    if (rc == CGS_OK && q.resident) {
+    if (rc == CGS_OK && q.on_device) {
         rc = cgs_planner_solve(s.planner, &q, &result);
         if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
     }
@@ -186,10 +186,10 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
         say(b, planner, "fraction of the peak rate of matrix products",
             100 * *work * E / took / b->peak, "%");
-        if (q.resident) {
+        if (q.on_device) {
             say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
                 cgs_rollout_fused(s.rollout), "");
-            rc = one_scoring(b, planner, q.resident, E, p.H * p.A);
+            rc = one_scoring(b, planner, q.on_device, E, p.H * p.A);
         } else {
             say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
         }
@@ -261,7 +261,7 @@ cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_
         rc = measure(&b, planners[i], 1, &work);
         /* on a CPU the time is proportional to the number of episodes, and for patches it is on any
          * device */
-        if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
+        if (rc == CGS_OK && d->ops->kind == CGS_DEVICE_GPU && strcmp(s.family, "patch") != 0)
             rc = measure(&b, planners[i], MANY, &work);
     }
     close_bed(&b);

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "io/png.h"
 #include "train/decoder_fit.h"
+#include "train/method.h"
 
 typedef struct job {
     cgs_texts models;

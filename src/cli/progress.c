@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/plain.h"
+#include "core/environment.h"
 #include "core/log.h"
 #include "core/threads.h"
 
@@ -78,7 +79,7 @@ static void on_signal(int sig) {
 }
 
 bool cgs_wants_debug(void) {
-    const char *level = getenv("CGS_LOG");
+    const char *level = cgs_environment(CGS_ENV_LOG);
     return level && !strcmp(level, "debug");
 }
 

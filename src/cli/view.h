@@ -40,8 +40,6 @@ void cgs_view_step(cgs_view *v, const cgs_step_info *i, double memory);
 void cgs_view_validation(cgs_view *v, const cgs_validation *valid);
 /* Redraws in place.  width, height: of the terminal; 0: 80 x 24. */
 void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8);
-/* Forgets what is on the screen: the next drawing is placed below it. */
-void cgs_view_end(cgs_view *v);
 
 /* The size of a descriptor's terminal; 0 x 0 when it is not a terminal or does not tell. */
 void cgs_terminal_size(int fd, int *width, int *height);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +48,28 @@ done:
     return rc;
 }
 
+cgs_status cgs_map_file(const char *path, size_t least, const uint8_t **map, size_t *bytes) {
+    *map = NULL;
+    *bytes = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+    cgs_status rc = CGS_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)least) {
+        rc = cgs_fail(CGS_EFORMAT, "%s: it is too short", path);
+    } else {
+        void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (at == MAP_FAILED) {
+            rc = cgs_fail(CGS_EIO, "%s: cannot be mapped: %s", path, strerror(errno));
+        } else {
+            *map = at;
+            *bytes = (size_t)st.st_size;
+        }
+    }
+    close(fd);
+    return rc;
+}
+
 /* Two programs may make the same file, as two trainings do with the packed frames of one dataset:
  * the second waits, or their bytes would mix.  The lock is on the temporary file itself.  A process
  * that gets the lock after a rename holds the finished file, and opens a new one. */
@@ -55,7 +78,7 @@ static int open_alone(const char *tmp) {
         struct stat mine, there;
         int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0) return -1;
-        /* some file systems have no locks; a signal ends the wait */
+        /* some file systems have no locks; a signal ends the waiting */
         bool waited = flock(fd, LOCK_EX) == 0 || errno != EINTR;
         if (waited && (fstat(fd, &mine) != 0 || stat(tmp, &there) != 0 ||
                        mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)) {

@@ -11,9 +11,9 @@
  * one row per chunk, so that any frame can be read alone; finishing copies the compressed chunks
  * unchanged.  Black images, of rows that are not rendered, are compressed once (they could be left
  * out, but libhdf5 1.10 has no fast test of whether a chunk exists).  Deflate at level 1: on flat
- * 224 x 224 images 2.3 kB a frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level 6
- * halves the size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5 reader
- * knows deflate without a plugin.  Other columns are chunks of about 64 kB with fletcher32
+ * 224 x 224 images 2.3 kB per frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level
+ * 6 halves the size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5
+ * reader knows deflate without a plugin.  Other columns are chunks of about 64 kB with fletcher32
  * checksums.
  *
  * The file uses the version 1.10 object formats: all their metadata have checksums, so that damage

@@ -67,4 +67,15 @@ void cgs_resample_needed(const cgs_resample *r, int *lo, int *hi);
 void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cgs_box out,
                       uint8_t *rgb);
 
+/* Images that are drawn at one size and averaged to others. */
+typedef struct cgs_scaled_image {
+    cgs_resample shrink;
+    uint8_t *native; /* (native side, native side, 3) as drawn */
+} cgs_scaled_image;
+
+/* draw(what, rgb) makes an image of side `native`; rgb: (side, side, 3). */
+cgs_status cgs_scaled_image_draw(cgs_scaled_image *s, void (*draw)(const void *what, uint8_t *rgb),
+                                 const void *what, int native, int side, uint8_t *rgb);
+void cgs_scaled_image_free(cgs_scaled_image *s);
+
 #endif /* CGS_ENV_RASTER_H */

@@ -133,6 +133,7 @@ static cgs_status make_rollouts(cgs_loop *l) {
     int seen = cgs_history_context(c->history, c->model);
     for (int done = 0; done < c->budget; done += l->execute * c->scale.frameskip) {
         cgs_rollout_config r = {.episodes = c->batch,
+                                .declared = c->declared,
                                 .context = seen,
                                 .horizon = l->H,
                                 .samples = gradient ? 1 : c->plan.K,
@@ -282,7 +283,7 @@ static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
+                          .on_device = r ? cgs_rollout_device_scorer(r) : NULL};
     cgs_plan_result result;
     CGS_TRY(cgs_planner_solve(l->planner, &q, &result));
     for (int i = 0; i < n; i++) {

@@ -2,7 +2,7 @@
  *
  * A loop runs a batch of episodes side by side: their environments step in parallel and one
  * solve plans for all that have not reached their goal.  An episode's result depends on its
- * case, its id and the settings, not on its neighbours.
+ * start state, its id and the settings, not on its neighbours (docs/numerics.md).
  *
  *   cgs_loop_create    planner, tapes, environments
  *   cgs_loop_run       start states -> outcomes
@@ -63,9 +63,10 @@ typedef struct cgs_loop_config {
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;
-    int budget;                /* actions per episode, at most */
+    int budget;                /* largest number of actions per episode */
     int execute;               /* action blocks of a plan to execute before replanning; 0: all */
     int batch;                 /* episodes side by side */
+    int declared;              /* episodes that rollouts are declared for; 0: batch */
     const cgs_env_batch *envs; /* that many environments, borrowed; NULL: the loop makes its own,
                                   which takes longer than a short search (Cube: 30 ms each) */
     cgs_loop_observer watch;

@@ -17,6 +17,15 @@ static int seed_index(const cgs_eval_options *o, uint64_t seed) {
     return i;
 }
 
+static bool on_gpu(const cgs_eval_session *b) { return b->device.ops->kind == CGS_DEVICE_GPU; }
+
+/* Episodes that rollouts are declared for.  It does not follow from how many starts there are or
+ * are left to do: on a GPU bits depend on it, and a sweep that goes on must not mix them. */
+static int declared_batch(const cgs_eval_session *b) {
+    if (b->o->batch != CGS_BATCH_BY_DEVICE) return b->o->batch;
+    return on_gpu(b) ? GPU_BATCH : CPU_BATCH;
+}
+
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
     const cgs_loaded_model *s = &b->loaded[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
@@ -32,6 +41,7 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .plan = r->plan,
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
+    if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
@@ -108,18 +118,18 @@ typedef struct lot {
     bool *in; /* (seeds) */
 } lot;
 
-static bool pending(const cgs_eval_run *r) { return !r->reused; }
+static bool wanted(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == pending(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = pending(&run[i]);
+        l->in[i] = wanted(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -135,9 +145,8 @@ static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
 static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
     cgs_loaded_model *s = &b->loaded[run->model];
-    int count = l->cases.count, batch = o->batch;
-    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
-    if (batch > count) batch = count;
+    int count = l->cases.count, declared = declared_batch(b);
+    int batch = declared < count ? declared : count;
     if (b->envs.count != batch) {
         cgs_env_batch_destroy(&b->envs);
         CGS_TRY(cgs_env_batch_create(&b->envs, b->e->env, batch));
@@ -154,6 +163,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
                          .budget = o->budget,
                          .execute = o->execute,
                          .batch = batch,
+                         .declared = declared,
                          .envs = &b->envs,
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;
@@ -189,7 +199,7 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
         cgs_eval_run *run = &b->e->run[i];
         cgs_plan_kind kind = CGS_PLAN_ZERO;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || pending(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
         if (run->model != model || !any) continue;
         rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
         if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/environment.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "ops/ops.h"
@@ -38,7 +39,8 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     CGS_TRY(cgs_cpu_check());
     if (!strcmp(name, "auto")) {
         int index;
-        if (find("cuda", &index) && cgs_device_open(d, "cuda", threads) == CGS_OK) return CGS_OK;
+        cgs_status rc = find("cuda", &index) ? cgs_device_open(d, "cuda", threads) : CGS_EDEVICE;
+        if (rc == CGS_OK || rc == CGS_EARG) return rc; /* a GPU is there, whatever is wrong */
         if (find("cuda", &index)) cgs_log(CGS_DEBUG, "using the CPU: %s", cgs_last_error());
         return cgs_device_open(d, "cpu", threads);
     }
@@ -51,8 +53,19 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     cgs_set_threads(threads);
     d->threads = cgs_threads();
     cgs_status rc = d->ops->open(d);
-    if (rc != CGS_OK) d->ops = NULL;
+    if (rc != CGS_OK) {
+        d->ops = NULL;
+        return rc;
+    }
+    const char *off = cgs_environment(CGS_ENV_VARIANTS_OFF);
+    if (off && d->ops->without) rc = d->ops->without(d, off);
+    if (rc != CGS_OK) cgs_device_close(d);
     return rc;
+}
+
+cgs_status cgs_device_without(cgs_device *d, const char *names) {
+    if (d->ops->without) return d->ops->without(d, names);
+    return cgs_fail(CGS_EARG, "%s has no variants that can be turned off", d->ops->name);
 }
 
 void cgs_device_close(cgs_device *d) {

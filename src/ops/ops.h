@@ -95,7 +95,7 @@ typedef struct cgs_record {
     cgs_tensor *saved[CGS_MAX_SAVED];
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
-    bool rows_alone;      /* see cgs_tape_rows_alone */
+    bool batch_invariant; /* see cgs_tape_batch_invariant */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -166,8 +166,13 @@ typedef struct cgs_record {
     void *impl; /* prepared by the backend for this record (such as a primitive) */
 } cgs_record;
 
-/* Dropout keeps element i of a tensor in update `step` iff this is true.  Both directions recompute
- * it, so no mask is stored. */
+/* Whether input k exists and is to get a gradient. */
+static inline bool cgs_wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
+
+/* Dropout keeps element i of a tensor in update `step` iff this is true.  Both
+ * directions recompute it, so no mask is stored. */
 #define CGS_DROPOUT_KEY(key, step) cgs_mix64((key) ^ cgs_mix64(step))
 
 typedef struct cgs_device cgs_device;
@@ -179,11 +184,11 @@ typedef struct cgs_adamw {
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
-struct cgs_tape;
-struct cgs_planning;
+typedef enum cgs_device_kind { CGS_DEVICE_CPU, CGS_DEVICE_GPU } cgs_device_kind;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
+    cgs_device_kind kind;
 
     cgs_status (*open)(cgs_device *d); /* fills d->impl */
     void (*close)(cgs_device *d);
@@ -199,8 +204,12 @@ typedef struct cgs_backend {
      * `alone` if nothing else does.  Both functions are still called, but either may do the work of
      * both: the operands of each are valid during the other. */
     bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
-    /* Attention saves the bf16 rounding residual of its output for backward. */
-    bool attention_rest;
+    /* Attention saves the bf16 rounding residual of its output, for its backward. */
+    bool attention_residual;
+
+    /* Optional.  Turns the named variants of operations off and all others on, for tapes that are
+     * made afterwards; names are separated by spaces or commas. */
+    cgs_status (*without)(cgs_device *d, const char *names);
 
     /* Called once per record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);
@@ -208,11 +217,18 @@ typedef struct cgs_backend {
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
-    /* Optional.  Runs one direction of a finished tape: has the effect of calls(tape), and may
-     * cache a graph in *pass, which is NULL at first and which forget() frees. */
-    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(struct cgs_tape *),
-                struct cgs_tape *tape);
+    /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
+     * may remember how in *pass, which is NULL at first and which forget() frees. */
+    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(void *), void *ctx);
     void (*forget)(cgs_device *d, void *pass);
+
+    /* Optional, all or none: graphs.  capture remembers what calls(ctx) enqueues instead of
+     * running it, launch enqueues all of it at once, drop frees it.  moved() changes whenever
+     * addresses that graphs hold have moved: those captured before must not be launched then. */
+    cgs_status (*capture)(cgs_device *d, void **graph, void (*calls)(void *), void *ctx);
+    cgs_status (*launch)(cgs_device *d, void *graph);
+    void (*drop)(cgs_device *d, void *graph);
+    unsigned (*moved)(const cgs_device *d);
 
     /* Optional.  Records event number 0, 1, ... on the device's time line; the seconds from event i
      * to event j, after a sync; negative if unknown. */
@@ -237,8 +253,6 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
-
-    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {
@@ -255,6 +269,9 @@ extern const cgs_backend cgs_backend_cuda; /* in builds with CUDA */
  * otherwise the CPU.  threads 0: one per core. */
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
 void cgs_device_close(cgs_device *d);
+/* Turns the named variants (ops/cuda/variants.h) off and all others on; see cgs_backend.without.
+ * cgs_device_open does so with what the environment has in CGS_VARIANTS_OFF. */
+cgs_status cgs_device_without(cgs_device *d, const char *names);
 
 const char *cgs_op_name(cgs_opcode op);
 

@@ -258,7 +258,7 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     r->arg.attention.key = key;
     int lse[3] = {B, heads, T};
     save(t, r, 0, CGS_F32, 3, lse);
-    if (t->device->ops->attention_rest && t->act == CGS_BF16 && r->out->wants_grad)
+    if (t->device->ops->attention_residual && t->act == CGS_BF16 && r->out->wants_grad)
         save(t, r, 1, CGS_BF16, 3, dim);
     return r->out;
 }

@@ -8,9 +8,10 @@
  *     cgs_tape_forward(t)         runs the records in order
  *     cgs_tape_backward(t)        runs those that lead to the loss in reverse
  *
- * Nothing is allocated after finish.  The first failure while recording (a shape that does not fit,
- * no memory) is returned by finish; operations on a failed tape return a dummy tensor, so models
- * need no error handling.
+ * Nothing is allocated after finish, except that on a GPU each pass becomes a graph when it runs
+ * the second time (ops/cuda/graph.c).  The first failure while recording (a shape that does not
+ * fit, no memory) is returned by finish; operations on a failed tape return a dummy tensor, so
+ * models need no error handling.
  *
  * Memory is planned from lifetimes: a tensor's memory is reused after its last reader,
  * where backward counts as a reader only for the inputs that CGS_OPS says it reads. */
@@ -40,7 +41,7 @@ cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act);
 /* A row of a product recorded from now on has the same bits, however many rows there are beside it:
  * a plan costs the same alone and in a batch.  (On a GPU very many rows, for which the algorithm of
  * few lacks memory, have an algorithm of their own: last bits may differ there.) */
-void cgs_tape_rows_alone(cgs_tape *t);
+void cgs_tape_batch_invariant(cgs_tape *t);
 
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);

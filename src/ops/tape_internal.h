@@ -19,8 +19,9 @@ struct cgs_tape {
     cgs_device *device;
     cgs_dtype act; /* of activations recorded from now on */
     uint64_t step;
-    bool frozen;     /* parameters recorded from now on get no gradient */
-    bool rows_alone; /* products recorded from now on do not depend on how many rows they have */
+    bool frozen;          /* parameters recorded from now on get no gradient */
+    bool batch_invariant; /* products recorded from now on do not depend on how many rows they have
+                           */
 
     cgs_record **record_chunks;
     tape_node **node_chunks;

@@ -32,7 +32,7 @@ struct cgs_planner {
     double *weight;       /* (E, K) mppi's scratch                         */
     float *grad, *m, *v;  /* (E, n) gd's gradient and moments              */
 
-    cgs_device_loop *resident; /* memory on a device, after a solve there     */
+    cgs_device_loop *device_loop; /* memory on a device, after a solve there */
 };
 
 /* ---- settings ---------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
 
 void cgs_planner_destroy(cgs_planner *p) {
     if (!p) return;
-    cgs_device_loop_destroy(p->resident);
+    cgs_device_loop_destroy(p->device_loop);
     cgs_arena_free(&p->arena);
     free(p);
 }
@@ -315,9 +315,9 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan
     double begin = cgs_now(), slowest = 0;
     memset(result, 0, sizeof *result);
     CGS_TRY(check_problem(p, q));
-    if (p->iterations > 0 && cgs_device_loop_can(q->resident, c)) {
-        CGS_TRY(cgs_device_loop_bind(&p->resident, q->resident->device, c, p->max_E));
-        CGS_TRY(cgs_device_loop_solve(p->resident, q, p->solves, c->deadline, result));
+    if (p->iterations > 0 && cgs_device_loop_can(q->on_device, c)) {
+        CGS_TRY(cgs_device_loop_bind(&p->device_loop, q->on_device->device, c, p->max_E));
+        CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, c->deadline, result));
         p->solves++;
         result->times.total = cgs_now() - begin;
         return CGS_OK;

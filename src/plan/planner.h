@@ -5,8 +5,9 @@
  * (H, A): H blocks of A standardised action values.  No value is ever clipped.
  *
  *   cgs_planner_create    all memory, from one arena
- *   cgs_planner_solve     as often as wanted; allocates nothing (on a device: the first time,
- *                         and when the number of episodes changes)
+ *   cgs_planner_solve     as often as one likes; allocates nothing, except that a loop on a device
+ *                         takes its memory in the first solve there, and captures a graph when
+ *                         a number of episodes is new (device_loop.h)
  *   cgs_planner_reset     before another run of episodes
  *   cgs_planner_destroy
  *
@@ -22,7 +23,7 @@
  *
  * Noise is a pure function of (seed, episode id, solve, iteration, candidate,
  * coordinate), see refine.h, so a plan depends neither on the other episodes of a
- * batch nor on the number of threads. */
+ * batch nor on the number of threads, as far as its costs do not (docs/numerics.md). */
 #ifndef CGS_PLAN_PLANNER_H
 #define CGS_PLAN_PLANNER_H
 
@@ -111,7 +112,7 @@ typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int
 typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E, float *cost,
                                            float *grad);
 
-/* The same functions for a planner whose loop runs on a device (ops/planning.h): they enqueue
+/* The same functions for a planner whose loop runs on a device (device_loop.h): they enqueue
  * work there and return, and their pointers are of the device's memory. */
 typedef struct cgs_device_scorer {
     struct cgs_device *device;
@@ -134,8 +135,8 @@ typedef struct cgs_plan_problem {
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
-    void *ctx;                         /* handed to both functions */
-    const cgs_device_scorer *resident; /* used instead where it can be; NULL: there is none */
+    void *ctx;                          /* handed to both functions */
+    const cgs_device_scorer *on_device; /* used instead where it can be; NULL: there is none */
 } cgs_plan_problem;
 
 /* Where the time of a solve went, in seconds.  On a device all of an iteration is `cost`. */

@@ -144,10 +144,8 @@ void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r)
         cgs_page_grid(p, false);
         for (int k = 0; k < KNOBS; k++) draw_knob(p, &v, k, setting, settings);
         cgs_page_grid_end(p);
-        char name[64];
-        cgs_method_name(q->model[v.model[v.reference]].method, name, sizeof name);
         cgs_page_note(p, "One setting of %s is varied at a time. Bands: Wilson's 95 %% interval.",
-                      name);
+                      cgs_method_title(q->model[v.model[v.reference]].method));
         cgs_protocol_note(p, f, q);
         free(setting);
     }

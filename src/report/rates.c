@@ -36,8 +36,8 @@ static bool is_model_key(const char *key) {
 }
 
 static bool is_planner_key(const char *key) {
-    static const char *const keys[] = {"planner", "samples", "iters", "elites",  "tau",
-                                       "sigma",   "steps",   "lr",    "horizon", "deadline"};
+    static const char *const keys[] = {"planner", "samples", "iters",   "elites",   "tau",  "sigma",
+                                       "steps",   "lr",      "horizon", "deadline", "batch"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;
     return false;
@@ -92,7 +92,7 @@ static int find_model(cgs_protocol *q, const char *method, const char *folder) {
     cgs_rate_model *m = &more[q->models++];
     snprintf(m->method, sizeof m->method, "%.60s", method);
     snprintf(m->folder, sizeof m->folder, "%.120s", folder);
-    cgs_method_name(m->method, m->name, sizeof m->name);
+    snprintf(m->name, sizeof m->name, "%s", cgs_method_title(m->method));
     m->style = cgs_method_style(m->method);
     return q->models - 1;
 }
@@ -266,9 +266,8 @@ static void name_apart(cgs_protocol *q) {
         for (int k = 0; k < q->models; k++)
             shared |= k != i && !strcmp(q->model[k].method, q->model[i].method);
         if (!shared) continue;
-        char name[64];
-        cgs_method_name(q->model[i].method, name, sizeof name);
-        snprintf(q->model[i].name, sizeof q->model[i].name, "%s, %.60s", name, q->model[i].folder);
+        snprintf(q->model[i].name, sizeof q->model[i].name, "%.60s, %.60s",
+                 cgs_method_title(q->model[i].method), q->model[i].folder);
     }
 }
 

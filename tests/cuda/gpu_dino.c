@@ -16,8 +16,10 @@
 #include "core/threads.h"
 #include "gpu_errors.h"
 #include "loss/objective.h"
+#include "ops/cuda/variants.h"
 #include "plan/planner.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -196,7 +198,7 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     cgs_planner_reset(p);
@@ -219,9 +221,9 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
             cgs_dinowm_config c = config_of(kinds[k], 4, 2);
             double seconds;
             plan_on(cpu, planners[i], &c, want, &seconds);
-            for (int resident = 0; resident < 2; resident++) {
+            for (int inside = 0; inside < 2; inside++) {
                 double worst = 0, size = 0;
-                setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
+                set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
                 plan_on(gpu, planners[i], &c, got, &seconds);
                 for (int j = 0; j < EPISODES * H * 10; j++) {
                     worst = fmax(worst, fabs((double)got[j] - want[j]));
@@ -229,12 +231,12 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
                 }
                 print_message("%s, %s, loop on the %s: plans differ by %.2e, the largest entry is "
                               "%.2f; %.1f ms\n",
-                              planners[i], kinds[k], resident ? "device" : "host", worst, size,
+                              planners[i], kinds[k], inside ? "device" : "host", worst, size,
                               1e3 * seconds);
                 failed += !(size > 0.01 && worst <= 1e-3);
             }
         }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     assert_int_equal(failed, 0);
 }
 
@@ -263,41 +265,48 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
     cgs_model_destroy(&m->base);
 }
 
-/* the first of each kind of tokens is the plain way */
-static const struct {
-    const char *tokens, *off;
-} ways[] = {{"patch", "narrow mlp stream norm"},
-            {"patch", ""},
-            {"patch", "narrow"},
-            {"patch", "mlp"},
-            {"patch", "stream"},
-            {"cls", "norm"},
-            {"cls", ""}};
+static const char *const variants[] = {
+#define X(id, before, operation, after, between, runs, timed, when, worth) #id,
+    CGS_CUDA_VARIANTS(X)
+#undef X
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* The error of costs without the named variants; prints it. */
+static double error_without(const char *names, const cgs_dinowm_config *c, int samples,
+                            const float *want) {
+    float *got = malloc((size_t)samples * sizeof *got);
+    double seconds;
+    cgs_device d;
+    OK(cgs_device_open(&d, "cuda", 0));
+    OK(cgs_device_without(&d, names));
+    costs_on(&d, CGS_BF16, c, samples, got, &seconds);
+    cgs_device_close(&d);
+    double error = gpu_spread_error(got, want, samples);
+    print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
+                  "spread, %.2f ms; first %.6g, want %.6g\n",
+                  c->tokens.s, cgs_dinowm_tokens(c), samples, names, error, 1e3 * seconds, got[0],
+                  want[0]);
+    free(got);
+    return error;
+}
 
 void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
-    float *want = malloc((size_t)samples * sizeof *want),
-          *got = malloc((size_t)samples * sizeof *got);
-    double seconds, plain = 0;
+    static const char *const kinds[] = {"patch", "cls"};
+    float *want = malloc((size_t)samples * sizeof *want);
+    char all[512] = "";
+    double seconds;
     int failed = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        cgs_dinowm_config c = config_of(ways[i].tokens, side, layers);
-        bool first = i == 0 || strcmp(ways[i].tokens, ways[i - 1].tokens) != 0;
-        cgs_device d;
-        if (first) costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
-        setenv("CGS_CUDA_OFF", ways[i].off, 1);
-        OK(cgs_device_open(&d, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
-        costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
-        cgs_device_close(&d);
-        double error = gpu_spread_error(got, want, samples);
-        if (first) plain = error;
-        print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
-                      "spread, %.2f ms; first %.6g, want %.6g\n",
-                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, error,
-                      1e3 * seconds, got[0], want[0]);
-        failed += !(error <= 2 * plain + 1e-3);
+    for (int v = 0; v < VARIANTS; v++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", variants[v]);
+    for (int k = 0; k < 2; k++) {
+        cgs_dinowm_config c = config_of(kinds[k], side, layers);
+        costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
+        double most = 2 * error_without(all, &c, samples, want) + 1e-3; /* generic forms */
+        failed += !(error_without("", &c, samples, want) <= most);
+        for (int v = 0; v < VARIANTS; v++)
+            failed += !(error_without(variants[v], &c, samples, want) <= most);
     }
     free(want);
-    free(got);
     assert_int_equal(failed, 0);
 }

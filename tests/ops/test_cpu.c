@@ -225,7 +225,7 @@ static void test_products(void **state) {
 /* equal rows give equal rows, wherever they are and however many: what a plan costs does not depend
  * on the others of its batch.  (oneDNN's own order changes with the rows where there is no AVX-512:
  * CGS_ISA=v3 shows it.) */
-static void test_rows_alone(void **state) {
+static void test_batch_invariant(void **state) {
     (void)state;
     const size_t widths[][2] = {{96, 96}, {384, 96}, {96, 384}, {192, 768}, {10, 48}};
     const size_t rows[] = {1, 2, 3, 5, 8, 13, 40, 67, 200};
@@ -241,8 +241,11 @@ static void test_rows_alone(void **state) {
             size_t N = widths[w][0], K = widths[w][1];
             for (size_t i = 0; i < MOST; i++) A[i] = i < K ? cgs_rng_f32(&r) - 0.5f : A[i - K];
             for (size_t m = 0; m < sizeof rows / sizeof rows[0]; m++) {
-                cgs_product p = {
-                    .M = rows[m], .N = N, .K = K, .b_transposed = transposed, .rows_alone = true};
+                cgs_product p = {.M = rows[m],
+                                 .N = N,
+                                 .K = K,
+                                 .b_transposed = transposed,
+                                 .batch_invariant = true};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 1 + (int)m % 2));
@@ -397,7 +400,7 @@ int main(void) {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_products),
-        cmocka_unit_test(test_rows_alone),
+        cmocka_unit_test(test_batch_invariant),
         cmocka_unit_test(test_products_of_bf16),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_pairs_agree_with_reference),

@@ -154,7 +154,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     /* weights that this tape does not train stay constant over its runs, and its rows may be a few
      * of many (plans of a batch), which get the same bits in any batch */
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    bool constant = !W->wants_grad || !y->grad, alone = constant || r->rows_alone;
+    bool constant = !W->wants_grad || !y->grad, alone = constant || r->batch_invariant;
     cgs_product p = {.M = n,
                      .N = m,
                      .K = k,
@@ -162,7 +162,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                      .out = out,
                      .b_transposed = true,
                      .bias = r->in[2],
-                     .rows_alone = alone};
+                     .batch_invariant = alone};
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
@@ -177,7 +177,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                           .in = type,
                           .out = type,
                           .accumulate = accumulate,
-                          .rows_alone = alone};
+                          .batch_invariant = alone};
         cgs_product dW = {.M = m,
                           .N = k,
                           .K = rows,
@@ -345,6 +345,7 @@ static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n)
 
 const cgs_backend cgs_backend_cpu = {
     .name = "cpu",
+    .kind = CGS_DEVICE_CPU,
     .open = open_cpu,
     .close = close_cpu,
     .alloc = alloc,

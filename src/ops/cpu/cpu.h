@@ -24,9 +24,9 @@ typedef struct cgs_product {
     size_t M, N, K;
     cgs_dtype in, out;
     bool a_transposed, b_transposed;
-    bool bias;       /* + bias[j], f32          */
-    bool accumulate; /* C += instead of C =     */
-    bool rows_alone; /* a row of C has the same bits for every M */
+    bool bias;            /* + bias[j], f32          */
+    bool accumulate;      /* C += instead of C =     */
+    bool batch_invariant; /* a row of C has the same bits for every M */
 } cgs_product;
 
 /* The functions of one instruction set. */

@@ -1,7 +1,7 @@
 /* gemm.c - matrix products: our own by tiles for bf16 where there is AMX, else oneDNN's, else the
  * table's.
  *
- * Design decisions from measurements on the models' shapes (docs/performance.md):
+ * What measurements on the shapes of the models decided (docs/log/2026-11-cpu-kernels.md):
  * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout that
  * it chooses, and up to half of that on plain weights.  So weights are reordered (prepacked), which
  * costs their size, before each product, or once if they do not change between runs.
@@ -110,7 +110,7 @@ static cut cut_of(const cgs_product *p) {
         if (c.rows > p->M) c.rows = p->M;
         c.down = parts_of(p->M, c.rows);
     }
-    if (p->rows_alone)
+    if (p->batch_invariant)
         c.cols = p->N > ALONE ? ALONE : p->N;
     else if (shared && c.down < FEWEST && p->N >= 2 * LEAST)
         c.cols = parts_of(p->N, parts_of(FEWEST, c.down) * LEAST) * LEAST;
@@ -243,7 +243,8 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
 static bool same(const cgs_product *a, const cgs_product *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate && a->rows_alone == b->rows_alone;
+           a->bias == b->bias && a->accumulate == b->accumulate &&
+           a->batch_invariant == b->batch_invariant;
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {

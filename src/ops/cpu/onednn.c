@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/environment.h"
 
 /* returns on failure; the caller releases what exists by then */
 #define TRY(call)                                                                                  \
@@ -97,10 +98,10 @@ static unsigned requested(void) {
                  {"AVX2", dnnl_cpu_isa_avx2},
                  {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
                  {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
-    const char *request = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!request) request = getenv("DNNL_MAX_CPU_ISA");
-    for (size_t i = 0; request && i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, request)) return words[i].isa;
+    const char *limit = cgs_environment(CGS_ENV_ONEDNN_ISA);
+    if (!limit) limit = cgs_environment(CGS_ENV_DNNL_ISA);
+    for (size_t i = 0; limit && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, limit)) return words[i].isa;
     return ~0u;
 }
 
@@ -256,9 +257,9 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
      * last ones, sums in another order than that for many; "brg" does not */
-    const char *name = "", *required = p->rows_alone ? "brg" : "";
+    const char *name = "", *wanted = p->batch_invariant ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
-    bool fits = strncmp(name, "ref", 3) && !strncmp(name, required, strlen(required));
+    bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
     return fits ? dnnl_success : dnnl_unimplemented;
 }
 
@@ -287,8 +288,8 @@ static dnnl_status_t create_lane(cgs_onednn_product *g, int lane, const making *
 static dnnl_status_t create(cgs_onednn_product *g, making *m, const cgs_product *p,
                             const cgs_product *whole, const cgs_onednn_product *like) {
     cgs_onednn *o = g->library;
-    const_layout like_layout = like ? layout_of(like->multiply, dnnl_query_weights_md) : NULL;
-    TRY(create_multiply(m, o->engine, p, whole, like_layout));
+    const_layout wanted = like ? layout_of(like->multiply, dnnl_query_weights_md) : NULL;
+    TRY(create_multiply(m, o->engine, p, whole, wanted));
     TRY(dnnl_primitive_create(&g->multiply, m->multiply));
     const_layout B = layout_of(g->multiply, dnnl_query_weights_md);
     if (!dnnl_memory_desc_equal(m->B, B)) {

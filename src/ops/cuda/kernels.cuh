@@ -138,7 +138,7 @@ static void launch_each(cgs_device *d, size_t n, bool in_eights, const char *wha
     LAUNCHED(d, what);
 }
 
-/* ---- reductions in a fixed order --------------------------------------------------------------
+/* ---- reductions in a fixed order ---------------------------------------------------------------
  */
 
 template <class T> __device__ __forceinline__ T warp_sum(T v) {
@@ -152,13 +152,13 @@ static __device__ __forceinline__ float warp_max(float v) {
     return v;
 }
 
-/* over a block of up to 1024 threads in x; every thread gets it; `room` holds 32 values */
-template <class T> __device__ T block_sum(T v, T *room) {
+/* over a block of up to 1024 threads in x; every thread gets it; `partial` holds 32 values */
+template <class T> __device__ T block_sum(T v, T *partial) {
     v = warp_sum(v);
-    __syncthreads(); /* room may still be in use */
-    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = v;
+    __syncthreads(); /* partial may still be in use */
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
     __syncthreads();
-    T all = threadIdx.x % 32 < blockDim.x / 32 ? room[threadIdx.x % 32] : T(0);
+    T all = threadIdx.x % 32 < blockDim.x / 32 ? partial[threadIdx.x % 32] : T(0);
     return warp_sum(all);
 }
 
