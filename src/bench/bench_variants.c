@@ -1,4 +1,4 @@
-/* bench_variants.c - what each variant of ops/cuda/variants.h is worth: the same work with all of
+/* bench_variants.c - the gain of each variant of ops/cuda/variants.h: the same work with all of
  * them and without each. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { RUNS = 5, SIDE = 224 };
 
-/* takes the value whose name ends with `suffix` out of what a measurement reports */
+/* picks the value whose name ends with `suffix` from a measurement's results */
 typedef struct capture {
     const char *suffix, *unit;
     double value;
@@ -24,8 +24,9 @@ static void take(void *user, const char *name, double value, const char *unit) {
         c->value = value;
 }
 
-/* ---- what is timed: milliseconds ---------------------------------------------------------------
- */
+/* ---- the workloads, in milliseconds
+ * ---------------------------------------------------------------
+ * */
 
 static cgs_status update(cgs_device *d, int windows, double *ms) {
     capture c = {.suffix = " frames", .unit = "ms"};
@@ -43,8 +44,8 @@ static cgs_status patches(cgs_device *d, int windows, double *ms) {
     return rc;
 }
 
-/* One batch of images to where a tape reads them, as cgs_frames brings it (train/frames.c): out
- * of the device's memory where that is free, from pinned memory of the host otherwise. */
+/* Moves one batch of images to where a tape reads them, as cgs_frames does (train/frames.c): from
+ * the device's memory where that is free, otherwise from pinned host memory. */
 static cgs_status batch_arrives(cgs_device *d, unsigned char *host, void *from, void *to,
                                 const int64_t *which, size_t count, size_t bytes, bool cached,
                                 double *ms) {
@@ -124,7 +125,7 @@ static cgs_status measure(cgs_device *d, int windows, int work, cgs_bench_fn fn,
 }
 
 cgs_status cgs_bench_variants(cgs_device *d, int windows, cgs_bench_fn fn, void *user) {
-    CGS_TRY(cgs_device_without(d, "")); /* says so where a device has none */
+    CGS_TRY(cgs_device_without(d, "")); /* fails where a device has none */
     cgs_status rc = CGS_OK;
     for (int i = 0; rc == CGS_OK && i < WORKS; i++) rc = measure(d, windows, i, fn, user);
     cgs_device_without(d, "");

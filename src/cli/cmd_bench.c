@@ -184,7 +184,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG,
-                      "needs what to measure: gemm, ops, train, encode, plan, latency, variants, "
+                      "name what to measure: gemm, ops, train, encode, plan, latency, variants, "
                       "architectures, env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);

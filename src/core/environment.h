@@ -1,18 +1,18 @@
-/* environment.h - the variables of the environment that change what the library does: all of them.
+/* environment.h - all environment variables that affect the library.
  *
- * They are read once, at the first question, so that a solve or a step never looks, and nothing
+ * They are read once, at the first query, so that a solve or a step never reads them, and nothing
  * changes in the middle of a run. */
 #ifndef CGS_CORE_ENVIRONMENT_H
 #define CGS_CORE_ENVIRONMENT_H
 
 /* identifier, name, values, help */
 #define CGS_ENVIRONMENT(X)                                                                         \
-    X(LOG, "CGS_LOG", "debug", "print everything that is logged, also where time goes")            \
+    X(LOG, "CGS_LOG", "debug", "print everything that is logged, also timings")                    \
     X(ISA, "CGS_ISA", "base, v3, v4 or amx", "the highest instruction set to use, as --isa")       \
-    X(ONEDNN_ISA, "ONEDNN_MAX_CPU_ISA", "as oneDNN has it", "obeyed where it asks for less")       \
+    X(ONEDNN_ISA, "ONEDNN_MAX_CPU_ISA", "as oneDNN has it", "respected where it is lower")         \
     X(DNNL_ISA, "DNNL_MAX_CPU_ISA", "as oneDNN has it", "the older name of the former")            \
     X(VARIANTS_OFF, "CGS_VARIANTS_OFF", "names",                                                   \
-      "what a GPU does without: see docs/cuda-variants.md")                                        \
+      "variants that a GPU does without: see docs/cuda-variants.md")                               \
     X(DEVICE_LOOP, "CGS_DEVICE_LOOP", "0", "the loop of a solve runs on the host, also on a GPU")  \
     X(ROLLOUT, "CGS_ROLLOUT", "tape, clusters or tiles",                                           \
       "how a GPU runs rollouts, whatever the batch: see docs/performance.md")                      \
@@ -26,11 +26,11 @@ typedef enum cgs_variable {
         CGS_ENV_COUNT
 } cgs_variable;
 
-/* Its value; NULL where it is not set or empty.  Any thread may ask. */
+/* Its value; NULL where it is not set or empty.  Thread-safe. */
 const char *cgs_environment(cgs_variable v);
 
-/* Reads all of them again: for whoever changes the environment of its own process, while nothing
- * else runs. */
+/* Reads all of them again, after the process changed its own environment; no other thread may be
+ * running. */
 void cgs_environment_reread(void);
 
 /* The table, for help. */

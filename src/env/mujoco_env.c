@@ -14,7 +14,7 @@ cgs_status cgs_mj_env_open(cgs_env *e, cgs_mj_source *s, bool sites) {
     CGS_TRY(cgs_mj_view_open(&w->view, w->model, sites));
     if (cgs_mj_guard(make_data, w) && w->data) return CGS_OK;
     cgs_mj_env_close(e);
-    return cgs_fail(CGS_ENOMEM, "%s: no memory for a world", s->name);
+    return cgs_fail(CGS_ENOMEM, "%s: no memory", s->name);
 }
 
 void cgs_mj_env_close(cgs_env *e) {

@@ -65,7 +65,7 @@ typedef struct cgs_loop_config {
     cgs_dtype act;
     int budget;                /* largest number of actions per episode */
     int execute;               /* action blocks of a plan to execute before replanning; 0: all */
-    int batch;                 /* episodes side by side */
+    int batch;                 /* episodes planned at once */
     int declared;              /* episodes that rollouts are declared for; 0: batch */
     const cgs_env_batch *envs; /* that many environments, borrowed; NULL: the loop makes its own,
                                   which takes longer than a short search (Cube: 30 ms each) */

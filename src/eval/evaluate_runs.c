@@ -118,18 +118,18 @@ typedef struct lot {
     bool *in; /* (seeds) */
 } lot;
 
-static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+static bool pending(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == pending(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = wanted(&run[i]);
+        l->in[i] = pending(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -199,7 +199,7 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
         cgs_eval_run *run = &b->e->run[i];
         cgs_plan_kind kind = CGS_PLAN_ZERO;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || pending(&run[k]);
         if (run->model != model || !any) continue;
         rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
         if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)

@@ -76,7 +76,7 @@ static cgs_status read_metadata(cgs_weights *w, const cJSON *object) {
 
 /* one tensor of the header; payload: bytes of the file after the header */
 static cgs_status read_entry(cgs_weights *w, const cJSON *j, uint64_t start, uint64_t payload) {
-    cgs_weight e = {.name = j->string, .block = -1};
+    cgs_weight e = {.name = j->string, .range = -1};
     bool object = cJSON_IsObject(j); /* only members of an object have names */
     const cJSON *dtype = object ? member(j, "dtype") : NULL;
     const cJSON *shape = object ? member(j, "shape") : NULL;

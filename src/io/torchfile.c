@@ -141,7 +141,7 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
     const cgs_pkl *offset = v->args->item[1], *size = v->args->item[2], *stride = v->args->item[3];
     /* a Lightning checkpoint keeps the model in a field of that name */
     const char *name = r->name + (strncmp(r->name, "model.", 6) == 0 ? 6 : 0);
-    cgs_weight e = {.name = name[0] ? name : "tensor", .block = -1};
+    cgs_weight e = {.name = name[0] ? name : "tensor", .range = -1};
     if (r->w->count >= MAX_TENSORS)
         return cgs_fail(CGS_EFORMAT, "%s: more than %d tensors", path, MAX_TENSORS);
     cgs_zip_member *member = NULL;
@@ -174,12 +174,12 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
                             "%s: %s: shape %s reaches beyond the %" PRIu64
                             " elements of its storage",
                             path, shown(r), cgs_weights_shape(&e, text), elements);
-        if (member->block < 0)
-            CGS_TRY(cgs_weights_add_block(
-                r->w, (cgs_submatrix){member->offset, member->bytes, member->crc, 0},
-                &member->block));
+        if (member->range < 0)
+            CGS_TRY(cgs_weights_add_range(
+                r->w, (cgs_weight_range){member->offset, member->bytes, member->crc, 0},
+                &member->range));
         e.offset = member->offset + (uint64_t)offset->i * e.element;
-        e.block = member->block;
+        e.range = member->range;
     }
     return cgs_weights_add(r->w, &e);
 }

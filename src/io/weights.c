@@ -56,7 +56,7 @@ void cgs_weights_close(cgs_weights *w) {
     for (size_t i = 0; i < w->count; i++) free((char *)w->entry[i].name);
     for (size_t i = 0; i < 2 * w->metas; i++) free(w->meta[i]);
     free(w->entry);
-    free(w->block);
+    free(w->range);
     free(w->by_name);
     free(w->meta);
     free((char *)w->path);
@@ -97,14 +97,14 @@ cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *val
     return CGS_OK;
 }
 
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_submatrix block, int *index) {
-    if (w->blocks >= INT_MAX)
+cgs_status cgs_weights_add_range(cgs_weights *w, cgs_weight_range range, int *index) {
+    if (w->ranges >= INT_MAX)
         return cgs_fail(CGS_EFORMAT, "%s: more than %d storages", w->path, INT_MAX);
-    cgs_submatrix *more = realloc(w->block, (w->blocks + 1) * sizeof *more);
+    cgs_weight_range *more = realloc(w->range, (w->ranges + 1) * sizeof *more);
     if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for its storages", w->path);
-    w->block = more;
-    *index = (int)w->blocks;
-    w->block[w->blocks++] = block;
+    w->range = more;
+    *index = (int)w->ranges;
+    w->range[w->ranges++] = range;
     return CGS_OK;
 }
 
@@ -232,10 +232,10 @@ cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, s
     return CGS_OK;
 }
 
-/* reads the block of an entry once to its end and compares the checksum */
-static cgs_status check_block(const cgs_weight *e) {
-    if (e->block < 0 || e->owner->block[e->block].checked) return CGS_OK;
-    cgs_submatrix *b = &e->owner->block[e->block];
+/* reads the range of an entry once to its end and compares the checksum */
+static cgs_status check_range(const cgs_weight *e) {
+    if (e->range < 0 || e->owner->range[e->range].checked) return CGS_OK;
+    cgs_weight_range *b = &e->owner->range[e->range];
     unsigned char piece[PIECE];
     uLong crc = crc32(0, NULL, 0);
     for (uint64_t done = 0; done < b->bytes;) {
@@ -290,7 +290,7 @@ static cgs_status gather(const cgs_weight *e, unsigned char *out) {
 
 cgs_status cgs_weights_read(const cgs_weight *e, void *out) {
     if (e->count == 0) return CGS_OK;
-    CGS_TRY(check_block(e));
+    CGS_TRY(check_range(e));
     if (!contiguous(e)) return gather(e, out);
     return cgs_weights_pread(e->owner, e->offset, out, e->bytes);
 }
@@ -347,7 +347,7 @@ cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out) {
                         e->owner->path, e->name, e->type_name);
     if (e->count == 0) return CGS_OK;
     if (e->type == CGS_W_F32) return cgs_weights_read(e, out);
-    CGS_TRY(check_block(e));
+    CGS_TRY(check_range(e));
 
     if (!contiguous(e)) {
         unsigned char *raw = malloc(e->bytes);

@@ -48,15 +48,15 @@ typedef struct cgs_weight {
     uint64_t offset;
     int64_t stride[CGS_WEIGHT_RANK];
     size_t element; /* bytes of one element                                            */
-    int block;      /* index of the checksummed block it lies in, or -1                */
+    int range;      /* index of the checksummed range it lies in, or -1                */
 } cgs_weight;
 
 /* a range of the file with a CRC-32, checked at the first read */
-typedef struct cgs_submatrix {
+typedef struct cgs_weight_range {
     uint64_t offset, bytes;
     uint32_t crc;
     int checked;
-} cgs_submatrix;
+} cgs_weight_range;
 
 struct cgs_weights {
     const char *path;
@@ -68,8 +68,8 @@ struct cgs_weights {
     int fd;
     uint64_t file_bytes;
     size_t capacity;
-    cgs_submatrix *block; /* (blocks) */
-    size_t blocks;
+    cgs_weight_range *range; /* (ranges) */
+    size_t ranges;
     size_t *by_name; /* (count) indices of entry, sorted by name */
     char **meta;     /* (2 * metas) key, value, key, value, ... */
     size_t metas;
@@ -107,7 +107,7 @@ const char *cgs_weight_type_name(cgs_weight_type type, size_t *element);
 /* Appends a copy of an entry; e->name is copied. */
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e);
 /* Appends a checksummed range and returns its index. */
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_submatrix block, int *index);
+cgs_status cgs_weights_add_range(cgs_weights *w, cgs_weight_range range, int *index);
 cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *value);
 /* Reads exactly n bytes at an offset of the file. */
 cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, size_t n);

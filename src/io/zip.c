@@ -110,7 +110,7 @@ static cgs_status read_entry(cgs_zip *z, unsigned char *p, size_t n, cgs_zip_mem
     *m = (cgs_zip_member){.crc = (uint32_t)le(p + 16, 4),
                           .bytes = le(p + 24, 4),
                           .header = le(p + 42, 4),
-                          .block = -1};
+                          .range = -1};
     uint64_t *wide[3] = {&m->bytes, &packed, &m->header};
     if (n - CENTRAL_BYTES < name + extra + comment || memchr(p + CENTRAL_BYTES, 0, name) ||
         !read_extra64(p + CENTRAL_BYTES + name, extra, wide))

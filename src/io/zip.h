@@ -14,7 +14,7 @@ typedef struct cgs_zip_member {
     uint64_t offset; /* offset of its bytes; 0 until cgs_zip_find looked it up */
     uint64_t bytes;
     uint32_t crc;
-    int block; /* for the caller; -1 at first */
+    int range; /* for the caller; -1 at first */
 } cgs_zip_member;
 
 typedef struct cgs_zip {

@@ -238,7 +238,7 @@ static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJ
     for (int i = 0; i < ENCODER_COUNT; i++)
         if (!strcmp(v->valuestring, ENCODERS[i].name)) hit = i;
     if (hit < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: no encoder is called \"%.40s\"", what, v->valuestring);
+        return cgs_fail(CGS_EFORMAT, "%s: unknown encoder \"%.40s\"", what, v->valuestring);
     const struct {
         const char *key, *size;
         int value;

@@ -1,6 +1,7 @@
-/* declare.h - layers as PyTorch makes them, for the functions that declare parameters (params.h).
+/* declare.h - layers initialised as in PyTorch, for the functions that declare parameters
+ * (params.h).
  *
- * A layer is stored as NAME.weight and NAME.bias; `fmt`, ... make the name. */
+ * A layer is stored as NAME.weight and NAME.bias, named by `fmt`, ... */
 #ifndef CGS_MODEL_DECLARE_H
 #define CGS_MODEL_DECLARE_H
 
@@ -11,7 +12,7 @@
 #define DIM(...)                                                                                   \
     (const int[]) { __VA_ARGS__ }
 
-/* as PyTorch initialises linear maps and convolutions: uniform by fan-in, bias too */
+/* as PyTorch initialises linear layers and convolutions: uniform by fan-in, bias too */
 #define UNIFORM(p, a, rank, shape, fan_in, fmt, ...)                                               \
     do {                                                                                           \
         const int *shape_ = shape;                                                                 \

@@ -19,8 +19,7 @@ cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name) {
     cgs_config_defaults(&section, 1);
     if (!strcmp(name, "paper")) return CGS_OK;
     if (strcmp(name, "small") != 0)
-        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
-                        name);
+        return cgs_fail(CGS_EARG, "unknown size preset \"%.40s\": use paper or small", name);
     c->image_size = 64;
     c->patch = 8;
     c->width = 96;

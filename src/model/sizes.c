@@ -26,7 +26,7 @@ static bool known(const cgs_sizes *s, const char *key) { return s->source[find(k
 
 cgs_status cgs_sizes_claim(cgs_sizes *s, const char *key, double value, const char *source) {
     int i = find(key);
-    if (i < 0) return cgs_fail(CGS_EFORMAT, "%s: no setting is called \"%.80s\"", source, key);
+    if (i < 0) return cgs_fail(CGS_EFORMAT, "%s: unknown setting \"%.80s\"", source, key);
     const cgs_field *f = &FIELDS[i];
     void *at = (char *)s + f->offset;
     bool whole = f->kind == CGS_KIND_int;

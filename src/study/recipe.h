@@ -29,7 +29,7 @@ typedef struct cgs_study_row {
     const char *name;    /* of a stage, with placeholders                                     */
     const char *command; /* words of the command line                                 */
     const char *output;  /* exists when the stage is finished                          */
-    const char *needs;   /* ids of rows that must be finished; "*": all before it, failed or not   */
+    const char *needs; /* ids of rows that must be finished; "*": all before it, failed or not   */
     bool keeps; /* the output may continue earlier work: one made with other settings is refused
                    instead of overwritten                             */
     bool whole; /* the output appears when it is complete, not before         */

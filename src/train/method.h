@@ -1,4 +1,4 @@
-/* method.h - the paper's methods: what each adds to a family of models, and how it is called. */
+/* method.h - the paper's methods: what each adds to a family of models, and its name. */
 #ifndef CGS_TRAIN_METHOD_H
 #define CGS_TRAIN_METHOD_H
 
@@ -14,10 +14,10 @@ typedef struct cgs_method {
     const char *reference; /* of CGS (loss/reference.h); NULL: the environment's */
 } cgs_method;
 
-/* NULL: no method is called so. */
+/* NULL: unknown method. */
 const cgs_method *cgs_method_find(const char *name);
 
-/* "LeWM+CGS" for "lewm-cgs"; what is no method keeps its name. */
+/* "LeWM+CGS" for "lewm-cgs"; an unknown method keeps its name. */
 const char *cgs_method_title(const char *name);
 
 #endif /* CGS_TRAIN_METHOD_H */

@@ -324,7 +324,7 @@ static void test_references(void **state) {
 }
 
 /* 3,000 norms that fall and then waver by half around `end` times what they were; whether that
- * is called growth */
+ * counts as growth */
 static bool grows(double end) {
     cgs_gradient_monitor g = {0};
     cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 0);

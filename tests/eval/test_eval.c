@@ -278,7 +278,7 @@ static void test_refusals(void **state) {
     o = base, o.planners = pg, o.planner_count = 1, refuse(&o, CGS_EIO, "prior");
     o = base, o.env = "pusht", refuse(&o, CGS_EARG, "tworooms, not in pusht");
     o = base, o.env = "nowhere", refuse(&o, CGS_EARG, "nowhere");
-    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 are wanted");
+    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 were requested");
     o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
     o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
     o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");

@@ -208,7 +208,7 @@ static void test_receding(void **state) {
         for (int i = 0; i < 2; i++) assert_int_equal(out[i].solves, (out[i].actions + 4) / 5);
         cgs_loop_destroy(l);
         c.execute = 6;
-        REFUSED(cgs_loop_create(&l, &c), CGS_EARG, "6 blocks");
+        REFUSED(cgs_loop_create(&l, &c), CGS_EARG, "6 action blocks");
     }
     bed_close(&b);
 }
@@ -276,7 +276,7 @@ static void test_prior(void **state) {
     cgs_loop_destroy(loop);
     for (int i = 0; i < 4; i++) assert_true(isfinite(out[i].planned));
     k.plan.H = 4;
-    REFUSED(cgs_loop_create(&loop, &k), CGS_EARG, "prior plans 5 blocks");
+    REFUSED(cgs_loop_create(&loop, &k), CGS_EARG, "prior plans 5 action blocks");
     cgs_prior_destroy(p);
     remove(bed_path("a/prior.json"));
 

@@ -257,9 +257,9 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
      * last ones, sums in another order than that for many; "brg" does not */
-    const char *name = "", *wanted = p->batch_invariant ? "brg" : "";
+    const char *name = "", *required = p->batch_invariant ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
-    bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
+    bool fits = strncmp(name, "ref", 3) && !strncmp(name, required, strlen(required));
     return fits ? dnnl_success : dnnl_unimplemented;
 }
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# cli_comments.sh - comments name what exists.
-#   tests/cli/cli_comments.sh BUILD
+# Comments name what exists.
+#   tree_comments.sh BUILD
 # Every source file named in a comment is in the tree, every cgs_ identifier named in a comment
 # occurs in code, and the first line of a file is "name - what it is".
-. "$(dirname "$0")/prelude.sh"
+. "$(dirname "$0")/../cli/prelude.sh"
 cd "$here/.."
 
 find src include tests examples scripts python -name golden -prune -o -type f -print >"$tmp/files"
@@ -42,7 +42,8 @@ split_source() {
 while read -r file; do split_source "$file"; done <"$tmp/sources" >"$tmp/split"
 grep '^x ' "$tmp/split" | grep -oE '\b(cgs|CGS)_[A-Za-z0-9_]+' | sort -u >"$tmp/identifiers"
 
-# a struct member such as f.c or at.h is no file: names have three letters or a known suffix
+# a file's name has three letters or more: f.c is a member of a struct; an identifier with capitals
+# inside, such as cgs_cuda_ID_fits, stands for several
 grep '^c ' "$tmp/split" | awk -v names="$tmp/names" -v identifiers="$tmp/identifiers" '
     BEGIN {
         while ((getline name < names) > 0) have[name]
@@ -56,7 +57,7 @@ grep '^c ' "$tmp/split" | awk -v names="$tmp/names" -v identifiers="$tmp/identif
             after = substr(text, RSTART + RLENGTH, 1)
             text = substr(text, RSTART + RLENGTH)
             file = word ~ /^[a-z][a-z0-9_][a-z0-9_]+\./ && after !~ /[A-Za-z0-9_]/
-            identifier = word ~ /^(cgs|CGS)_[A-Za-z0-9_]*[A-Za-z0-9]$/ && after != "*"
+            identifier = word ~ /^(cgs_[a-z0-9_]*[a-z0-9]|CGS_[A-Z0-9_]*[A-Z0-9])$/ && after != "*"
             if ((file || identifier) && !(word in have)) print where ": " word
         }
     }' | sort -u >"$tmp/missing"
