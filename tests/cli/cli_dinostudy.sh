@@ -84,7 +84,7 @@ head -c $(($(wc -c <kept) / 2)) kept >"$features.part"
 rm "$features"
 "$cgs" train --data a/data.h5 --out c --size small --method dinowm-patch --backbone a/backbone.safetensors \
     model.predictor.layers=1 train.batch=4 data.train_fraction=0.7 train.updates=1 train.validate_batches=1 2>log
-grep -q 'are computed once.*, [1-9][0-9]* are there' log || fail "$(cat log)"
+grep -q 'are computed once.*, [1-9][0-9]* exist' log || fail "$(cat log)"
 grep -q 'frames/s' log || fail "features without their rate"
 cmp kept "$features" || fail "continued features differ"
 
