@@ -370,7 +370,7 @@ static void test_tiles_small(void **state) {
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, "tiles");
 }
 
-/* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
+/* 64 plans per block: parts of blocks, several of them, windows that grow and slide */
 static void test_tiles(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 6, 1, 1, 128, 5, "tiles");
