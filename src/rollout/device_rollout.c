@@ -52,21 +52,21 @@ static cgs_status begin(void *ctx, int E) {
     return o->device->ops->upload(o->device, o->goal, r->goal, n * D);
 }
 
-static cgs_plan_run run_of(const cgs_rollout *r, const float *plans, int K) {
+static cgs_rollout_run run_of(const cgs_rollout *r, const float *plans, int K) {
     const device_rollout *o = r->on;
-    return (cgs_plan_run){.K = K,
-                          .C = r->config.context,
-                          .H = r->config.horizon,
-                          .A = r->A,
-                          .D = r->D,
-                          .plans = plans,
-                          .z = o->z,
-                          .past = o->past,
-                          .goal = o->goal};
+    return (cgs_rollout_run){.K = K,
+                             .C = r->config.context,
+                             .H = r->config.horizon,
+                             .A = r->A,
+                             .D = r->D,
+                             .plans = plans,
+                             .z = o->z,
+                             .past = o->past,
+                             .goal = o->goal};
 }
 
 /* a run of the rollout's own tape */
-static void forward(const cgs_rollout *r, cgs_plan_run *run) {
+static void forward(const cgs_rollout *r, cgs_rollout_run *run) {
     run->G = r->G;
     run->part = r->part;
     run->actions = r->actions->data;
@@ -84,7 +84,7 @@ static void take_costs(const cgs_rollout *r, float *to, int n, int count, int st
 }
 
 static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
-    cgs_plan_run run = run_of(r, plans, K);
+    cgs_rollout_run run = run_of(r, plans, K);
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G)
         for (run.k0 = 0; run.k0 < K; run.k0 += r->part) {
             run.n = least(r->G, E - run.e0);
@@ -98,7 +98,7 @@ static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, fl
 static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost,
                   float *grad) {
     const device_rollout *o = r->on;
-    cgs_plan_run run = run_of(r, plans, K);
+    cgs_rollout_run run = run_of(r, plans, K);
     run.G = o->G;
     run.part = run.count = K;
     run.actions = o->actions->data;
@@ -141,7 +141,7 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
         return;
     }
     int n = r->config.horizon * r->A, T = r->T * r->A;
-    cgs_plan_run run = run_of(r, plans, 1);
+    cgs_rollout_run run = run_of(r, plans, 1);
     run.count = 1;
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G) {
         run.n = least(r->G, E - run.e0);

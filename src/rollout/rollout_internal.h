@@ -8,7 +8,7 @@
 
 struct cgs_rollout {
     cgs_rollout_config config;
-    int A, D, T; /* T = C - 1 + H blocks in the list of a row */
+    int A, D, T; /* T = C - 1 + H action blocks in the list of a row */
     int G, part; /* a run of the tape: episodes, and candidates of each */
     int E;       /* episodes set */
     bool has_goal;

@@ -10,14 +10,14 @@
 
 /* A run of a rollout: row g * part + i stands for candidate k0 + i of episode e0 + g; rows beyond
  * n episodes or `count` candidates repeat the last used one. */
-typedef struct cgs_plan_run {
+typedef struct cgs_rollout_run {
     int e0, n, k0, count, G, part, K;
     int C, H, A, D;
     const float *plans;           /* (E, K, H, A)                             */
     const float *z, *past, *goal; /* (E, C, D), (E, C-1, A), (E, D)           */
     float *actions;               /* (G*part, C-1+H, A)                       */
     float *z_run, *goal_run;      /* (G, C, D), (G, D), or both NULL: unused  */
-} cgs_plan_run;
+} cgs_rollout_run;
 
 typedef struct cgs_predictor_layer_weights {
     const cgs_tensor *attn_norm_w, *attn_norm_b, *qkv, *attn_out_w, *attn_out_b;
@@ -47,7 +47,7 @@ typedef struct cgs_predictor_job {
 } cgs_predictor_job;
 
 typedef struct cgs_rollout_kernels {
-    void (*gather)(cgs_device *d, const cgs_plan_run *r);
+    void (*gather)(cgs_device *d, const cgs_rollout_run *r);
     /* to (rows, valid) = weight[0] part[0] + weight[1] part[1] of the first `valid` of every
      * `run` values; to's rows are `stride` apart.  part[1] may be NULL. */
     void (*blend)(cgs_device *d, float *to, const float *const part[2], const float weight[2],

@@ -19,7 +19,7 @@
 #include "rollout/rollout.h"
 #include "variable.h"
 
-/* The published predictor after a small encoder.  With one block it is of a model whose class
+/* The published predictor after a small encoder.  With one layer it is of a model whose class
  * token is f32: that is fused, too. */
 static cgs_lewm_config paper_predictor(int layers) {
     cgs_lewm_config c;
@@ -297,7 +297,7 @@ void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int
     double of_tape = gpu_norm_error(tape, exact, (size_t)n),
            of_fused = gpu_norm_error(fused, exact, (size_t)n);
     print_message(
-        "gradient, %d blocks, context %d, %d plans, H %d, rollout %s: %s, error %.2e, the "
+        "gradient, %d layers, context %d, %d plans, H %d, rollout %s: %s, error %.2e, the "
         "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
         layers, C, count, H, rollout ? rollout : "default", is ? "fused" : "NOT FUSED", of_fused,
         of_tape, fused[0], fused[1], exact[0], exact[1]);
@@ -321,7 +321,7 @@ void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int cou
     costs_on(gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
     set_variable("CGS_ROLLOUT", NULL);
     double of_tape = gpu_spread_error(tape, exact, n), of_fused = gpu_spread_error(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, rollout %s: %s, error %.2e of the "
+    print_message("%d layers, context %d, %d x %d plans, H %d, rollout %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
                   layers, C, count, samples, H, rollout ? rollout : "default",
                   is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],

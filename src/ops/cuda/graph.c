@@ -82,15 +82,15 @@ static void capture_pass(cgs_cuda *c, pass *p, void (*calls)(void *), void *ctx)
     p->alone = true;
 }
 
-void cgs_cuda_run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(void *),
+void cgs_cuda_run_pass(cgs_device *d, void **remembered, uint64_t step, void (*calls)(void *),
                        void *ctx) {
     cgs_cuda *c = cgs_cuda_of(d);
-    pass *p = *kept;
+    pass *p = *remembered;
     if (c->capturing) { /* part of a larger graph */
         calls(ctx);
         return;
     }
-    if (!p) p = *kept = calloc(1, sizeof *p);
+    if (!p) p = *remembered = calloc(1, sizeof *p);
     if (!p || p->alone || !cgs_cuda_variant_on(d, "graph") || p->runs++ == 0) {
         calls(ctx);
         return;
@@ -104,8 +104,8 @@ void cgs_cuda_run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(
     cgs_cuda_note(c, cudaGraphLaunch(p->graph, c->stream), "launching a graph");
 }
 
-void cgs_cuda_forget_pass(cgs_device *d, void *kept) {
-    pass *p = kept;
+void cgs_cuda_forget_pass(cgs_device *d, void *remembered) {
+    pass *p = remembered;
     if (p->graph) cgs_cuda_graph_drop(d, p->graph);
     free(p);
 }

@@ -71,14 +71,14 @@ cudaError_t launch(cgs_device *d, F kernel, int S, size_t shared, const task &t,
     return cudaLaunchKernelEx(&config, kernel, t);
 }
 
-/* KEEP: leaves what backward reads */
-template <bool KEEP>
+/* SAVE: also what backward reads */
+template <bool SAVE>
 cudaError_t forward(cgs_device *d, const task &t, unsigned clusters, int *active) {
-    const int S = KEEP ? (int)BACKWARD_CTAS : (int)ROLLOUT_CTAS;
+    const int S = SAVE ? (int)BACKWARD_CTAS : (int)ROLLOUT_CTAS;
     task ours = t;
     ours.slots = forward_slots<S>((size_t)cgs_cuda_of(d)->max_shared, t.N, t.R);
     if (!ours.slots) return cudaErrorInvalidValue;
-    return launch(d, imagine<S, KEEP>, S, ring<S>::bytes(ours.slots) + forward_rest<S>(t.N, t.R),
+    return launch(d, imagine<S, SAVE>, S, ring<S>::bytes(ours.slots) + forward_rest<S>(t.N, t.R),
                   ours, clusters, active);
 }
 
@@ -291,8 +291,8 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
     return rc;
 }
 
-void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *j) {
-    const predictor *p = (const predictor *)kept;
+void cgs_cuda_predictor_run(cgs_device *d, void *handle, const cgs_predictor_job *j) {
+    const predictor *p = (const predictor *)handle;
     if (p->tiles) {
         cgs_cuda_tiles_run(d, p->tiles, j);
         return;
@@ -310,13 +310,13 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     t.modulation = j->modulation;
     t.saved.gradient = j->gradient;
     t.R = plans_of_cluster(j->rows, p->capacity, t.N);
-    bool keep = j->gradient != NULL;
+    bool save = j->gradient != NULL;
     unsigned clusters = blocks_for((size_t)j->rows, (size_t)t.R);
     cudaError_t e =
-        keep ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);
+        save ? forward<true>(d, t, clusters, NULL) : forward<false>(d, t, clusters, NULL);
     STAMP(d, "a rollout");
-    show_clocks(stream_of(d), keep ? CLOCK_FORWARD : CLOCK_ROLLOUT, clusters);
-    if (e == cudaSuccess && keep) {
+    show_clocks(stream_of(d), save ? CLOCK_FORWARD : CLOCK_ROLLOUT, clusters);
+    if (e == cudaSuccess && save) {
         STAMP(d, "printing");
         e = backward(d, t, clusters, NULL);
         STAMP(d, "its gradient");
@@ -324,11 +324,11 @@ void cgs_cuda_predictor_run(cgs_device *d, void *kept, const cgs_predictor_job *
     }
     cgs_cuda_note(cgs_cuda_of(d), e, "a rollout");
     LAUNCHED(d, "printing");
-    SHOW_STAMPS(d, 2 * j->rows + keep);
+    SHOW_STAMPS(d, 2 * j->rows + save);
 }
 
-void cgs_cuda_predictor_close(cgs_device *d, void *kept) {
-    predictor *p = (predictor *)kept;
+void cgs_cuda_predictor_close(cgs_device *d, void *handle) {
+    predictor *p = (predictor *)handle;
     if (p->tiles) cgs_cuda_tiles_close(d, p->tiles);
     d->ops->release(d, p->slabs);
     d->ops->release(d, p->saved);

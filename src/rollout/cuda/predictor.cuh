@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(THREADS)
 /* ---- the predictor --------------------------------------------------------------------------- */
 
 enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
-enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: no bank twice */
+enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: without bank conflicts */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
 struct layer_vectors {

@@ -44,7 +44,7 @@ struct backward_slabs {
 inline size_t back_rest(int N, int H, int R) {
     return exchange<BACKWARD_CTAS>::bytes(N) +
            (size_t)padded_rows(N, R) *
-               (X_ROW * 2 + DA_ROW * 4 + DH_ROW * 2 + PRE_ROW * 4 + KEPT_ROW * 4) +
+               (X_ROW * 2 + DA_ROW * 4 + DH_ROW * 2 + PRE_ROW * 4 + SAVED_QKV_ROW * 4) +
            (size_t)(N + H) * D * 4;
 }
 inline int back_slots(size_t most, int N, int H, int R) {
@@ -81,10 +81,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     bf16 *x = (bf16 *)(exchange_memory + exchange<S>::bytes(N)); /* (padded, X_ROW) for products */
     float *da = (float *)(x + (size_t)padded * X_ROW); /* (padded, DA_ROW) of attention's result */
     bf16 *h = (bf16 *)(da + (size_t)padded * DA_ROW);  /* (padded, DH_ROW) hidden units, q k v */
-    float *pre = (float *)(h + (size_t)padded * DH_ROW); /* (padded, PRE_ROW) from forward */
-    float *kept = pre + (size_t)padded * PRE_ROW;        /* (padded, KEPT_ROW) q, k, v */
-    float *stream = kept + (size_t)padded * KEPT_ROW;    /* (N, D) of residual rows */
-    float *latents = stream + (size_t)N * D;             /* (H, D) of imagined latents */
+    float *pre = (float *)(h + (size_t)padded * DH_ROW);  /* (padded, PRE_ROW) from forward */
+    float *qkv = pre + (size_t)padded * PRE_ROW;          /* (padded, SAVED_QKV_ROW) q, k, v */
+    float *stream = qkv + (size_t)padded * SAVED_QKV_ROW; /* (N, D) of residual rows */
+    float *latents = stream + (size_t)N * D;              /* (H, D) of imagined latents */
     const cluster_plans plans(p, S);
     const bool exists = rank < plans.existing; /* a plan of its own */
     const size_t mine = plans.row0 + (size_t)rank;
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     norm[i] = unit_norm(p, project,
                                         rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad);
                 cp_async_wait<0>(); /* hidden units */
-                if (!project) load_qkv(p, step, layer, kept, plans, w);
+                if (!project) load_qkv(p, step, layer, qkv, plans, w);
                 __syncthreads(); /* hidden units of all threads are there */
                 peers.await_rows(given * plans.existing);
                 clock.mark(ROWS);
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 __syncthreads();
                 used(BACK_QKV_SLAB - BACK_OUT_SLAB);
                 clock.mark(OUTPUT);
-                attend_back(h, kept, da, R, w, given);
+                attend_back(h, qkv, da, R, w, given);
                 look_ahead();
                 weights<sh::OUT_TILES, 6> down;
 #pragma unroll

@@ -60,8 +60,8 @@ template <int S> int forward_slots(size_t most, int N, int R) {
  * stage owners make rows of x from the partial sums of the stage before, and all CTAs make products
  * and send partial sums.  One piece of code for all stages: what they execute has to stay in the
  * instruction cache.
- * KEEP: saves everything that backward reads, and computes all tokens of every window */
-template <int S, bool KEEP>
+ * SAVE: saves everything that backward reads, and computes all tokens of every window */
+template <int S, bool SAVE>
 __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ task p) {
     typedef shape<S> sh;
     typedef forward_slabs<S> slabs;
@@ -116,9 +116,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll 1
     for (int step = 0; step < p.H; step++) {
         const int seen = p.C + step, w = seen < N ? seen : N;
-        const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
+        const int fresh = SAVE || seen > N || step == 0 ? w : 1, old = w - fresh;
         const int rows = fresh * R;                             /* of x */
-        const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
+        const bool grows = !SAVE && seen < N && step + 1 < p.H; /* keys and values are used again */
         /* tokens of a stage's rows: after the last attention only the newest is needed */
         auto count_of = [&](int stage) { return stage + 2 >= stages ? 1 : fresh; };
 
@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         auto own_row = [&](float *of, const row_task &t) {
             return of + (size_t)(t.mine * N + t.token) * D;
         };
-        auto keep = [&](float *to, int layer, const row_task &t, const row_values &v) {
-            if (KEEP) write_row(to + saved_at(p, step, layer, plan_of(t.mine), t.token) * D, v);
+        auto save = [&](float *to, int layer, const row_task &t, const row_values &v) {
+            if (SAVE) write_row(to + saved_at(p, step, layer, plan_of(t.mine), t.token) * D, v);
         };
         /* what the rows of a stage need besides the partial sums of the one before */
         auto fetch = [&](row_vectors &n, const row_task &t, int stage) {
@@ -182,14 +182,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     v[j].x += n.gate[j].x * y[j].x;
                     v[j].y += n.gate[j].y * y[j].y;
                 }
-                keep(mlp ? p.saved.y1 : p.saved.y2, (stage - 1) / 2, t, y);
+                save(mlp ? p.saved.y1 : p.saved.y2, (stage - 1) / 2, t, y);
             }
             write_row(own_row(stream, t), v);
             if (!project) {
-                keep(mlp ? p.saved.x2 : p.saved.x1, layer, t, v);
+                save(mlp ? p.saved.x2 : p.saved.x1, layer, t, v);
                 normalise(v, p.ada_eps);
                 scale_shift(v, n.scale, n.shift, 1);
-            } else if (KEEP) {
+            } else if (SAVE) {
                 write_row(p.saved.last + ((size_t)step * p.saved.rows + plan_of(t.mine)) * D, v);
             }
             normalise(v, p.norm_eps);
@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     if (head + 1 == OWN) look_ahead();
                     attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
                     if (grows) store_kv_cache(p, layer, number, qkv, plans, old, fresh);
-                    if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
+                    if (SAVE) save_qkv(p, step, layer, number, qkv, plans, w);
                     clock.mark(ATTENTION);
                 }
                 weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
@@ -294,12 +294,12 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     weights<sh::IN_TILES, PAIRS_D> win;
                     take_tiles(win, weights_ahead.await(warp / 4), warp % 4 * sh::IN_TILES);
                     taken(2);
-                    auto leave = [&](int r, int unit, float2 before, const unit_norm &then) {
+                    auto finish_unit = [&](int r, int unit, float2 before, const unit_norm &then) {
                         float2 v = then.of(before);
                         *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW + unit) =
                             pack(gelu_rounded(v.x), gelu_rounded(v.y));
                         int plan = plans.plan(r);
-                        if (!KEEP || r < rows - given * R || r >= rows || plan >= plans.existing)
+                        if (!SAVE || r < rows - given * R || r >= rows || plan >= plans.existing)
                             return;
                         float *to =
                             project ? p.saved.projected +
@@ -314,10 +314,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
                                  for (int e = 0; e < 2 * sh::IN_TILES; e++) {
                                      const int i = e / 2, half = e % 2;
-                                     leave(row + 8 * half, unit0 + 8 * i,
-                                           make_float2(c[i][2 * half] + add[i].x,
-                                                       c[i][2 * half + 1] + add[i].y),
-                                           norm[i]);
+                                     finish_unit(row + 8 * half, unit0 + 8 * i,
+                                                 make_float2(c[i][2 * half] + add[i].x,
+                                                             c[i][2 * half + 1] + add[i].y),
+                                                 norm[i]);
                                  }
                              });
                 }
@@ -347,7 +347,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 write_row(latents + (size_t)j * D, later);
             }
             write_row(latents + (size_t)(w == N ? N - 1 : w) * D, v);
-            if (KEEP) write_row(p.saved.latents + ((size_t)step * p.saved.rows + row) * D, v);
+            if (SAVE) write_row(p.saved.latents + ((size_t)step * p.saved.rows + row) * D, v);
             if (p.latents) write_row(p.latents + (row * p.H + step) * D, v);
             if (step + 1 == p.H) {
                 float sum = 0;

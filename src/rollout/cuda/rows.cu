@@ -11,7 +11,7 @@ extern "C" {
 namespace {
 
 struct gather_rows {
-    cgs_plan_run r;
+    cgs_rollout_run r;
     __device__ size_t episode(int group) const { return r.e0 + (group < r.n ? group : r.n - 1); }
     template <int V> __device__ void at(size_t i) const {
         size_t T = (size_t)(r.C - 1 + r.H) * r.A, past = (size_t)(r.C - 1) * r.A;
@@ -56,7 +56,7 @@ struct blend_parts {
     }
 };
 
-void gather(cgs_device *d, const cgs_plan_run *r) {
+void gather(cgs_device *d, const cgs_rollout_run *r) {
     size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
     if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
     launch_each(d, values, false, "gathering plans", gather_rows{*r});

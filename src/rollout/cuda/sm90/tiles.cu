@@ -31,7 +31,7 @@ __device__ __forceinline__ void hand_over(const tiles_task &p, tile_smem &m, con
     scale_shift(v, 0, w + column, b + column, 0);
     scale_shift(v, 1, w + column, b + column, 0);
     bar_sync(OWN + t.group, WARPGROUP); /* all warps are done with the rows before */
-    enter(m.x[t.group], v);
+    store_operand(m.x[t.group], v);
     fence_proxy_async();
     bar_sync(OWN + t.group, WARPGROUP);
     t.mark(token::ROWS);
@@ -48,9 +48,9 @@ __device__ __forceinline__ void prepare(const tiles_task &p, tile_smem &m, const
     hand_over(p, m, t, v, w, b);
 }
 /* v = residual rows + gate (v + bias), and these are the residual rows then */
-__device__ __forceinline__ void take(const tiles_task &p, const token &t, row_sums &v, int layer,
-                                     int slice, const float *bias) {
-    float4 *kept = rows_at(p, t.group);
+__device__ __forceinline__ void add_gated(const tiles_task &p, const token &t, row_sums &v,
+                                          int layer, int slice, const float *bias) {
+    float4 *residual = rows_at(p, t.group);
     const float *gate[2] = {t.modulation(p, layer, 0, slice), t.modulation(p, layer, 1, slice)};
 #pragma unroll
     for (int i = 0; i < 12; i++) {
@@ -58,13 +58,13 @@ __device__ __forceinline__ void take(const tiles_task &p, const token &t, row_su
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i),
-                   r = kept[(2 * i + h) * WARPGROUP];
+                   r = residual[(2 * i + h) * WARPGROUP];
             r.x += g.x * (y.x + b.x);
             r.y += g.y * (y.y + b.y);
             r.z += g.z * (y.z + b.z);
             r.w += g.w * (y.w + b.w);
             set_run(v, i, h, r);
-            kept[(2 * i + h) * WARPGROUP] = r;
+            residual[(2 * i + h) * WARPGROUP] = r;
         }
     }
 }
@@ -115,7 +115,7 @@ __device__ __forceinline__ void hidden_units(const tiles_task &p, tile_smem &m, 
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* the latent that is imagined: kept for the steps to come, and compared at the end */
+/* the latent that is imagined: stored for the steps to come, and compared at the end */
 __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_sums &v, int step) {
     int column = 4 * (threadIdx.x % 4);
 #pragma unroll
@@ -127,7 +127,7 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
             set_run(v, i, h, make_float4(f.x + b.x, f.y + b.y, f.z + b.z, f.w + b.w));
         }
     }
-    keep_rows(rows_at(p, TOKENS + (p.C + step) % TOKENS), v);
+    store_rows(rows_at(p, TOKENS + (p.C + step) % TOKENS), v);
     int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -163,7 +163,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
                 set_run(v, i, h,
                         read4(p.z + (size_t)(t.plan[h] / p.K * p.C + t.at) * D + 16 * i + column));
     } else {
-        take_rows(v, rows_at(p, TOKENS + t.at % TOKENS));
+        load_rows(v, rows_at(p, TOKENS + t.at % TOKENS));
     }
     const float *pos = p.pos + (size_t)t.group * D + column;
 #pragma unroll
@@ -175,7 +175,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
             set_run(v, i, h, make_float4(f.x + at.x, f.y + at.y, f.z + at.z, f.w + at.w));
         }
     }
-    keep_rows(rows_at(p, t.group), v);
+    store_rows(rows_at(p, t.group), v);
     prepare(p, m, t, v, 0, 0, p.layer[0].attn_norm_w, p.layer[0].attn_norm_b);
 
 #pragma unroll 1
@@ -188,12 +188,12 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
             return;
         }
         attention(p, m, t, v, layer, s);
-        take(p, t, v, layer, 2, l.out_b);
+        add_gated(p, t, v, layer, 2, l.out_b);
         prepare(p, m, t, v, layer, 3, l.mlp_norm_w, l.mlp_norm_b);
         look_ahead(p, t, layer, 5, 1);
         if (!last) look_ahead(p, t, layer + 1, 0, 2);
         hidden_units(p, m, t, v, s + HEADS * HEAD_SLABS, last ? 1 : t.active);
-        take(p, t, v, layer, 5, l.down_b);
+        add_gated(p, t, v, layer, 5, l.down_b);
         if (!last)
             prepare(p, m, t, v, layer + 1, 0, p.layer[layer + 1].attn_norm_w,
                     p.layer[layer + 1].attn_norm_b);
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
             m.released[i] = 0;
         }
         fence_mbarrier_init();
-        for (int i = 0; i < SLOTS; i++) request(p, m, i);
+        for (int i = 0; i < SLOTS; i++) fetch_slab(p, m, i);
     }
     __syncthreads();
     for (int step = 0; step < p.H; step++) {
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
 
 struct tiles {
     tiles_task base;
-    void *slabs, *kept, *cache;
+    void *slabs, *rows, *cache;
 };
 
 const float *values(const cgs_tensor *x) { return (const float *)x->data; }
@@ -253,13 +253,13 @@ cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int row
     tiles_task *t = &o->base;
     pack_task k = {};
     CGS_TRY(d->ops->alloc(d, &o->slabs, slabs * PACKED));
-    CGS_TRY(d->ops->alloc(d, &o->kept, ctas * 2 * TOKENS * PLANS * D * sizeof(float)));
+    CGS_TRY(d->ops->alloc(d, &o->rows, ctas * 2 * TOKENS * PLANS * D * sizeof(float)));
     CGS_TRY(d->ops->alloc(d, &o->cache,
                           ctas * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
                               sizeof(uint4)));
     t->slabs = (const unsigned char *)o->slabs;
     t->cache = (uint4 *)o->cache;
-    t->kept = (float4 *)o->kept;
+    t->row_memory = (float4 *)o->rows;
     k.layers = w->layers;
     k.batch_eps = w->batch_eps;
     for (int i = 0; i < w->layers; i++) {
@@ -318,8 +318,8 @@ cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_we
     return rc;
 }
 
-void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job *j) {
-    tiles_task t = ((const tiles *)kept)->base;
+void cgs_cuda_tiles_run(cgs_device *d, const void *handle, const cgs_predictor_job *j) {
+    tiles_task t = ((const tiles *)handle)->base;
     t.rows = j->rows;
     t.K = j->K;
     t.C = j->C;
@@ -337,10 +337,10 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     SHOW_STAMPS(d, j->rows);
 }
 
-void cgs_cuda_tiles_close(cgs_device *d, void *kept) {
-    tiles *o = (tiles *)kept;
+void cgs_cuda_tiles_close(cgs_device *d, void *handle) {
+    tiles *o = (tiles *)handle;
     d->ops->release(d, o->slabs);
-    d->ops->release(d, o->kept);
+    d->ops->release(d, o->rows);
     d->ops->release(d, o->cache);
     free(o);
 }

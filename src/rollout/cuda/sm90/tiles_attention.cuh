@@ -69,12 +69,12 @@ __device__ __forceinline__ void read_keys(uint32_t (&k)[4], const tile_smem &m, 
 __device__ __forceinline__ uint4 four(const uint32_t (&k)[4]) {
     return make_uint4(k[0], k[1], k[2], k[3]);
 }
-__device__ __forceinline__ void leave_keys(tile_smem &m, int j, int i, const uint32_t (&k)[4]) {
+__device__ __forceinline__ void store_keys(tile_smem &m, int j, int i, const uint32_t (&k)[4]) {
     m.keys[j][i][threadIdx.x % WARPGROUP] = four(k);
 }
 
 /* The same in the KV cache, for steps to come. */
-__device__ __forceinline__ uint4 *cache_at(const tiles_task &p, int layer, int head, int j) {
+__device__ __forceinline__ uint4 *kv_cache_at(const tiles_task &p, int layer, int head, int j) {
     size_t at = ((size_t)blockIdx.x * p.layers + layer) * HEADS + head;
     return p.cache + ((at * (TOKENS - 1) + j) * 8) * WARPGROUP + threadIdx.x % WARPGROUP;
 }
@@ -83,7 +83,7 @@ __device__ __forceinline__ uint4 *cache_at(const tiles_task &p, int layer, int h
 __device__ __forceinline__ void load_kv_cache(const tiles_task &p, tile_smem &m, const token &t,
                                               int layer, int head) {
     for (int j = 0; j < t.group; j++) {
-        const uint4 *from = cache_at(p, layer, head, j);
+        const uint4 *from = kv_cache_at(p, layer, head, j);
 #pragma unroll
         for (int i = 0; i < 8; i++)
             cp_async_16((bf16 *)&m.keys[j][i][threadIdx.x % WARPGROUP],
@@ -193,8 +193,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[i * WARPGROUP] = four(k);
+            if (!t.newest()) store_keys(m, t.group, i, k);
+            if (t.grows) kv_cache_at(p, layer, head, t.group)[i * WARPGROUP] = four(k);
             add_dots(score[TOKENS - 1], q[i], k);
         }
         finish_dots(score[TOKENS - 1]);
@@ -207,8 +207,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, 4 + i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[(4 + i) * WARPGROUP] = four(k);
+            if (!t.newest()) store_keys(m, t.group, 4 + i, k);
+            if (t.grows) kv_cache_at(p, layer, head, t.group)[(4 + i) * WARPGROUP] = four(k);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 float2 v = pair_of(k[j]);
@@ -244,9 +244,9 @@ __device__ __forceinline__ void keys_only(const tiles_task &p, tile_smem &m, con
             for (int i = 0; i < 4; i++) {
                 uint32_t k[4];
                 round_four(k, c, i);
-                leave_keys(m, t.group, 4 * part + i, k);
+                store_keys(m, t.group, 4 * part + i, k);
                 if (t.grows)
-                    cache_at(p, layer, head, t.group)[(4 * part + i) * WARPGROUP] = four(k);
+                    kv_cache_at(p, layer, head, t.group)[(4 * part + i) * WARPGROUP] = four(k);
             }
             bar_arrive((part ? VALUES : KEYS) + t.group, t.readers(t.group));
             for (int j = 0; j < t.group; j++) bar_sync((part ? VALUES : KEYS) + j, t.readers(j));
