@@ -24,8 +24,7 @@ static void take(void *user, const char *name, double value, const char *unit) {
         c->value = value;
 }
 
-/* ---- what is timed: milliseconds --------------------------------------------------------------
- */
+/* ---- what is timed: milliseconds ------------------------------------------------------------- */
 
 static cgs_status update(cgs_device *d, int windows, double *ms) {
     capture c = {.suffix = " frames", .unit = "ms"};
@@ -87,8 +86,7 @@ static cgs_status frames(cgs_device *d, int windows, double *ms) {
     return rc;
 }
 
-/* ---- with and without -------------------------------------------------------------------------
- */
+/* ---- with and without ------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

@@ -60,7 +60,7 @@ typedef enum cgs_opcode {
 typedef enum cgs_activation { CGS_GELU, CGS_SILU, CGS_RELU } cgs_activation;
 
 /* Which row of a conditioning matrix belongs to a token: the tokens are (B, T), the
- * matrix holds `Tm` rows a batch element, and token (b, t) uses row b*Tm + t0 + t. */
+ * matrix holds `Tm` rows per batch element, and token (b, t) uses row b*Tm + t0 + t. */
 typedef struct cgs_rowmap {
     int T, Tm, t0;
 } cgs_rowmap;
@@ -116,7 +116,7 @@ typedef struct cgs_record {
             cgs_rowmap rows;
             int gate;
         } gate_add;
-        /* block: tokens a frame; token i sees token j iff j/block <= i/block when causal */
+        /* block: tokens per frame; token i sees token j iff j/block <= i/block when causal */
         struct {
             int heads, width, block;
             bool causal;

@@ -30,7 +30,7 @@ static float *normals(size_t n, uint64_t stream) {
     return v;
 }
 
-/* a predictor of the published shape on a grid of `side` tokens a side */
+/* a predictor of the published shape on a grid of `side` tokens per side */
 static cgs_dinowm_config config_of(const char *tokens, int side, int layers) {
     cgs_dinowm_config c;
     OK(cgs_dinowm_preset(&c, "small"));
@@ -283,7 +283,7 @@ static double error_without(const char *names, const cgs_dinowm_config *c, int s
     costs_on(&d, CGS_BF16, c, samples, got, &seconds);
     cgs_device_close(&d);
     double error = gpu_spread_error(got, want, samples);
-    print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
+    print_message("%s, %d tokens per frame, %d plans, without \"%s\": costs off by %.2e of their "
                   "spread, %.2f ms; first %.6g, want %.6g\n",
                   c->tokens.s, cgs_dinowm_tokens(c), samples, names, error, 1e3 * seconds, got[0],
                   want[0]);

@@ -307,7 +307,7 @@ void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int
 }
 
 /* The fused rollout in bf16 must be as near to the CPU's f32 as the tape in bf16 is; padded
- * clusters, several plans a cluster and every context must agree. */
+ * clusters, several plans per cluster and every context must agree. */
 void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int samples,
                     int H, const char *rollout) {
     enum { MOST = 1024 };
