@@ -238,7 +238,7 @@ endef
 $(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
-$(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(B)/tests/test_planners $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).

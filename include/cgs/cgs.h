@@ -62,16 +62,20 @@ void cgs_set_log(cgs_log_fn fn, void *user);
  * `horizon` of them.  Actions go in and come out in the units of the training data. */
 typedef struct cgs_agent cgs_agent;
 
-/* Zeros and NULLs mean the values in brackets. */
+/* The planners, "mppi" among them; `cgs help plan` describes each.  NULL from the count on. */
+int cgs_planner_count(void);
+const char *cgs_planner_id(int i);
+
+/* Zeros and NULLs mean the values in brackets.  A planner ignores what it does not read. */
 typedef struct cgs_agent_options {
     const char *device;    /* ["cpu"]                                              */
     const char *precision; /* "f32" or "bf16" [as the model was trained]           */
     int threads;           /* [one per core]                                       */
-    const char *planner;   /* cem, mppi, pg-cem, pg-mppi, gd, zero, random ["mppi"] */
-    int samples;           /* candidates an iteration [128]                        */
-    int iters;             /* iterations [30; 100 steps for gd]                    */
+    const char *planner;   /* one of cgs_planner_id ["mppi"]                       */
+    int samples;           /* candidates per iteration [128]                       */
+    int iters;             /* iterations [30], or steps of a descent [100]         */
     int horizon;           /* blocks in a plan [5]                                 */
-    double tau;            /* temperature of mppi [by the model's environment]     */
+    double tau;            /* temperature [by the model's environment]             */
     uint64_t seed;         /* of the candidates                                    */
 } cgs_agent_options;
 
@@ -97,7 +101,7 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb);
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z);
 /* Scores n plans: z (n, horizon, D) are the frames that the model imagines after each block,
  * actions (n, horizon, frameskip, action_dim) what leads there.  Lower is better; anything but
- * CGS_OK ends the planning.  Not for gd, and not for planners with a prior. */
+ * CGS_OK ends the planning.  Not for planners that need a gradient or a prior. */
 typedef cgs_status (*cgs_cost_fn)(void *user, const float *z, const float *actions, int n,
                                   float *cost);
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user);

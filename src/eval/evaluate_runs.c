@@ -6,6 +6,7 @@
 #include "core/threads.h"
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
+#include "plan/planners.h"
 
 /* episodes side by side: memory of pictures and environments speaks against more */
 enum { CPU_BATCH = 50, GPU_BATCH = 512 };
@@ -176,7 +177,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
     return rc;
 }
 
-/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
+/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one after
  * the other */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_loaded_model *s = &b->subject[model];
@@ -186,12 +187,12 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
         cgs_eval_run *run = &b->e->run[i];
-        cgs_plan_kind kind = CGS_PLAN_ZERO;
+        const cgs_planner_kind *kind;
         bool any = false;
         for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
         if (run->model != model || !any) continue;
-        rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
-        if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
+        rc = cgs_planner_kind_find(&kind, run->plan.kind.s);
+        if (rc == CGS_OK && kind->needs & CGS_NEEDS_PRIOR && !prior)
             rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
         if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
         if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);
