@@ -62,7 +62,7 @@ void cgs_set_log(cgs_log_fn fn, void *user);
  * `horizon` of them.  Actions go in and come out in the units of the training data. */
 typedef struct cgs_agent cgs_agent;
 
-/* The planners, "mppi" among them; `cgs help plan` describes each.  NULL from the count on. */
+/* The names of the planners; `cgs help plan` describes each.  NULL beyond the last. */
 int cgs_planner_count(void);
 const char *cgs_planner_id(int i);
 
@@ -71,7 +71,7 @@ typedef struct cgs_agent_options {
     const char *device;    /* ["cpu"]                                              */
     const char *precision; /* "f32" or "bf16" [as the model was trained]           */
     int threads;           /* [one per core]                                       */
-    const char *planner;   /* one of cgs_planner_id ["mppi"]                       */
+    const char *planner;   /* a name that cgs_planner_id gives ["mppi"]            */
     int samples;           /* candidates per iteration [128]                       */
     int iters;             /* iterations [30], or steps of a descent [100]         */
     int horizon;           /* blocks in a plan [5]                                 */

@@ -213,13 +213,15 @@ static cgs_status observe(cgs_agent *a, const cgs_observation *o) {
     return CGS_OK;
 }
 
+static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
+    const float *now = a->z + (o->count - 1) * a->s.lewm->config.width;
+    int executed = o->advanced > 0 && a->solves > 0 ? o->advanced : a->plan.H;
+    return cgs_solver_start(&a->solver, 1, now, a->goal, a->last, executed, a->start);
+}
+
 static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result *result) {
-    int H = a->plan.H, D = a->s.lewm->config.width;
-    int executed = o->advanced > 0 && a->solves > 0 ? o->advanced : H;
     uint64_t episode = 0;
     cgs_plan_problem q;
-    CGS_TRY(cgs_solver_start(&a->solver, 1, a->z + (o->count - 1) * D, a->goal, a->last, executed,
-                             a->start));
     cgs_solver_job job = {.E = 1,
                           .context = o->count,
                           .z = a->z,
@@ -242,6 +244,7 @@ cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadlin
     if (!(deadline >= 0) || !isfinite(deadline))
         return cgs_fail(CGS_EARG, "agent: a deadline of %g seconds", deadline);
     CGS_TRY(observe(a, o));
+    CGS_TRY(begin(a, o));
     /* what encoding left over; never 0, which would mean no limit */
     double left = deadline - (cgs_now() - begun);
     cgs_planner_set_deadline(a->solver.planner,

@@ -173,7 +173,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"iters", "LIST", "iterations I (30)", OPT_LIST, &iters, false},
         {"tau", "LIST", "temperatures (by environment)", OPT_LIST, &taus, false},
         {"seeds", "LIST", "seeds of starts and noise (0 1 42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts a seed (50)", OPT_INT, &o.episodes, false},
+        {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
         {"out", "R.jsonl", "result file; what it has is not run again", OPT_STR, &o.out, false},
         {"manifest", "FILE", "starts to reuse, or to save (FILE.SEED with several seeds)", OPT_STR,
          &o.manifest, false},
@@ -193,7 +193,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"batch", "N", "episodes side by side (50; on a GPU 512)", OPT_INT, &o.batch, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &o.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
         {"json", NULL, "rates, areas and comparisons as JSON lines", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };

@@ -277,7 +277,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"planner", "P", planners, OPT_STR, &j.planner, false},
-        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &j.samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
         {"tau", "T", "temperature (by environment)", OPT_REAL, &j.tau, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
@@ -292,10 +292,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
         {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
-        {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
+        {"delay", "N", "hundredths of a second per frame (8)", OPT_INT, &j.delay, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
         {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);

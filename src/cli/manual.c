@@ -143,7 +143,7 @@ static void roff_planners(void) {
         ".SH PLANNERS\n"
         "What \\fB\\-\\-planner\\fR of several verbs takes, and the settings that each reads.\n");
     for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
-        roff_item("", kind->name, NULL, kind->summary, "; ");
+        roff_item("", kind->name, NULL, kind->summary, ";");
         roff(cgs_planner_reads(reads, sizeof reads, kind));
         putchar('\n');
     }

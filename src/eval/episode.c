@@ -97,7 +97,7 @@ static cgs_status check(const cgs_loop *l) {
         return cgs_fail(CGS_EARG, "%s has no reading \"%s\" of %d numbers", c->env->id,
                         c->proprio.column, c->proprio.dim);
     if (c->envs && (c->envs->cls != c->env || c->envs->count != c->batch))
-        return cgs_fail(CGS_EARG, "%d environments of %s are lent, %d of %s wanted", c->envs->count,
+        return cgs_fail(CGS_EARG, "%d environments of %s are lent, %d of %s needed", c->envs->count,
                         c->envs->cls->id, c->batch, c->env->id);
     if (c->batch < 1 || c->budget < 1)
         return cgs_fail(CGS_EARG, "%d episodes side by side, %d actions: at least 1 of each",
@@ -314,7 +314,7 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     return CGS_OK;
 }
 
-/* puts z_now behind the history, and the executed block before it */
+/* appends the executed block and z_now to the history, whose oldest frame is forgotten */
 static void remember(cgs_loop *l, int n, int block) {
     size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
     for (int i = 0; i < n; i++) {

@@ -101,25 +101,25 @@ static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_st
     return rc;
 }
 
-/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
+/* Cases of the seeds that a plan is still missing for, planned for together: the smaller a batch,
  * the longer a GPU waits.  Nothing is drawn differently for it. */
 typedef struct lot {
     cgs_start_states cases;
     bool *in; /* (seeds) */
 } lot;
 
-static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+static bool missing(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == missing(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = wanted(&run[i]);
+        l->in[i] = missing(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -189,7 +189,7 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
         cgs_eval_run *run = &b->e->run[i];
         const cgs_planner_kind *kind;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || missing(&run[k]);
         if (run->model != model || !any) continue;
         rc = cgs_planner_kind_find(&kind, run->plan.kind.s);
         if (rc == CGS_OK && kind->needs & CGS_NEEDS_PRIOR && !prior)

@@ -335,7 +335,7 @@ static cgs_status spoiled_cost(void *ctx, const float *plans, int E, int K, floa
     return CGS_OK;
 }
 
-/* the cost of an episode */
+/* a descent whose cost is bad */
 static cgs_status spoiled_descent(void *ctx, const float *plans, int E, float *cost, float *grad) {
     spoiled *b = ctx;
     CGS_TRY(linear_gradient(b->system, plans, E, cost, grad));
