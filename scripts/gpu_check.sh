@@ -78,7 +78,7 @@ step plan-patch 60 "$cgs" bench plan --model patch --device cuda
 for way in narrow mlp stream graph; do
     step "patch-without-$way" 60 env CGS_CUDA_OFF=$way "$cgs" bench plan --model patch --device cuda
 done
-step patch-host-loop 60 env CGS_RESIDENT=0 "$cgs" bench plan --model patch --device cuda
+step patch-host-loop 60 env CGS_DEVICE_LOOP=0 "$cgs" bench plan --model patch --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
 for part in "only odd" dino-small; do
     # shellcheck disable=SC2086
@@ -103,7 +103,7 @@ step ways-tiles 60 "$tests" ways test_tiles
 for way in tiles clusters; do
     step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
 done
-step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
+step plan-unfused 20 env CGS_ROLLOUT=tape "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
 echo

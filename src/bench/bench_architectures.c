@@ -25,7 +25,7 @@ static cgs_status time_solves(cgs_planner *solver, cgs_rollout *r, int E, int ru
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .device_scorer = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     CGS_TRY(cgs_planner_solve(solver, &q, &result)); /* makes a device's program, fills caches */
     for (int run = 0; run < runs; run++) {
         CGS_TRY(cgs_planner_solve(solver, &q, &result));

@@ -155,7 +155,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                     .cost = cgs_rollout_cost,
                                     .gradient = cgs_rollout_gradient,
                                     .ctx = s->rollout,
-                                    .device_scorer = cgs_rollout_device_scorer(s->rollout)};
+                                    .on_device = cgs_rollout_device_scorer(s->rollout)};
     return CGS_OK;
 }
 
@@ -169,7 +169,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_status rc = open_solver(&s, b, &p, E);
     cgs_plan_problem q = s.problem;
     /* the first solve on a device makes its program */
-    if (rc == CGS_OK && q.device_scorer) {
+    if (rc == CGS_OK && q.on_device) {
         rc = cgs_planner_solve(s.planner, &q, &result);
         if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
     }
@@ -187,10 +187,10 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
         say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
             "%");
-        if (q.device_scorer) {
+        if (q.on_device) {
             say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
                 cgs_rollout_fused(s.rollout), "");
-            rc = one_scoring(b, planner, q.device_scorer, E, p.H * p.A);
+            rc = one_scoring(b, planner, q.on_device, E, p.H * p.A);
         } else {
             say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
         }
@@ -263,7 +263,7 @@ cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_b
         if (!(kind->needs & CGS_NEEDS_SCORES) || kind->needs & CGS_NEEDS_PRIOR) continue;
         rc = measure(&b, kind->name, 1, &work);
         /* on a CPU many episodes take as many times as long, and so do patches anywhere */
-        if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
+        if (rc == CGS_OK && d->ops->kind == CGS_DEVICE_GPU && strcmp(s.family, "patch") != 0)
             rc = measure(&b, kind->name, MANY, &work);
     }
     close_bed(&b);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
+#include "core/environment.h"
 
 cgs_status cgs_take_isa(int *argc, char ***argv) {
     while (*argc > 1 && !strncmp((*argv)[1], "--isa", 5)) {
@@ -25,6 +26,7 @@ cgs_status cgs_take_isa(int *argc, char ***argv) {
             break;
         }
         if (setenv("CGS_ISA", word, 1) != 0) return cgs_fail(CGS_ENOMEM, "no memory");
+        cgs_environment_reread();
         *argc -= taken;
         *argv += taken;
     }

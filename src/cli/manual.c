@@ -6,6 +6,7 @@
 
 #include "cgs/cgs.h"
 #include "cli/planners.h"
+#include "core/environment.h"
 #include "train/prior_fit.h"
 #include "train/probe_fit.h"
 #include "train/train.h"
@@ -193,6 +194,12 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
             const cgs_field *f = &s.section[i].fields[k];
             roff_item("", f->key, initial(f, value), f->doc, "");
         }
+    }
+    printf(".SH ENVIRONMENT\n"
+           "Read once at start; \\fBcgs info\\fR lists those that are set.\n");
+    for (int i = 0; i < CGS_ENV_COUNT; i++) {
+        cgs_variable_row row = cgs_environment_row((cgs_variable)i);
+        roff_item("", row.name, row.values, row.help, "");
     }
     printf(".SH EXIT STATUS\n"
            "0 on success, 2 on a usage error, 1 on any other failure; the reason is one sentence\n"

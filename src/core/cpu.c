@@ -12,6 +12,8 @@
 #include <unistd.h>
 #endif
 
+#include "core/environment.h"
+
 static const char *const names[CGS_ISA_COUNT] = {
 #define X(name, word) word,
     CGS_INSTRUCTION_SETS(X)
@@ -241,7 +243,7 @@ static cgs_status answer_status;
 static char answer_sentence[320];
 
 static void ask_once(void) {
-    answer_status = cgs_cpu_judge(&answer, REAL, getenv("CGS_ISA"));
+    answer_status = cgs_cpu_judge(&answer, REAL, cgs_environment(CGS_ENV_ISA));
     if (answer_status != CGS_OK)
         snprintf(answer_sentence, sizeof answer_sentence, "%s", cgs_last_error());
 }

@@ -120,6 +120,7 @@ static cgs_status make_solver(cgs_loop *l) {
                            .scale = c->scale,
                            .plan = c->plan,
                            .episodes = c->batch,
+                           .declared = c->declared,
                            .act = c->act};
     CGS_TRY(cgs_solver_create(&l->solver, &s));
     int seen = cgs_history_context(c->history, c->model);

@@ -2,7 +2,7 @@
  *
  * A loop runs a batch of episodes side by side: their environments step in parallel and one
  * solve plans for all that have not reached their goal.  An episode's result depends on its
- * case, its id and the settings, not on its neighbours.
+ * start state, its id and the settings, not on its neighbours (docs/numerics.md).
  *
  *   cgs_loop_create    planner, tapes, environments
  *   cgs_loop_run       cases -> outcomes
@@ -65,6 +65,7 @@ typedef struct cgs_loop_config {
     int budget;                /* actions an episode may take */
     int execute;               /* blocks of a plan that are carried out; 0: all */
     int batch;                 /* episodes side by side */
+    int declared;              /* episodes that rollouts are declared for; 0: batch */
     const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its
                                 * own, which takes longer than a short search (Cube: 30 ms each) */
     cgs_loop_watch watch;

@@ -17,6 +17,15 @@ static int seed_index(const cgs_eval_options *o, uint64_t seed) {
     return i;
 }
 
+static bool on_gpu(const cgs_eval_session *b) { return b->device.ops->kind == CGS_DEVICE_GPU; }
+
+/* Episodes that rollouts are declared for.  It does not follow from how many starts there are or
+ * are left to do: on a GPU bits depend on it, and a sweep that goes on must not mix them. */
+static int declared_batch(const cgs_eval_session *b) {
+    if (b->o->batch != CGS_BATCH_BY_DEVICE) return b->o->batch;
+    return on_gpu(b) ? GPU_BATCH : CPU_BATCH;
+}
+
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
     const cgs_loaded_model *s = &b->subject[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
@@ -32,6 +41,7 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .plan = r->plan,
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
+    if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
@@ -135,9 +145,8 @@ static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
 static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
     cgs_loaded_model *s = &b->subject[run->model];
-    int count = l->cases.count, batch = o->batch;
-    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
-    if (batch > count) batch = count;
+    int count = l->cases.count, declared = declared_batch(b);
+    int batch = declared < count ? declared : count;
     if (b->envs.count != batch) {
         cgs_env_batch_destroy(&b->envs);
         CGS_TRY(cgs_env_batch_create(&b->envs, b->e->env, batch));
@@ -154,6 +163,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
                          .budget = o->budget,
                          .execute = o->execute,
                          .batch = batch,
+                         .declared = declared,
                          .envs = &b->envs,
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;

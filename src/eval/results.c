@@ -86,6 +86,7 @@ static cJSON *describe(const cgs_eval_settings *s) {
     put_planner(j, &s->plan);
     cJSON_AddStringToObject(j, "device", s->device);
     cJSON_AddStringToObject(j, "precision", s->precision);
+    if (s->batch) cJSON_AddNumberToObject(j, "batch", s->batch);
     return j;
 }
 

@@ -30,6 +30,8 @@ typedef struct cgs_eval_settings {
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;
+    int batch; /* episodes that rollouts are declared for on a GPU, which chooses its kernels by
+                * it; 0 where nothing depends on it, and then it is left out */
 } cgs_eval_settings;
 
 typedef struct cgs_eval_result {

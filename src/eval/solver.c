@@ -43,6 +43,7 @@ cgs_status cgs_solver_add_context(cgs_solver *s, int context) {
     const cgs_solver_config *c = &s->config;
     if (s->rollout[context] || !(s->kind->needs & CGS_NEEDS_SCORES)) return CGS_OK;
     cgs_rollout_config r = {.episodes = c->episodes,
+                            .declared = c->declared,
                             .context = context,
                             .horizon = c->plan.H,
                             .samples = cgs_planner_candidates(s->kind, &c->plan),
@@ -72,6 +73,6 @@ cgs_status cgs_solver_solve(cgs_solver *s, const cgs_solver_job *j, cgs_plan_pro
                             .cost = cgs_rollout_cost,
                             .gradient = cgs_rollout_gradient,
                             .ctx = r,
-                            .device_scorer = r ? cgs_rollout_device_scorer(r) : NULL};
+                            .on_device = r ? cgs_rollout_device_scorer(r) : NULL};
     return cgs_planner_solve(s->planner, q, result);
 }

@@ -22,6 +22,7 @@ typedef struct cgs_solver_config {
     cgs_action_scale scale;
     cgs_plan_config plan;
     int episodes; /* E, at most */
+    int declared; /* cgs_rollout_config.declared */
     int group;    /* cgs_rollout_config.group */
     cgs_dtype act;
 } cgs_solver_config;

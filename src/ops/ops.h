@@ -178,11 +178,11 @@ typedef struct cgs_adamw {
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
-struct cgs_tape;
-struct cgs_planning;
+typedef enum cgs_device_kind { CGS_DEVICE_CPU, CGS_DEVICE_GPU } cgs_device_kind;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
+    cgs_device_kind kind;
 
     cgs_status (*open)(cgs_device *d); /* fills d->impl */
     void (*close)(cgs_device *d);
@@ -207,11 +207,18 @@ typedef struct cgs_backend {
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
-    /* Optional.  Runs one direction of a finished tape: does what calls(tape) would do, and
+    /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
      * may remember how in *pass, which is NULL at first and which forget() frees. */
-    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(struct cgs_tape *),
-                struct cgs_tape *tape);
+    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(void *), void *ctx);
     void (*forget)(cgs_device *d, void *pass);
+
+    /* Optional, all or none: graphs.  capture remembers what calls(ctx) enqueues instead of
+     * running it, launch enqueues all of it at once, drop frees it.  moved() changes whenever
+     * addresses that graphs hold have moved: those captured before must not be launched then. */
+    cgs_status (*capture)(cgs_device *d, void **graph, void (*calls)(void *), void *ctx);
+    cgs_status (*launch)(cgs_device *d, void *graph);
+    void (*drop)(cgs_device *d, void *graph);
+    unsigned (*moved)(const cgs_device *d);
 
     /* Optional.  Marks a moment of the device's own time line, number 0, 1, ...; the seconds
      * from mark i to mark j, once the device was waited for; negative if it does not know. */
@@ -236,8 +243,6 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
-
-    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {

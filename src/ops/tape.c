@@ -125,21 +125,23 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     return CGS_OK;
 }
 
-static void call_forward(cgs_tape *t) {
+static void call_forward(void *tape) {
+    const cgs_tape *t = tape;
     for (int i = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
         t->device->ops->forward[r->op](t->device, r);
     }
 }
 
-static void call_backward(cgs_tape *t) {
+static void call_backward(void *tape) {
+    const cgs_tape *t = tape;
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
         if (t->active[i]) t->device->ops->backward[r->op](t->device, r);
     }
 }
 
-static void run(cgs_tape *t, int direction, void (*calls)(cgs_tape *)) {
+static void run(cgs_tape *t, int direction, void (*calls)(void *)) {
     const cgs_backend *ops = t->device->ops;
     if (ops->run)
         ops->run(t->device, &t->pass[direction], t->step, calls, t);
@@ -197,17 +199,20 @@ cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values) {
     size_t n = cgs_numel(x);
     const cgs_backend *ops = t->device->ops;
     if (x->dtype == CGS_F32) return ops->upload(t->device, x->data, values, n * 4);
-    unsigned char *narrow = malloc(cgs_bytes(x) ? cgs_bytes(x) : 1);
-    if (!narrow) return cgs_fail(CGS_ENOMEM, "tensor: no memory to convert %zu values", n);
-    for (size_t i = 0; i < n; i++) {
-        if (x->dtype == CGS_BF16) {
-            uint16_t h = cgs_f32_to_bf16(values[i]);
-            memcpy(narrow + 2 * i, &h, 2);
-        } else {
-            narrow[i] = (unsigned char)values[i];
+    /* narrow types piece by piece: a step writes its inputs, and allocates nothing */
+    enum { PIECE = 4096 };
+    uint16_t narrow[PIECE];
+    size_t each = cgs_dtype_size(x->dtype);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t count = n - at < PIECE ? n - at : PIECE;
+        for (size_t i = 0; i < count; i++) {
+            if (x->dtype == CGS_BF16)
+                narrow[i] = cgs_f32_to_bf16(values[at + i]);
+            else
+                ((unsigned char *)narrow)[i] = (unsigned char)values[at + i];
         }
+        unsigned char *to = (unsigned char *)x->data + at * each;
+        CGS_TRY(ops->upload(t->device, to, narrow, count * each));
     }
-    cgs_status rc = ops->upload(t->device, x->data, narrow, cgs_bytes(x));
-    free(narrow);
-    return rc;
+    return CGS_OK;
 }

@@ -8,7 +8,8 @@
  *     cgs_tape_forward(t)         runs the records in order
  *     cgs_tape_backward(t)        runs those that lead to the loss in reverse
  *
- * Nothing is allocated after finish.  The first failure while recording (a shape that
+ * Nothing is allocated after finish, except that on a GPU each pass becomes a graph when it
+ * runs the second time (ops/cuda/graph.c).  The first failure while recording (a shape that
  * does not fit, no memory) is remembered and returned by finish; operations on a
  * failed tape return a harmless tensor, so models need no error handling.
  *

@@ -1,9 +1,10 @@
 /* device_loop.c - see device_loop.h.
  *
- * State lives in one block with a mirror on the host, inputs first: a solve uploads the front of
- * the block, launches, and downloads the rest.  Iterations count themselves on the device, so one
- * program can hold one iteration, replayed without waiting, or all of them.  All of them are one
- * launch, but a program of more than some ten thousand calls takes longer to make than it saves. */
+ * State lies in one piece of memory with a mirror on the host, inputs first: a solve uploads the
+ * front, launches, and downloads the rest.  Iterations count themselves on the device, so one
+ * graph can hold one iteration, launched again without waiting, or all of them.  All of them are
+ * one launch, but a graph of more than some ten thousand calls takes longer to make than it saves.
+ */
 #include "plan/device_loop.h"
 
 #include <math.h>
@@ -13,36 +14,37 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/threads.h"
-#include "ops/planning.h"
+#include "plan/planner_kernels.h"
 #include "plan/planners.h"
 #include "plan/search.h"
 
-enum { PROGRAMS = 8, MOST_CALLS = 20000 };
+enum { GRAPHS = 8, MOST_CALLS = 20000 };
 
-typedef struct program {
+/* some iterations as one launch */
+typedef struct loop_graph {
     uint64_t version; /* of what scores */
     int E, span;      /* iterations in it */
     unsigned moved;
     void *handle;
-} program;
+} loop_graph;
 
 struct cgs_device_loop {
     cgs_device *device;
-    const cgs_planning *ops;
+    const cgs_planner_kernels *kernels;
     cgs_plan_config config;
     const cgs_planner_kind *kind;
     int max_E, n, K, iterations;
 
-    cgs_arena mirror;       /* the block, on the host */
-    cgs_plan_state host;    /* pointers into it       */
-    cgs_plan_state state;   /* pointers on the device */
-    unsigned char *block;   /* device                 */
+    cgs_arena mirror;       /* of the memory, on the host */
+    cgs_plan_state host;    /* pointers into it           */
+    cgs_plan_state state;   /* pointers on the device     */
+    unsigned char *memory;  /* device                     */
     void *work;             /* device: candidates, costs, gradients */
     size_t inputs, outputs; /* the front ends, the rest begins; in between both */
 
-    program programs[PROGRAMS];
+    loop_graph graphs[GRAPHS];
     int next; /* slot to be used again */
-    /* the call that is being recorded or run */
+    /* the call that is being captured or run */
     const cgs_device_scorer *scorer;
     int span;
 };
@@ -56,7 +58,7 @@ static void layout(cgs_device_loop *s) {
     cgs_arena *a = &s->mirror;
     cgs_plan_state *h = &s->host;
     size_t E = (size_t)s->max_E, En = E * (size_t)s->n, T = (size_t)s->iterations;
-    bool adam = s->kind->device == CGS_DEVICE_ADAM;
+    bool adam = s->kind->kernel == CGS_KERNEL_ADAM;
     h->stream = CGS_TAKE(a, uint64_t, E);
     h->solve = CGS_TAKE(a, uint64_t, E);
     h->rates = CGS_TAKE(a, double, adam ? 3 * T : 0);
@@ -76,7 +78,7 @@ static void layout(cgs_device_loop *s) {
 }
 
 static void *on_device(const cgs_device_loop *s, const void *host) {
-    return s->block + ((const unsigned char *)host - s->mirror.base);
+    return s->memory + ((const unsigned char *)host - s->mirror.base);
 }
 
 static cgs_status fill(cgs_device_loop *s) {
@@ -88,7 +90,7 @@ static cgs_status fill(cgs_device_loop *s) {
     CGS_TRY(cgs_arena_bind(&s->mirror, "planner"));
     layout(s);
     CGS_TRY(s->device->ops->alloc(s->device, &p, s->mirror.size));
-    s->block = p;
+    s->memory = p;
     size_t values = E * K * n, costs = E * K;
     CGS_TRY(s->device->ops->alloc(s->device, &s->work, (values + costs + 64) * sizeof(float)));
     *d = (cgs_plan_state){.K = s->K, .n = s->n, .elites = cgs_plan_elites(c), .tau = c->tau};
@@ -113,7 +115,7 @@ static cgs_status fill(cgs_device_loop *s) {
         d->plans = d->mean;
     }
     double *rate = (double *)(uintptr_t)h->rates;
-    for (int i = 0; s->kind->device == CGS_DEVICE_ADAM && i < s->iterations; i++) {
+    for (int i = 0; s->kind->kernel == CGS_KERNEL_ADAM && i < s->iterations; i++) {
         rate[3 * i] = cgs_plan_descent_rate(c, i);
         rate[3 * i + 1] = 1 - pow(0.9, i + 1);
         rate[3 * i + 2] = 1 - pow(0.999, i + 1);
@@ -127,12 +129,12 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cg
     *out = NULL;
     CGS_TRY(cgs_planner_kind_find(&kind, c->kind.s));
     int K = cgs_planner_candidates(kind, c);
-    const cgs_planning *ops = d->ops->planning;
-    if (!ops || kind->device == CGS_DEVICE_NONE || K > ops->most_candidates) return CGS_OK;
+    const cgs_planner_kernels *kernels = cgs_planner_kernels_of(d);
+    if (!kernels || kind->kernel == CGS_KERNEL_NONE || K > kernels->most_candidates) return CGS_OK;
     cgs_device_loop *s = calloc(1, sizeof *s);
     if (!s) return cgs_fail(CGS_ENOMEM, "planner: no memory");
     *s = (cgs_device_loop){.device = d,
-                           .ops = ops,
+                           .kernels = kernels,
                            .config = *c,
                            .kind = kind,
                            .max_E = max_E,
@@ -150,9 +152,9 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cg
 
 void cgs_device_loop_destroy(cgs_device_loop *s) {
     if (!s) return;
-    for (int i = 0; i < PROGRAMS; i++)
-        if (s->programs[i].handle) s->ops->drop(s->device, s->programs[i].handle);
-    s->device->ops->release(s->device, s->block);
+    for (int i = 0; i < GRAPHS; i++)
+        if (s->graphs[i].handle) s->device->ops->drop(s->device, s->graphs[i].handle);
+    s->device->ops->release(s->device, s->memory);
     s->device->ops->release(s->device, s->work);
     cgs_arena_free(&s->mirror);
     free(s);
@@ -161,11 +163,11 @@ void cgs_device_loop_destroy(cgs_device_loop *s) {
 /* ---- solving ----------------------------------------------------------------------- */
 
 static void update(const cgs_device_loop *s) {
-    switch (s->kind->device) {
-    case CGS_DEVICE_REFIT: s->ops->refit(s->device, &s->state); return;
-    case CGS_DEVICE_REWEIGHT: s->ops->reweight(s->device, &s->state); return;
-    case CGS_DEVICE_ADAM: s->ops->adam(s->device, &s->state); return;
-    case CGS_DEVICE_NONE: return; /* has no device loop */
+    switch (s->kind->kernel) {
+    case CGS_KERNEL_REFIT: s->kernels->refit(s->device, &s->state); return;
+    case CGS_KERNEL_REWEIGHT: s->kernels->reweight(s->device, &s->state); return;
+    case CGS_KERNEL_ADAM: s->kernels->adam(s->device, &s->state); return;
+    case CGS_KERNEL_NONE: return; /* has no device loop */
     }
 }
 
@@ -175,7 +177,7 @@ static void iterate(void *ctx) {
     const cgs_device_scorer *r = s->scorer;
     const cgs_plan_state *d = &s->state;
     for (int i = 0; i < s->span; i++) {
-        if (s->kind->reads & CGS_READS_SAMPLES) s->ops->sample(s->device, d);
+        if (s->kind->reads & CGS_READS_SAMPLES) s->kernels->sample(s->device, d);
         if (s->kind->needs & CGS_NEEDS_GRADIENT)
             r->gradient(r->ctx, d->plans, d->E, d->cost, d->grad);
         else
@@ -185,31 +187,31 @@ static void iterate(void *ctx) {
 }
 
 static cgs_status send_inputs(cgs_device_loop *s) {
-    return s->device->ops->upload(s->device, s->block, s->mirror.base, s->inputs);
+    return s->device->ops->upload(s->device, s->memory, s->mirror.base, s->inputs);
 }
 
-/* the program of `span` iterations for what is set; made when there is none yet */
-static cgs_status find_program(cgs_device_loop *s, int span, void **handle) {
-    unsigned moved = s->ops->moved(s->device);
-    for (int i = 0; i < PROGRAMS; i++) {
-        const program *p = &s->programs[i];
+/* the graph of `span` iterations for what is set; captured when there is none yet */
+static cgs_status find_graph(cgs_device_loop *s, int span, void **handle) {
+    unsigned moved = s->device->ops->moved(s->device);
+    for (int i = 0; i < GRAPHS; i++) {
+        const loop_graph *p = &s->graphs[i];
         if (p->handle && p->version == s->scorer->version && p->E == s->state.E &&
             p->span == span && p->moved == moved) {
             *handle = p->handle;
             return CGS_OK;
         }
     }
-    program *p = &s->programs[s->next];
-    s->next = (s->next + 1) % PROGRAMS;
-    if (p->handle) s->ops->drop(s->device, p->handle);
-    *p = (program){0};
-    /* once for real: libraries load code at its first use, which cannot be recorded */
+    loop_graph *p = &s->graphs[s->next];
+    s->next = (s->next + 1) % GRAPHS;
+    if (p->handle) s->device->ops->drop(s->device, p->handle);
+    *p = (loop_graph){0};
+    /* once for real: libraries load code at its first use, which cannot be captured */
     CGS_TRY(send_inputs(s));
     s->span = 1;
     iterate(s);
     s->span = span;
-    CGS_TRY(s->ops->record(s->device, handle, iterate, s));
-    *p = (program){s->scorer->version, s->state.E, span, moved, *handle};
+    CGS_TRY(s->device->ops->capture(s->device, handle, iterate, s));
+    *p = (loop_graph){s->scorer->version, s->state.E, span, moved, *handle};
     return CGS_OK;
 }
 
@@ -232,7 +234,7 @@ static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t s
         h->mean[i] = q->start ? q->start[i] : 0;
         h->spread[i] = s->config.sigma;
     }
-    if (s->kind->device == CGS_DEVICE_ADAM) {
+    if (s->kind->kernel == CGS_KERNEL_ADAM) {
         memset(h->m, 0, n * sizeof *h->m);
         memset(h->v, 0, n * sizeof *h->v);
     }
@@ -263,12 +265,12 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
     int done = 0, all = s->iterations;
     bool cut = false;
     void *handle;
-    s->scorer = q->device_scorer;
+    s->scorer = q->on_device;
     s->state.E = q->E;
     CGS_TRY(s->scorer->begin(s->scorer->ctx, q->E));
     bool whole = deadline <= 0 && (double)all * s->scorer->calls <= MOST_CALLS;
     set_inputs(s, q, solves);
-    CGS_TRY(find_program(s, whole ? all : 1, &handle));
+    CGS_TRY(find_graph(s, whole ? all : 1, &handle));
     CGS_TRY(send_inputs(s));
     double ready = cgs_now();
     while (done < all) {
@@ -277,14 +279,14 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
             cut = true;
             break;
         }
-        CGS_TRY(s->ops->launch(d, handle));
+        CGS_TRY(d->ops->launch(d, handle));
         done += whole ? all : 1;
         if (deadline <= 0) continue;
         CGS_TRY(d->ops->sync(d));
         double took = cgs_now() - start;
         slowest = took > slowest ? took : slowest;
     }
-    CGS_TRY(d->ops->download(d, s->mirror.base + s->outputs, s->block + s->outputs,
+    CGS_TRY(d->ops->download(d, s->mirror.base + s->outputs, s->memory + s->outputs,
                              s->mirror.size - s->outputs));
     CGS_TRY(judge(s, q));
     *result = (cgs_plan_result){.plan = cut ? s->host.best_plan : s->host.mean,

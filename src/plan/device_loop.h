@@ -1,8 +1,12 @@
-/* device_loop.h - a solve whose whole loop runs on a device: one upload, one program, one download.
+/* device_loop.h - a solve whose whole loop runs on a device: one upload, one graph, one download.
  *
  * The arithmetic is that of refine.h in the same order, with the same noise; the device does it
- * through ops/planning.h, and the row of a planner says by which update.  With a deadline
- * iterations are launched one by one. */
+ * through planner_kernels.h, and the row of a planner says by which kernel.  With a deadline
+ * iterations are launched one by one.
+ *
+ * What is allocated: creation takes all memory.  A solve captures a graph of its iterations, which
+ * the driver allocates, for every number of episodes and every scorer that it meets, as the
+ * launches of a graph have sizes; the last eight are kept and found again. */
 #ifndef CGS_PLAN_DEVICE_LOOP_H
 #define CGS_PLAN_DEVICE_LOOP_H
 

@@ -314,7 +314,7 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan
     double begun = cgs_now();
     memset(result, 0, sizeof *result);
     CGS_TRY(check_problem(p, q));
-    if (p->device_loop && cgs_device_loop_takes(p->device_loop, q->device_scorer))
+    if (p->device_loop && cgs_device_loop_takes(p->device_loop, q->on_device))
         CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, p->config.deadline, result));
     else
         CGS_TRY(solve_on_host(p, q, begun, result));

@@ -14,13 +14,12 @@
  * mean itself, scores them, and moves the mean (and the spread); one of a descent scores its plan.
  * planners.h has the table of planners: what each needs, reads and does.
  *
- * Memory.  A solve allocates nothing, with one exception: on a device it records a program of
- * launches for each scorer, number of episodes and length (one iteration or all), and keeps the
- * last eight; the driver's memory for a new one is allocated when it is recorded.
+ * A solve allocates nothing; only where its loop runs on a device it captures a graph, whose memory
+ * is the driver's, when a scorer or a number of episodes is new (device_loop.h).
  *
  * Noise is a pure function of (seed, episode id, solve, iteration, candidate, coordinate), see
- * refine.h, and every sum has a fixed order.  So as far as the planner is concerned a plan
- * depends neither on the other episodes of a batch nor on the number of threads. */
+ * refine.h, and every sum has a fixed order.  So a plan depends neither on the other episodes of a
+ * batch nor on the number of threads, as far as its costs do not (docs/numerics.md). */
 #ifndef CGS_PLAN_PLANNER_H
 #define CGS_PLAN_PLANNER_H
 
@@ -108,10 +107,9 @@ typedef struct cgs_plan_problem {
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
-    void *ctx;                              /* handed to both functions */
-    const cgs_device_scorer *device_scorer; /* used instead, and the loop runs on its device, where
-                                             * the planner has memory there and its row an update;
-                                             * NULL: the loop runs on the host */
+    void *ctx;                          /* handed to both functions */
+    const cgs_device_scorer *on_device; /* used instead where the planner has memory on its device:
+                                         * the loop then runs there.  NULL: it runs on the host */
 } cgs_plan_problem;
 
 /* Where the time of a solve went, in seconds.  On a device all of an iteration is `cost`. */
@@ -139,7 +137,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
 void cgs_planner_destroy(cgs_planner *p);
 
 /* Takes the device memory that solves for max_E episodes need there.  Does nothing where the device
- * has no arithmetic of planners or not for as many candidates, or the planner has no update there:
+ * has no kernels of planners or not for as many candidates, or the planner has no update there:
  * then solves run their loop on the host. */
 cgs_status cgs_planner_use_device(cgs_planner *p, struct cgs_device *d);
 

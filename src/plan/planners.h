@@ -51,13 +51,13 @@ typedef struct cgs_planner_setting {
     double (*value)(const cgs_plan_config *c);
 } cgs_planner_setting;
 
-/* What moves the proposal where the loop runs on a device (device_loop.h). */
-typedef enum cgs_device_update {
-    CGS_DEVICE_NONE, /* nothing: the loop always runs on the host */
-    CGS_DEVICE_REFIT,
-    CGS_DEVICE_REWEIGHT,
-    CGS_DEVICE_ADAM
-} cgs_device_update;
+/* What moves the proposal where the loop runs on a device (planner_kernels.h). */
+typedef enum cgs_planner_kernel {
+    CGS_KERNEL_NONE, /* nothing: the loop always runs on the host */
+    CGS_KERNEL_REFIT,
+    CGS_KERNEL_REWEIGHT,
+    CGS_KERNEL_ADAM
+} cgs_planner_kernel;
 
 struct cgs_search; /* search.h */
 
@@ -71,7 +71,7 @@ typedef struct cgs_planner_kind {
     bool starts_at_rest; /* where nothing is known of a plan, the search begins at the raw action 0,
                           * an actuator at rest, and not at the mean action of the data: a descent
                           * follows one trajectory from there, candidates surround the mean */
-    cgs_device_update device;
+    cgs_planner_kernel kernel;
     /* bytes of its own for E episodes, cgs_search.own; NULL: none */
     size_t (*memory)(const cgs_plan_config *c, int E);
     /* before the first iteration; NULL: mean and spread are as the settings say */

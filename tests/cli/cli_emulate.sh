@@ -1,5 +1,6 @@
 #!/bin/sh
-# cli_emulate.sh - the CUDA kernels on the CPU: small cases of every operation and of planning.
+# cli_emulate.sh - the CUDA kernels on the CPU: small cases of every operation and of planning, and
+# plans that must not depend on the others of their batch.
 #   tests/cli/cli_emulate.sh BUILD [whole]
 # whole: also with threads and streams that take turns in other orders and copies that come early,
 # side by side.
@@ -8,6 +9,7 @@ set -eu
 test_gpu=$1/emulate/test_gpu
 if [ "${EMULATOR:-no}" != no ]; then $EMULATOR; fi
 [ "${EMULATOR:-}" != no ] && [ -x "$test_gpu" ] || { echo "no CUDA headers, or CUDA=0: the kernels were not translated"; exit 77; }
+"$test_gpu" plan test_neighbours
 if [ "${2:-}" != whole ]; then exec "$test_gpu" small; fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -13,6 +13,7 @@
 
 #include "core/arena.h"
 #include "core/config.h"
+#include "core/environment.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/rng.h"
@@ -21,6 +22,7 @@
 #include "train/gradient_monitor.h"
 #include "train/schedule.h"
 #include "train/train.h"
+#include "variable.h"
 
 /* ---- status -------------------------------------------------------------------------- */
 
@@ -346,6 +348,24 @@ static void test_growth(void **state) {
     for (int i = 0; i < 1000; i++) assert_false(cgs_gradient_monitor_add(&one, i == 500 ? 1e6 : 1));
 }
 
+static void test_environment(void **state) {
+    (void)state;
+    set_variable("CGS_ROLLOUT", "tiles");
+    assert_string_equal(cgs_environment(CGS_ENV_ROLLOUT), "tiles");
+    setenv("CGS_ROLLOUT", "tape", 1); /* nobody looks */
+    assert_string_equal(cgs_environment(CGS_ENV_ROLLOUT), "tiles");
+    set_variable("CGS_ROLLOUT", "");
+    assert_null(cgs_environment(CGS_ENV_ROLLOUT));
+    set_variable("CGS_ROLLOUT", NULL);
+    assert_null(cgs_environment(CGS_ENV_ROLLOUT));
+    for (int i = 0; i < CGS_ENV_COUNT; i++) {
+        cgs_variable_row row = cgs_environment_row((cgs_variable)i);
+        assert_true(*row.name && *row.values && *row.help);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(row.name, cgs_environment_row((cgs_variable)k).name);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_failure), cmocka_unit_test(test_streams),
@@ -354,6 +374,7 @@ int main(void) {
         cmocka_unit_test(test_files),         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_log),           cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_references),    cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

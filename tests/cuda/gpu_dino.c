@@ -18,6 +18,7 @@
 #include "loss/objective.h"
 #include "plan/planners.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -196,9 +197,9 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, const cgs_dinow
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .device_scorer = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));
-    assert_int_equal(result.device_loop, q.device_scorer != NULL);
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     memcpy(plan, result.plan, bytes);
     cgs_planner_reset(p);
     double begin = cgs_now();
@@ -218,13 +219,13 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
     int failed = 0;
     for (int k = 0; k < 2; k++)
         for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
-            if (kind->device == CGS_DEVICE_NONE || kind->needs & CGS_NEEDS_PRIOR) continue;
+            if (kind->kernel == CGS_KERNEL_NONE || kind->needs & CGS_NEEDS_PRIOR) continue;
             cgs_dinowm_config c = config_of(features[k], 4, 2);
             double seconds;
             plan_on(cpu, kind, &c, want, &seconds);
-            for (int resident = 0; resident < 2; resident++) {
+            for (int inside = 0; inside < 2; inside++) {
                 double worst = 0, size = 0;
-                setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
+                set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
                 plan_on(gpu, kind, &c, got, &seconds);
                 for (int j = 0; j < EPISODES * H * 10; j++) {
                     worst = fmax(worst, fabs((double)got[j] - want[j]));
@@ -232,12 +233,12 @@ void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
                 }
                 print_message("%s, %s, loop on the %s: plans differ by %.2e, the largest entry is "
                               "%.2f; %.1f ms\n",
-                              kind->name, features[k], resident ? "device" : "host", worst, size,
+                              kind->name, features[k], inside ? "device" : "host", worst, size,
                               1e3 * seconds);
                 failed += !(size > 0.01 && worst <= 1e-3);
             }
         }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     assert_int_equal(failed, 0);
 }
 
@@ -287,9 +288,9 @@ void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
         bool first = i == 0 || strcmp(ways[i].tokens, ways[i - 1].tokens) != 0;
         cgs_device d;
         if (first) costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
-        setenv("CGS_CUDA_OFF", ways[i].off, 1);
+        set_variable("CGS_CUDA_OFF", ways[i].off);
         OK(cgs_device_open(&d, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
+        set_variable("CGS_CUDA_OFF", NULL);
         costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
         cgs_device_close(&d);
         double error = gpu_spread_error(got, want, samples);

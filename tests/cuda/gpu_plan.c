@@ -17,8 +17,9 @@
 #include "plan/planners.h"
 #include "random_model.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
-/* The published predictor behind a small encoder.  With one block it is of a model whose class
+/* The published predictor behind a small encoder.  With one layer it is of a model whose class
  * token is f32: that is fused, too. */
 static cgs_lewm_config paper_predictor(int layers) {
     cgs_lewm_config c;
@@ -67,12 +68,12 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .device_scorer = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     size_t bytes = (size_t)EPISODES * HORIZON * (size_t)s.A * sizeof *plan;
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     assert_int_equal(result.iterations, cgs_plan_iterations(&s));
-    assert_int_equal(result.device_loop, q.device_scorer != NULL);
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     cgs_planner_reset(p);
     double begin = cgs_now();
     OK(cgs_planner_solve(p, &q, &result));
@@ -86,7 +87,7 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
 
 /* the rows whose loop can run on a device, each search once: a prior only changes its start */
 static bool on_device(const cgs_planner_kind *kind) {
-    return kind->device != CGS_DEVICE_NONE && !(kind->needs & CGS_NEEDS_PRIOR);
+    return kind->kernel != CGS_KERNEL_NONE && !(kind->needs & CGS_NEEDS_PRIOR);
 }
 
 /* largest difference between two plans; *size: the largest entry */
@@ -113,17 +114,17 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
         double seconds, size;
         if (!on_device(kind)) continue;
         plan_on(cpu, kind, CGS_F32, &c, 16, 3, want, &seconds);
-        for (int resident = 0; resident < 2; resident++) {
-            setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
+        for (int inside = 0; inside < 2; inside++) {
+            set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
             plan_on(gpu, kind, CGS_F32, &c, 16, 3, got, &seconds);
             double worst = apart(got, want, n, &size);
             print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
                           "%.1f ms\n",
-                          kind->name, resident ? "device" : "host", worst, size, 1e3 * seconds);
+                          kind->name, inside ? "device" : "host", worst, size, 1e3 * seconds);
             failed += !(size > 0.01 && worst <= 1e-3);
         }
     }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     free(want);
     free(got);
     assert_int_equal(failed, 0);
@@ -138,9 +139,9 @@ void gpu_plan_paper(cgs_device *gpu) {
     for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double by_tape, by_kernel, size;
         if (!on_device(kind)) continue;
-        setenv("CGS_FUSED", "0", 1);
+        set_variable("CGS_ROLLOUT", "tape");
         plan_on(gpu, kind, CGS_BF16, &c, K, 10, want, &by_tape);
-        unsetenv("CGS_FUSED");
+        set_variable("CGS_ROLLOUT", NULL);
         plan_on(gpu, kind, CGS_BF16, &c, K, 10, got, &by_kernel);
         double worst = apart(got, want, n, &size);
         print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
@@ -204,10 +205,8 @@ void gpu_plan_loop(cgs_device *gpu) {
     float *z = calloc(2 * n, sizeof *z), *goal = z + n;
     for (size_t i = 0; i < n; i++) z[i] = 1;
     OK(cgs_rollout_set(r, MOST, z, NULL, goal));
-    cgs_plan_problem q = {.E = MOST,
-                          .cost = cgs_rollout_cost,
-                          .ctx = r,
-                          .device_scorer = cgs_rollout_device_scorer(r)};
+    cgs_plan_problem q = {
+        .E = MOST, .cost = cgs_rollout_cost, .ctx = r, .on_device = cgs_rollout_device_scorer(r)};
     no_allocations(gpu, r, p, q, z, goal);
     q.E = 1;
     OK(cgs_planner_solve(p, &q, &result));
@@ -227,6 +226,22 @@ void gpu_plan_loop(cgs_device *gpu) {
 
 /* ---- costs and gradients of rollouts --------------------------------------------------------- */
 
+/* costs of plans (count, samples, ...) that are set, inside the device */
+static void score_inside(cgs_device *d, const cgs_rollout *r, const float *plan, size_t plans,
+                         int count, int samples, float *cost) {
+    const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+    size_t rows = (size_t)count * (size_t)samples;
+    void *memory;
+    assert_non_null(q);
+    OK(d->ops->alloc(d, &memory, (plans + rows) * sizeof(float)));
+    OK(d->ops->upload(d, memory, plan, plans * sizeof(float)));
+    OK(q->begin(q->ctx, count));
+    q->cost(q->ctx, memory, count, samples, (float *)memory + plans);
+    OK(d->ops->sync(d));
+    OK(d->ops->download(d, cost, (float *)memory + plans, rows * sizeof(float)));
+    d->ops->release(d, memory);
+}
+
 /* costs of `count` episodes of random plans: from the host's functions, or inside the device */
 static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int samples, int H,
                      bool inside, float *cost) {
@@ -238,8 +253,7 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_rollout_config rc = {
         .episodes = count, .context = C, .horizon = H, .samples = samples, .group = 1, .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
-    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A),
-           rows = (size_t)(count * samples);
+    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A);
     float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
     float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(plans * sizeof *plan);
     for (int e = 0; e < count; e++) { /* an episode's numbers do not depend on the others */
@@ -252,20 +266,10 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     }
     OK(cgs_rollout_set(r, count, z, past, goal));
     bool fused = cgs_rollout_fused(r);
-    if (inside) {
-        const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
-        void *memory;
-        assert_non_null(q);
-        OK(d->ops->alloc(d, &memory, (plans + rows) * sizeof(float)));
-        OK(d->ops->upload(d, memory, plan, plans * sizeof(float)));
-        OK(q->begin(q->ctx, count));
-        q->cost(q->ctx, memory, count, samples, (float *)memory + plans);
-        OK(d->ops->sync(d));
-        OK(d->ops->download(d, cost, (float *)memory + plans, rows * sizeof(float)));
-        d->ops->release(d, memory);
-    } else {
+    if (inside)
+        score_inside(d, r, plan, plans, count, samples, cost);
+    else
         OK(cgs_rollout_cost(r, plan, count, samples, cost));
-    }
     free(z);
     free(plan);
     cgs_rollout_destroy(r);
@@ -320,29 +324,21 @@ static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int co
     return fused;
 }
 
-/* a word of CGS_ROLLOUT, or NULL */
-static void take_way(const char *way) {
-    if (way)
-        setenv("CGS_ROLLOUT", way, 1);
-    else
-        unsetenv("CGS_ROLLOUT");
-}
-
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
                         const char *way) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
     int n = count * H * cgs_lewm_block(&c);
-    take_way(way);
+    set_variable("CGS_ROLLOUT", way);
     gradients_on(cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(gpu, CGS_BF16, layers, C, count, H, true, fused);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, true, again);
-    take_way(NULL);
+    set_variable("CGS_ROLLOUT", NULL);
     double of_tape = gpu_norm_error(tape, exact, (size_t)n),
            of_fused = gpu_norm_error(fused, exact, (size_t)n);
-    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
+    print_message("gradient, %d layers, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
                   "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
                   layers, C, count, H, way ? way : "default", is ? "fused" : "NOT FUSED", of_fused,
                   of_tape, fused[0], fused[1], exact[0], exact[1]);
@@ -358,15 +354,15 @@ void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int cou
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    take_way(way);
+    set_variable("CGS_ROLLOUT", way);
     costs_on(cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, again);
     costs_on(gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
-    take_way(NULL);
+    set_variable("CGS_ROLLOUT", NULL);
     double of_tape = gpu_spread_error(tape, exact, n), of_fused = gpu_spread_error(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
+    print_message("%d layers, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
                   layers, C, count, samples, H, way ? way : "default", is ? "fused" : "NOT FUSED",
                   of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
@@ -374,4 +370,35 @@ void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int cou
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
     assert_memory_equal(fused, alone, (size_t)samples * sizeof *fused);
+}
+
+/* One rollout, so many plans that they run by tiles: its first episode alone, whose plans are few
+ * enough for clusters, and beside the others. */
+void gpu_plan_neighbours(cgs_device *gpu) {
+    enum { COUNT = 23, SAMPLES = 128, H = 1 };
+    cgs_lewm_config c = paper_predictor(1);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    OK(random_model_of(&m, &c, gpu, 8));
+    cgs_rollout_config rc = {
+        .episodes = COUNT, .context = 1, .horizon = H, .samples = SAMPLES, .act = CGS_BF16};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t D = (size_t)c.width, each = (size_t)(SAMPLES * H * cgs_lewm_block(&c));
+    float *z = malloc(COUNT * (2 * D + each) * sizeof *z), *goal = z + COUNT * D;
+    float *plan = goal + COUNT * D, *cost = malloc(2 * COUNT * SAMPLES * sizeof *cost);
+    float *alone = cost + COUNT * SAMPLES;
+    cgs_rng g = cgs_rng_stream(11, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < COUNT * (2 * D + each); i++) z[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, COUNT, z, NULL, goal));
+    score_inside(gpu, r, plan, COUNT * each, COUNT, SAMPLES, cost);
+    OK(cgs_rollout_set(r, 1, z, NULL, goal));
+    score_inside(gpu, r, plan, each, 1, SAMPLES, alone);
+    print_message("%s: first costs %.9g %.9g, alone %.9g %.9g\n",
+                  cgs_rollout_fused(r) ? "fused" : "NOT FUSED", cost[0], cost[1], alone[0],
+                  alone[1]);
+    assert_memory_equal(cost, alone, SAMPLES * sizeof *cost);
+    free(z);
+    free(cost);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
 }

@@ -8,6 +8,8 @@
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu);
 /* Plans of the published predictor in bf16, by the tape and fused: finite; prints their times. */
 void gpu_plan_paper(cgs_device *gpu);
+/* The bits of an episode's costs do not depend on the others of its batch. */
+void gpu_plan_neighbours(cgs_device *gpu);
 /* A loop on the device obeys a deadline and names a cost that is not finite. */
 void gpu_plan_loop(cgs_device *gpu);
 

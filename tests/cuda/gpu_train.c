@@ -16,6 +16,7 @@
 #include "synthetic.h"
 #include "train/frames.h"
 #include "train/train.h"
+#include "variable.h"
 
 static char folder[64], data[128];
 
@@ -124,9 +125,9 @@ void gpu_train_agrees(cgs_device *cpu, cgs_device *gpu, const char *precision, d
 
 void gpu_train_frames_stay(cgs_device *gpu) {
     cgs_device other;
-    setenv("CGS_CUDA_OFF", "cache", 1);
+    set_variable("CGS_CUDA_OFF", "cache");
     OK(cgs_device_open(&other, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
+    set_variable("CGS_CUDA_OFF", NULL);
     train("kept", "f32", gpu, false, 0);
     cgs_validation kept = validated;
     train("sent", "f32", &other, false, 0);
@@ -149,9 +150,9 @@ void gpu_train_frames_sent(void) {
     cgs_frames frames;
     cgs_batch batch;
     cgs_tensor input = {0};
-    setenv("CGS_CUDA_OFF", "cache", 1);
+    set_variable("CGS_CUDA_OFF", "cache");
     OK(cgs_device_open(&d, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
+    set_variable("CGS_CUDA_OFF", NULL);
     OK(d.ops->alloc(&d, &input.data, BYTES));
     OK(cgs_dataset_open(&set, data));
     const cgs_source *source = cgs_dataset_source(set);

@@ -31,6 +31,7 @@
 #include "gpu_plan.h"
 #include "gpu_train.h"
 #include "ops/check/check.h"
+#include "variable.h"
 
 static cgs_device ref, cpu, gpu;
 
@@ -133,9 +134,9 @@ static void test_encoder_ways(void **state) {
     int failed = 0;
     for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
         cgs_device other;
-        setenv("CGS_CUDA_OFF", words[w], 1);
+        set_variable("CGS_CUDA_OFF", words[w]);
         OK(cgs_device_open(&other, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
+        set_variable("CGS_CUDA_OFF", NULL);
         char how[100];
         snprintf(how, sizeof how, "%s%s", words[w][0] ? "without " : "all ways", words[w]);
         double worst = 0;
@@ -302,6 +303,11 @@ static void test_device_loop(void **state) {
     gpu_plan_loop(&gpu);
 }
 
+static void test_neighbours(void **state) {
+    (void)state;
+    gpu_plan_neighbours(&gpu);
+}
+
 static void test_fused_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, NULL);
@@ -423,7 +429,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
-        cmocka_unit_test(test_device_loop),
+        cmocka_unit_test(test_device_loop),    cmocka_unit_test(test_neighbours),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),

@@ -51,6 +51,35 @@ static int lines_of(const char *path, char **text) {
     return lines;
 }
 
+/* The batch is in the hash where bits depend on it, and changes no line where they do not. */
+static void test_batch_in_hash(void **state) {
+    (void)state;
+    cgs_eval_settings s = {.model = "runs/a",
+                           .method = "lewm",
+                           .env = "tworooms",
+                           .env_version = 1,
+                           .dataset = "data.h5",
+                           .rule = {.count = 50, .goal_offset = 25},
+                           .budget = 50,
+                           .execute = 5,
+                           .plan = cgs_plan_defaults(),
+                           .device = "cpu",
+                           .precision = "f32"};
+    char *json, hash[3][17];
+    static const int batch[3] = {0, 512, 50};
+    for (int i = 0; i < 3; i++) {
+        char want[24];
+        s.batch = batch[i];
+        snprintf(want, sizeof want, "\"batch\":%d}", batch[i]);
+        OK(cgs_eval_describe(&s, &json, hash[i]));
+        assert_int_equal(strstr(json, want) != NULL, batch[i] != 0);
+        free(json);
+    }
+    assert_string_equal(hash[0], "03d7eebb0f1fe4cf");
+    assert_string_not_equal(hash[0], hash[1]);
+    assert_string_not_equal(hash[1], hash[2]);
+}
+
 static void test_resume(void **state) {
     (void)state;
     cgs_eval_options o = small_eval();
@@ -372,10 +401,10 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),   cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_summary),  cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_pictures), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_starts),        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

@@ -88,7 +88,7 @@ static void test_rows(void **state) {
         /* one kind of score, and an update exactly where there is one */
         assert_int_not_equal(kind->needs & CGS_NEEDS_SCORES, CGS_NEEDS_SCORES);
         assert_true(scores(kind) == (kind->update != NULL));
-        assert_true(kind->device == CGS_DEVICE_NONE || kind->update);
+        assert_true(kind->kernel == CGS_KERNEL_NONE || kind->update);
         /* candidates have costs, and none have gradients */
         if (kind->reads & CGS_READS_SAMPLES) assert_true(kind->needs & CGS_NEEDS_COST);
         assert_int_equal(kind->reads >> CGS_PLANNER_SETTING_COUNT, 0);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/environment.h"
 
 /* passes a failure on; who called releases what there is by then */
 #define TRY(call)                                                                                  \
@@ -97,10 +98,10 @@ static unsigned wished(void) {
                  {"AVX2", dnnl_cpu_isa_avx2},
                  {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
                  {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
-    const char *wish = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!wish) wish = getenv("DNNL_MAX_CPU_ISA");
-    for (size_t i = 0; wish && i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, wish)) return words[i].isa;
+    const char *limit = cgs_environment(CGS_ENV_ONEDNN_ISA);
+    if (!limit) limit = cgs_environment(CGS_ENV_DNNL_ISA);
+    for (size_t i = 0; limit && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, limit)) return words[i].isa;
     return ~0u;
 }
 

@@ -1,14 +1,11 @@
-/* backend.c - the CUDA backend: its table, memory, graphs, and what records need beforehand.
- *
- * A tape's pass runs call by call the first time, is recorded into a graph the second time
- * and is that graph from then on: one launch instead of some hundreds.  A graph holds the
- * addresses it was recorded with; those are fixed when a tape is finished, except for the
- * scratch buffer, which may grow with the next tape: then the pass is recorded again. */
+/* backend.c - the CUDA backend: its table, memory, and what records need beforehand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/cuda/planning.h"
+#include "core/environment.h"
+#include "ops/cuda/cuda.h"
+#include "ops/cuda/graph.h"
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
@@ -150,7 +147,7 @@ static void read_switches(cgs_cuda *c) {
                 {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
                 {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
                 {"ahead", CGS_CUDA_AHEAD}};
-    const char *words = getenv("CGS_CUDA_OFF");
+    const char *words = cgs_environment(CGS_ENV_CUDA_OFF);
     for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
         if (has_word(words, ways[i].word)) c->off |= ways[i].bit;
 }
@@ -390,71 +387,6 @@ static void unprepare(cgs_device *d, cgs_record *r) {
     r->impl = NULL;
 }
 
-/* ---- graphs
- * --------------------------------------------------------------------------------------- */
-
-typedef struct pass {
-    int runs;
-    bool alone; /* cannot be recorded: runs call by call */
-    unsigned scratch_moved;
-    cudaGraphExec_t graph;
-} pass;
-
-/* records what the calls launch; on failure the pass stays a list of calls */
-static void record(cgs_cuda *c, pass *p, void (*calls)(struct cgs_tape *), struct cgs_tape *tape) {
-    cudaGraph_t graph = NULL;
-    bool was_fine = !c->failure[0];
-    if (p->graph) cudaGraphExecDestroy(p->graph);
-    p->graph = NULL;
-    p->scratch_moved = c->scratch_moved;
-    cudaError_t e = cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal);
-    if (e == cudaSuccess) {
-        c->capturing = true;
-        calls(tape);
-        c->capturing = false;
-        e = cudaStreamEndCapture(c->stream, &graph);
-    }
-    if (e == cudaSuccess) e = cudaGraphInstantiate(&p->graph, graph, 0);
-    if (graph) cudaGraphDestroy(graph);
-    if (e == cudaSuccess) return;
-    cudaGetLastError();
-    if (was_fine) c->failure[0] = 0; /* nothing ran, so nothing failed */
-    p->graph = NULL;
-    p->alone = true;
-}
-
-static void run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(struct cgs_tape *),
-                     struct cgs_tape *tape) {
-    cgs_cuda *c = cgs_cuda_of(d);
-    pass *p = *kept;
-    if (c->capturing) { /* part of a larger program */
-        calls(tape);
-        return;
-    }
-    if (!p) p = *kept = calloc(1, sizeof *p);
-    if (!p || p->alone || (c->off & CGS_CUDA_GRAPH) || p->runs++ == 0) {
-        calls(tape);
-        return;
-    }
-    if (!p->graph || p->scratch_moved != c->scratch_moved) record(c, p, calls, tape);
-    if (!p->graph) {
-        calls(tape);
-        return;
-    }
-    cgs_cuda_set_step(c, step);
-    cgs_cuda_note(c, cudaGraphLaunch(p->graph, c->stream), "launching a graph");
-}
-
-static void forget(cgs_device *d, void *kept) {
-    cgs_cuda *c = cgs_cuda_of(d);
-    pass *p = kept;
-    if (p->graph) {
-        cudaStreamSynchronize(c->stream);
-        cudaGraphExecDestroy(p->graph);
-    }
-    free(p);
-}
-
 /* ---- the GPU's time ----------------------------------------------------------------------------
  */
 
@@ -482,6 +414,7 @@ static double between(cgs_device *d, int i, int j) {
 
 const cgs_backend cgs_backend_cuda = {
     .name = "cuda",
+    .kind = CGS_DEVICE_GPU,
     .open = open_cuda,
     .close = close_cuda,
     .alloc = alloc,
@@ -499,8 +432,12 @@ const cgs_backend cgs_backend_cuda = {
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_backward,
     .backward = {CGS_OPS(X)},
 #undef X
-    .run = run_pass,
-    .forget = forget,
+    .run = cgs_cuda_run_pass,
+    .forget = cgs_cuda_forget_pass,
+    .capture = cgs_cuda_graph_capture,
+    .launch = cgs_cuda_graph_launch,
+    .drop = cgs_cuda_graph_drop,
+    .moved = cgs_cuda_graphs_moved,
     .memory = cgs_cuda_memory,
     .gather = cgs_cuda_gather,
     .pin = cgs_cuda_pin,
@@ -512,5 +449,4 @@ const cgs_backend cgs_backend_cuda = {
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
-    .planning = &cgs_cuda_planning,
 };
