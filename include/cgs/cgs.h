@@ -75,7 +75,7 @@ typedef struct cgs_agent_options {
     const char *planner;   /* a name that cgs_planner_id gives ["mppi"]            */
     int samples;           /* candidates per iteration [128]                       */
     int iters;             /* iterations [30], or steps of a descent [100]         */
-    int horizon;           /* blocks in a plan [5]                                 */
+    int horizon;           /* action blocks in a plan [5]                          */
     double tau;            /* temperature [by the model's environment]             */
     uint64_t seed;         /* of the candidates                                    */
 } cgs_agent_options;
