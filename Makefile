@@ -64,7 +64,7 @@ MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || ech
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
 VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
-SOVER   := 0
+SOVER   := 1
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
 CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -240,7 +240,7 @@ endef
 $(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
-$(addprefix $(B)/tests/,test_plan test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(addprefix $(B)/tests/,test_planners test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).

@@ -39,7 +39,7 @@ step() { # name seconds command...
     [ $rc = 0 ] || status=1
     echo "$name: $said, $(($(date +%s) - begin)) s: $*" | tee -a "$summary"
     # what a reader wants to see at once
-    grep -E "^ +(update|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|WRONG|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
+    grep -E "^ +(update|patches|frames|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|WRONG|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
         "$out/$name.log" | head -40 | sed 's/^/    /' | tee -a "$summary"
 }
 
@@ -75,7 +75,7 @@ for part in "only odd" dino-small; do
     # shellcheck disable=SC2086
     step "memcheck-${part#only }" 150 compute-sanitizer --tool memcheck --error-exitcode 9 \
         --print-limit 20 "$tests" $part
-    # The checker of races does not follow stores that count themselves, so rollouts get barriers;
+    # The checker of races does not follow st.async and its mbarrier, so rollouts get barriers;
     # what it reports of cuBLASLt's own kernels (nvjet_*) is not ours.
     # shellcheck disable=SC2086
     step "racecheck-${part#only }" 150 env CGS_CLUSTER_BARRIERS=1 compute-sanitizer \

@@ -63,16 +63,20 @@ void cgs_set_log(cgs_log_fn fn, void *user);
  * go in and come out in the units of the training data. */
 typedef struct cgs_agent cgs_agent;
 
-/* Zeros and NULLs mean the values in brackets. */
+/* The names of the planners; `cgs help plan` describes each.  NULL beyond the last. */
+int cgs_planner_count(void);
+const char *cgs_planner_id(int i);
+
+/* Zeros and NULLs mean the values in brackets.  A planner ignores what it does not read. */
 typedef struct cgs_agent_options {
     const char *device;    /* ["cpu"]                                              */
     const char *precision; /* "f32" or "bf16" [as the model was trained]           */
     int threads;           /* [one per core]                                       */
-    const char *planner;   /* cem, mppi, pg-cem, pg-mppi, gd, zero, random ["mppi"] */
-    int samples;           /* candidates per iteration [128]                        */
-    int iters;             /* iterations [30; 100 steps for gd]                    */
-    int horizon;           /* action blocks per plan [5]                                 */
-    double tau;            /* temperature of mppi [by the model's environment]     */
+    const char *planner;   /* a name that cgs_planner_id gives ["mppi"]            */
+    int samples;           /* candidates per iteration [128]                       */
+    int iters;             /* iterations [30], or steps of a descent [100]         */
+    int horizon;           /* action action blocks per plan [5]                          */
+    double tau;            /* temperature [by the model's environment]             */
     uint64_t seed;         /* of the random candidates                                    */
 } cgs_agent_options;
 

@@ -24,9 +24,8 @@ static void take(void *user, const char *name, double value, const char *unit) {
         c->value = value;
 }
 
-/* ---- the workloads, in milliseconds
- * ---------------------------------------------------------------
- * */
+/* ---- the workloads, in milliseconds ------------------------------------------------------------
+ */
 
 static cgs_status update(cgs_device *d, int windows, double *ms) {
     capture c = {.suffix = " frames", .unit = "ms"};
@@ -88,8 +87,7 @@ static cgs_status frames(cgs_device *d, int windows, double *ms) {
     return rc;
 }
 
-/* ---- with and without --------------------------------------------------------------------------
- */
+/* ---- with and without ------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

@@ -46,8 +46,7 @@ typedef struct settings {
     char command[1024];
 } settings;
 
-/* ---- the table of variants, as text ------------------------------------------------------------
- */
+/* ---- the table of variants, as text ---------------------------------------------------------- */
 
 typedef struct variant {
     const char *name, *part[3], *runs, *when, *worth;

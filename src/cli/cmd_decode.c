@@ -7,6 +7,7 @@
 #include "analysis/document.h"
 #include "cli/command.h"
 #include "cli/lists.h"
+#include "cli/planners.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/file.h"
@@ -139,6 +140,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     j.strips = cgs_strip_defaults();
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     cgs_strip_options *o = &j.strips;
+    char planners[CGS_PLANNER_HELP];
+    cgs_planner_help(planners, sizeof planners, o->planner, CGS_NEEDS_PRIOR);
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories; each gets its decoder", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset that frames are taken from", OPT_STR, &j.data, true},
@@ -149,10 +152,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "D.json", "result file of strips; PNGs go beside it (decode.json)", OPT_STR, &j.out,
          false},
         {"episodes", "N", "starts to choose strips from (16)", OPT_INT, &o->episodes, false},
-        {"planner", "P", "cem, mppi or gd (mppi)", OPT_STR, &o->planner, false},
+        {"planner", "P", planners, OPT_STR, &o->planner, false},
         {"samples", "N", "candidates K per iteration (128)", OPT_INT, &o->samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
-        {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &o->tau, false},
+        {"tau", "T", "temperature (by environment)", OPT_REAL, &o->tau, false},
         {"budget", "N", "most actions per episode (50)", OPT_INT, &o->budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o->goal_offset, false},
         {"held-out", NULL, "starts from episodes held out of training", OPT_FLAG, &o->held_out,

@@ -1,8 +1,9 @@
 /* packed.c - the packed cache: layout, building, reading.
  *
  *   header    one struct head, below
- *   frames    every frame separately compressed with LZ4 (or stored where that does not help), one
- * after the other tables    frame index (rows x struct frame), offsets (i64 x episodes), lengths
+ *   frames    every frame separately compressed with LZ4 (or stored where that does not
+ *             help), one after the other
+ *   tables    frame index (rows x struct frame), offsets (i64 x episodes), lengths
  *             (i32 x episodes), columns (struct stored_column x columns), then the
  *             numbers of each column (f32 x rows x values); each aligned to 64 bytes
  *

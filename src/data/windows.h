@@ -7,9 +7,9 @@
  * long enough, that is an error.
  *
  * Two splits into training and held-out windows:
- *   by episode  whole episodes; a function of the seed and the number of episodes alone, so that it
- * does not depend on the window by window   the upstream one: neighbouring windows land on both
- * sides */
+ *   by episode  whole episodes; a function of the seed and the number of episodes alone, so
+ *               that it does not depend on the window
+ *   by window   the upstream one: neighbouring windows land on both sides */
 #ifndef CGS_DATA_WINDOWS_H
 #define CGS_DATA_WINDOWS_H
 

@@ -1,6 +1,6 @@
 /* episode.h - the closed loop: observe, plan, execute some action blocks, observe again.
  *
- * A loop runs a batch of episodes side by side: their environments step in parallel and one
+ * A loop runs a batch of episodes: their environments step in parallel and one
  * solve plans for all that have not reached their goal.  An episode's result depends on its
  * start state, its id and the settings, not on its neighbours (docs/numerics.md).
  *
@@ -56,10 +56,10 @@ typedef struct cgs_loop_observer {
 typedef struct cgs_loop_config {
     cgs_model *model;
     cgs_encoder *encoder;
-    cgs_prior *prior; /* for planners that need one */
+    cgs_prior *prior; /* for the planners that need one */
     const cgs_env_class *env;
     cgs_action_scale scale;
-    cgs_proprio_scale proprio; /* where the model needs it */
+    cgs_proprio_scale proprio; /* where the model has it as an input */
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;

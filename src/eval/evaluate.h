@@ -12,12 +12,6 @@
 #include "eval/results.h"
 #include "model/store.h"
 
-/* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
-float cgs_default_tau(const char *env);
-/* The same on the scale of the cost of a model family ("lewm", "dinowm"), or of a model. */
-float cgs_family_tau(const char *family, const char *env);
-float cgs_model_tau(const cgs_model *m, const char *env);
-
 enum { CGS_BATCH_BY_DEVICE = 0 };
 
 typedef struct cgs_eval_options {
@@ -34,7 +28,8 @@ typedef struct cgs_eval_options {
     const uint64_t *seeds;
     int planner_count, sample_count, iter_count, tau_count, seed_count;
     int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
-    int batch; /* episodes planned at once, of all seeds together */
+    int batch; /* most episodes planned at once, of all seeds together; declared to rollouts, so
+                * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
     const char *device, *precision; /* precision NULL: as the model was trained */

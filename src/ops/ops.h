@@ -7,7 +7,7 @@
  * - Forward overwrites `out` (and `saved`).
  * - Backward reads out->grad and writes in[i]->grad of every input that wants one.
  *   rec->accumulate[i] says whether to add to it (+=) or to overwrite it (=): the first
- * contribution to a gradient overwrites, so gradients need no clearing.
+ *   contribution to a gradient overwrites, so gradients need no clearing.
  * - Element types: activations are f32 or bf16; a gradient has its tensor's type;
  *   parameters are f32 with f32 gradients and, for products with bf16 inputs, a rounded
  *   copy in `bf16`.  Sums are f32 or wider.

@@ -91,7 +91,7 @@ static void draw_knob(cgs_page *p, const variants *v, int k, const int *setting,
     int index[MAX_MODELS], n = on_curve(v, k, index), count = 0;
     for (int s = 0; s < settings && count < MAX_PLANNERS; s++) {
         const char *planner = v->q->setting[setting[s]].planner;
-        if (!strcmp(planner, "zero") || !strcmp(planner, "random")) continue;
+        if (cgs_is_control(planner)) continue;
         double *x = at[count][0], *y = at[count][1], *low = at[count][2], *high = at[count][3];
         int got = 0;
         for (int i = 0; i < n; i++) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/planners.h"
 #include "report/plot.h"
 
 cgs_role cgs_method_role(const char *method, char *family) {
@@ -32,18 +33,9 @@ int cgs_style_apart(int style, const int *taken, int count) {
     return style;
 }
 
-static const char *display_name(const char *const table[][2], int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (!strcmp(table[i][0], name)) return table[i][1];
-    return name;
-}
-
 const char *cgs_planner_name(const char *planner) {
-    static const char *const names[][2] = {
-        {"mppi", "MPPI"},       {"cem", "CEM"},       {"pg-mppi", "PG-MPPI"}, {"gd", "GD"},
-        {"icem", "iCEM"},       {"pg-cem", "PG-CEM"}, {"zero", "Zero"},       {"covo", "CoVO"},
-        {"gn", "Gauss-Newton"}, {"random", "Random"}};
-    return display_name(names, (int)(sizeof names / sizeof *names), planner);
+    const cgs_planner_kind *kind = cgs_planner_kind_of(planner);
+    return kind ? kind->title : planner;
 }
 
 const char *cgs_env_name(const char *env) {
@@ -54,5 +46,7 @@ const char *cgs_env_name(const char *env) {
                                            {"wall", "Wall"},
                                            {"pointmaze-umaze", "PointMaze U"},
                                            {"pointmaze-medium", "PointMaze medium"}};
-    return display_name(names, (int)(sizeof names / sizeof *names), env);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i][0], env)) return names[i][1];
+    return env;
 }

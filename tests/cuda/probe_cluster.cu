@@ -13,8 +13,7 @@
 enum { TURNS = 400, SHARED_BYTES = 196608 };
 enum { ROW = 192 }; /* of a latent, in elements */
 
-/* ---- what blocks send each other ---------------------------------------------------------------
- */
+/* ---- what blocks send each other ------------------------------------------------------------- */
 
 /* a place in the shared memory of another block, as a pointer */
 template <class T> static __device__ T *remote(T *p, int rank) {
@@ -242,8 +241,7 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
     cluster_sync();
 }
 
-/* ---- all blocks of a grid through memory -------------------------------------------------------
- */
+/* ---- all blocks of a grid through memory ----------------------------------------------------- */
 
 __global__ void __launch_bounds__(256, 1)
     grid_barrier(long long *cycles, unsigned *count, int blocks) {
@@ -262,8 +260,7 @@ __global__ void __launch_bounds__(256, 1)
     if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
 }
 
-/* ---- the L2 cache ------------------------------------------------------------------------------
- */
+/* ---- the L2 cache ---------------------------------------------------------------------------- */
 
 /* one lane follows a chain through memory */
 __global__ void chase(long long *cycles, const unsigned *next) {
@@ -342,8 +339,7 @@ __global__ void __launch_bounds__(32, 1)
     cluster_sync();
 }
 
-/* ---- the host's side ---------------------------------------------------------------------------
- */
+/* ---- the host's side ------------------------------------------------------------------------- */
 
 static long long *cycles;
 static unsigned char *memory20;
@@ -419,7 +415,7 @@ static void rate(const char *what, int blocks, cudaError_t e, double bytes) {
         say(what, e, 0);
         return;
     }
-    printf("%-64s %6.1f bytes a cycle and block, %6.2f TB/s in all\n", what, bytes / c,
+    printf("%-64s %6.1f bytes per cycle and block, %6.2f TB/s in all\n", what, bytes / c,
            bytes / c * ghz * blocks / 1000);
     fflush(stdout);
 }

@@ -370,7 +370,7 @@ static void test_tiles_small(void **state) {
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, "tiles");
 }
 
-/* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
+/* 64 plans per block: parts of blocks, several of them, windows that grow and slide */
 static void test_tiles(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 6, 1, 1, 128, 5, "tiles");
@@ -491,9 +491,9 @@ int main(int argc, char **argv) {
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
-    bool some = !strcmp(part, "only"), others = !strncmp(part, "variants", 8);
-    only = argc > 2 && (some || others) ? argv[2] : NULL;
     light = !strcmp(part, "variants-small");
+    bool some = !strcmp(part, "only"), others = light || !strcmp(part, "variants");
+    only = argc > 2 && (some || others) ? argv[2] : NULL;
     int failed = 0;
     if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
     if (!strcmp(part, "small") || some)

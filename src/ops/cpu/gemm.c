@@ -1,10 +1,10 @@
 /* gemm.c - matrix products: our own by tiles for bf16 where there is AMX, else oneDNN's, else the
  * table's.
  *
- * What measurements on the shapes of the models decided (docs/log/2026-11-cpu-kernels.md):
- * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout that
- * it chooses, and up to half of that on plain weights.  So weights are reordered (prepacked), which
- * costs their size, before each product, or once if they do not change between runs.
+ * Design decisions from measurements on the models' shapes (docs/log/2026-11-cpu-kernels.md):
+ * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout
+ *   that it chooses, and loses up to half of it on plain weights.  So weights are reordered
+ *   (prepacked), which costs their size, before each product, or once if they stay constant.
  * - Products that sum over rows (dW = dy^T x) read both factors as they are.
  *
  * oneDNN gets no threads of its own, which would wait for each other like OpenMP's: a product is

@@ -124,8 +124,7 @@ static cgs_status open_cuda(cgs_device *d) {
     return rc;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
     cgs_cuda *c = cgs_cuda_of(d);
@@ -197,8 +196,7 @@ void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k) {
     STAMP(d, "clearing a gradient");
 }
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* the largest power of two, up to 256, that divides an address */
 static size_t alignment(const void *p) {
@@ -276,13 +274,9 @@ static cgs_status prepare_sigreg(cgs_device *d, cgs_record *r) {
 
 static cgs_status prepare(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0];
-    bool generic = false; /* its generic form runs in a direction */
+    bool generic;
     r->impl = NULL;
-    for (int direction = CGS_CUDA_FORWARD; direction <= CGS_CUDA_BACKWARD; direction++) {
-        const cgs_cuda_variant *v = cgs_cuda_variant_of(d, r, (cgs_cuda_direction)direction);
-        if (v) CGS_TRY(v->prepare(d, r));
-        generic |= !v && (direction == CGS_CUDA_FORWARD || r->out->grad);
-    }
+    CGS_TRY(cgs_cuda_prepare_variants(d, r, &generic));
     switch (r->op) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
@@ -309,8 +303,7 @@ static void unprepare(cgs_device *d, cgs_record *r) {
     r->impl = NULL;
 }
 
-/* ---- the GPU's time ----------------------------------------------------------------------------
- */
+/* ---- the GPU's time -------------------------------------------------------------------------- */
 
 static void mark(cgs_device *d, int i) {
     cgs_cuda *c = cgs_cuda_of(d);

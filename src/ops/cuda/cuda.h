@@ -12,7 +12,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ops/cuda/variants.h"
 #include "ops/ops.h"
 
 typedef struct cgs_cuda_blas cgs_cuda_blas;
@@ -177,36 +176,8 @@ float *cgs_cuda_attention_row_dots(cgs_device *d, const cgs_record *r);
 
 typedef enum cgs_cuda_direction { CGS_CUDA_FORWARD, CGS_CUDA_BACKWARD } cgs_cuda_direction;
 
-/* before, after: the neighbours of the pattern; `after` is NULL while it is not known */
-typedef bool (*cgs_cuda_fits)(const cgs_device *d, const cgs_record *before, const cgs_record *r,
-                              const cgs_record *after);
-
-typedef struct cgs_cuda_variant {
-    const char *name;
-    cgs_opcode before, op, after;
-    bool other_readers; /* of what passes between the records of the pattern */
-    cgs_cuda_fits fits;
-    cgs_status (*prepare)(cgs_device *d, const cgs_record *r);
-    cgs_op_fn run[2]; /* by direction; NULL: the generic form */
-} cgs_cuda_variant;
-
-#define CGS_DECLARE_device(id)
-#define CGS_DECLARE_joined(id)                                                                     \
-    bool cgs_cuda_##id##_fits(const cgs_device *d, const cgs_record *before, const cgs_record *r,  \
-                              const cgs_record *after);
-#define CGS_DECLARE_run(id, direction)                                                             \
-    cgs_status cgs_cuda_##id##_prepare(cgs_device *d, const cgs_record *r);                        \
-    void cgs_cuda_##id##_##direction(cgs_device *d, const cgs_record *r);
-#define CGS_DECLARE_forward(id) CGS_DECLARE_joined(id) CGS_DECLARE_run(id, forward)
-#define CGS_DECLARE_backward(id) CGS_DECLARE_joined(id) CGS_DECLARE_run(id, backward)
-#define CGS_DECLARE_both(id) CGS_DECLARE_forward(id) CGS_DECLARE_run(id, backward)
-#define X(id, before, operation, after, between, runs, timed, when, worth) CGS_DECLARE_##runs(id)
-CGS_CUDA_VARIANTS(X)
-#undef X
-
-/* The variant that runs for a record; NULL: its generic form does. */
-const cgs_cuda_variant *cgs_cuda_variant_of(const cgs_device *d, const cgs_record *r,
-                                            cgs_cuda_direction direction);
+/* Prepares the variants that run for a record.  *generic: in a direction its generic form does. */
+cgs_status cgs_cuda_prepare_variants(cgs_device *d, const cgs_record *r, bool *generic);
 /* Whether the variant of a neighbour does what this record would. */
 bool cgs_cuda_done_by_neighbour(const cgs_device *d, const cgs_record *r,
                                 cgs_cuda_direction direction);

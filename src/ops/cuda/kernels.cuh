@@ -138,8 +138,7 @@ static void launch_each(cgs_device *d, size_t n, bool in_eights, const char *wha
     LAUNCHED(d, what);
 }
 
-/* ---- reductions in a fixed order ---------------------------------------------------------------
- */
+/* ---- reductions in a fixed order ------------------------------------------------------------- */
 
 template <class T> __device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll
@@ -162,8 +161,7 @@ template <class T> __device__ T block_sum(T v, T *partial) {
     return warp_sum(all);
 }
 
-/* ---- random numbers, bit for bit those of core/rng.h -------------------------------------------
- */
+/* ---- random numbers, bit for bit those of core/rng.h ----------------------------------------- */
 
 static __device__ __forceinline__ uint64_t mix64(uint64_t x) {
     x += 0x9E3779B97F4A7C15ull;

@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(32)
         }
 }
 
-/* ---- control geometry --------------------------------------------------------------------------
- */
+/* ---- control geometry ------------------------------------------------------------------------ */
 
 struct geometry {   /* one window; arrays in shared memory */
     double *length; /* (N) of D_t, 0 where t does not count        */
@@ -180,8 +179,7 @@ __global__ void __launch_bounds__(32)
     }
 }
 
-/* ---- both
- * ---------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* out = sum / count, 0 without any */
 __global__ void __launch_bounds__(256)

@@ -6,8 +6,39 @@
 #include <string.h>
 
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/variants.h"
 
 #define CGS_OP_none CGS_OP_COUNT
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* before, after: the neighbours of the pattern; `after` is NULL while it is not known */
+typedef bool (*fits_fn)(const cgs_device *d, const cgs_record *before, const cgs_record *r,
+                        const cgs_record *after);
+
+typedef struct variant {
+    const char *name;
+    cgs_opcode before, op, after;
+    bool other_readers; /* of what passes between the records of the pattern */
+    fits_fn fits;
+    cgs_status (*prepare)(cgs_device *d, const cgs_record *r);
+    cgs_op_fn run[2]; /* by direction; NULL: the generic form */
+} variant;
+
+/* the functions of each row, which the .cu files define */
+#define DECLARE_device(id)
+#define DECLARE_joined(id)                                                                         \
+    bool cgs_cuda_##id##_fits(const cgs_device *d, const cgs_record *before, const cgs_record *r,  \
+                              const cgs_record *after);
+#define DECLARE_run(id, direction)                                                                 \
+    cgs_status cgs_cuda_##id##_prepare(cgs_device *d, const cgs_record *r);                        \
+    void cgs_cuda_##id##_##direction(cgs_device *d, const cgs_record *r);
+#define DECLARE_forward(id) DECLARE_joined(id) DECLARE_run(id, forward)
+#define DECLARE_backward(id) DECLARE_joined(id) DECLARE_run(id, backward)
+#define DECLARE_both(id) DECLARE_forward(id) DECLARE_run(id, backward)
+#define X(id, before, operation, after, between, runs, timed, when, worth) DECLARE_##runs(id)
+CGS_CUDA_VARIANTS(X)
+#undef X
 
 #define ROW_device(id) .fits = NULL
 #define ROW_joined(id) .fits = cgs_cuda_##id##_fits
@@ -18,7 +49,7 @@
 
 enum { alone, shared }; /* the words of the table */
 
-static const cgs_cuda_variant variants[] = {
+static const variant variants[] = {
 #define X(id, first, operation, last, between, runs, timed, when, worth)                           \
     {.name = #id,                                                                                  \
      .before = CGS_OP_##first,                                                                     \
@@ -32,7 +63,7 @@ static const cgs_cuda_variant variants[] = {
 enum { COUNT = sizeof variants / sizeof variants[0] };
 _Static_assert(COUNT <= 32, "a variant is a bit of cgs_cuda.off");
 
-static const cgs_op_fn generic[2][CGS_OP_COUNT] = {
+static const cgs_op_fn generic_forms[2][CGS_OP_COUNT] = {
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_forward,
     {CGS_OPS(X)},
 #undef X
@@ -41,8 +72,7 @@ static const cgs_op_fn generic[2][CGS_OP_COUNT] = {
 #undef X
 };
 
-/* ---- switches ----------------------------------------------------------------------------------
- */
+/* ---- switches -------------------------------------------------------------------------------- */
 
 static cgs_status no_such_variant(const char *word, size_t length) {
     char names[512] = "";
@@ -50,7 +80,7 @@ static cgs_status no_such_variant(const char *word, size_t length) {
         strncat(names, i ? ", " : "", sizeof names - strlen(names) - 1);
         strncat(names, variants[i].name, sizeof names - strlen(names) - 1);
     }
-    return cgs_fail(CGS_EARG, "cuda: no variant is called \"%.*s\"; there are %s",
+    return cgs_fail(CGS_EARG, "cuda: unknown variant \"%.*s\": use %s",
                     length < 40 ? (int)length : 40, word, names);
 }
 
@@ -79,18 +109,17 @@ bool cgs_cuda_variant_on(const cgs_device *d, const char *name) {
     return false;
 }
 
-/* ---- choosing ----------------------------------------------------------------------------------
- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 /* whether a neighbour, or none, is what the pattern has there */
 static bool matches(const cgs_record *neighbour, cgs_opcode op) {
     return op == CGS_OP_none || (neighbour && neighbour->op == op);
 }
 
-const cgs_cuda_variant *cgs_cuda_variant_of(const cgs_device *d, const cgs_record *r,
-                                            cgs_cuda_direction direction) {
+static const variant *variant_of(const cgs_device *d, const cgs_record *r,
+                                 cgs_cuda_direction direction) {
     for (int i = 0; i < COUNT; i++) {
-        const cgs_cuda_variant *v = &variants[i];
+        const variant *v = &variants[i];
         if (v->op == r->op && v->run[direction] && is_on(d, i) && matches(r->before, v->before) &&
             matches(r->next, v->after) && v->fits(d, r->before, r, r->next))
             return v;
@@ -101,7 +130,7 @@ const cgs_cuda_variant *cgs_cuda_variant_of(const cgs_device *d, const cgs_recor
 bool cgs_cuda_joins(cgs_device *d, const cgs_record *first, const cgs_record *second,
                     bool only_reader) {
     for (int i = 0; i < COUNT; i++) {
-        const cgs_cuda_variant *v = &variants[i];
+        const variant *v = &variants[i];
         if (!is_on(d, i) || !v->fits || !(only_reader || v->other_readers)) continue;
         /* what follows `second` is not known yet */
         if (v->before == first->op && v->op == second->op && v->fits(d, first, second, NULL))
@@ -113,19 +142,28 @@ bool cgs_cuda_joins(cgs_device *d, const cgs_record *first, const cgs_record *se
     return false;
 }
 
+cgs_status cgs_cuda_prepare_variants(cgs_device *d, const cgs_record *r, bool *generic) {
+    *generic = false;
+    for (int direction = 0; direction < 2; direction++) {
+        const variant *v = variant_of(d, r, (cgs_cuda_direction)direction);
+        if (v) CGS_TRY(v->prepare(d, r));
+        *generic |= !v && (direction == CGS_CUDA_FORWARD || r->out->grad);
+    }
+    return CGS_OK;
+}
+
 bool cgs_cuda_done_by_neighbour(const cgs_device *d, const cgs_record *r,
                                 cgs_cuda_direction direction) {
-    const cgs_cuda_variant *next = r->next ? cgs_cuda_variant_of(d, r->next, direction) : NULL;
+    const variant *next = r->next ? variant_of(d, r->next, direction) : NULL;
     if (next && next->before != CGS_OP_none) return true;
-    const cgs_cuda_variant *before =
-        r->before ? cgs_cuda_variant_of(d, r->before, direction) : NULL;
+    const variant *before = r->before ? variant_of(d, r->before, direction) : NULL;
     return before && before->after != CGS_OP_none;
 }
 
 static void run(cgs_device *d, const cgs_record *r, cgs_cuda_direction direction) {
     if (cgs_cuda_done_by_neighbour(d, r, direction)) return;
-    const cgs_cuda_variant *v = cgs_cuda_variant_of(d, r, direction);
-    cgs_op_fn fn = v ? v->run[direction] : generic[direction][r->op];
+    const variant *v = variant_of(d, r, direction);
+    cgs_op_fn fn = v ? v->run[direction] : generic_forms[direction][r->op];
     fn(d, r);
 }
 

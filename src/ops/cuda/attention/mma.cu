@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* ---- backward
- * ---------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* row_dots (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
  * rounding adds is the same for all keys, and where tokens are alike it outweighs the differences

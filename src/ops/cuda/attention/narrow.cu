@@ -5,9 +5,9 @@
  *     q_i . k_j = x_i Wq^T Wk x_j = (x_i M) . x_j          M (k,k), one per head
  * and a result is
  *     sum_j p_ij Wv x_j = Wv (sum_j p_ij x_j)
- * so the tokens themselves are keys and values of every head: products of 32 for 64 columns, half
- * of the reads from shared memory, and qkv, 110 times as wide as x in the patch predictor, is
- * never made.  Forward only: gradients need q, k and v as they are.
+ * so the tokens themselves are keys and values of every head: products of 32 columns instead of
+ * 64, half of the reads from shared memory, and qkv, 110 times as wide as x in the patch predictor,
+ * is never made.  Forward only: gradients need q, k and v as they are.
  *
  * A block takes one head of one batch element with all tokens in shared memory; a warp takes 16
  * queries at a time, the last first, because they see most.  Where qkv would have been rounded to
