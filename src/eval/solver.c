@@ -11,10 +11,11 @@ static cgs_status check_prior(const cgs_solver *s) {
     if (!(s->kind->needs & CGS_NEEDS_PRIOR)) return CGS_OK;
     if (!p) return cgs_fail(CGS_EARG, "%s needs a prior", s->kind->name);
     if (p->horizon == H && p->block == A && p->width == D) return CGS_OK;
-    return cgs_fail(CGS_EARG,
-                    "the prior plans %d blocks of %d values from latents of %d, %s needs %d of %d "
-                    "from %d",
-                    p->horizon, p->block, p->width, s->kind->name, H, A, D);
+    return cgs_fail(
+        CGS_EARG,
+        "the prior plans %d action blocks of %d values from latents of %d, %s needs %d of %d "
+        "from %d",
+        p->horizon, p->block, p->width, s->kind->name, H, A, D);
 }
 
 cgs_status cgs_solver_create(cgs_solver *s, const cgs_solver_config *c) {
