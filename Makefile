@@ -122,7 +122,7 @@ NVFLAGS  += $(CUDA_DEF)
 C_SRC   := $(sort $(shell find src -name '*.c'))
 LIB_SRC := $(foreach f,$(C_SRC),$(if $(filter cli cuda simd,$(subst /, ,$(f))),,$(f)))
 LIB_SRC := $(filter-out src/ops/cpu/$(if $(filter 1,$(ONEDNN)),without_)onednn.c,$(LIB_SRC))
-MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
+MJ_SRC  := $(addprefix src/env/,mujoco_env.c mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
@@ -240,7 +240,7 @@ endef
 $(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
-$(addprefix $(B)/tests/,test_plan test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(addprefix $(B)/tests/,test_planners test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).

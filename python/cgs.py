@@ -85,6 +85,8 @@ _FUNCTIONS = [
     ("cgs_agent_goal_cost", c_int, [c_void_p, _COST, c_void_p]),
     ("cgs_agent_plan", c_int, [c_void_p, POINTER(_Observation), c_double, c_void_p,
                                POINTER(_Report)]),
+    ("cgs_planner_count", c_int, []),
+    ("cgs_planner_id", c_char_p, [c_int]),
     ("cgs_sim_count", c_int, []),
     ("cgs_sim_id", c_char_p, [c_int]),
     ("cgs_sim_create", c_int, [POINTER(c_void_p), c_char_p]),
@@ -212,6 +214,11 @@ def version():
 def environments():
     """The ids of the environments."""
     return [_lib.cgs_sim_id(i).decode() for i in range(_lib.cgs_sim_count())]
+
+
+def planners():
+    """The names of the planners that an Agent takes."""
+    return [_lib.cgs_planner_id(i).decode() for i in range(_lib.cgs_planner_count())]
 
 
 class _Owner:

@@ -8,9 +8,10 @@
 
 #include "analysis/decode.h"
 #include "eval/episode.h"
-#include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
+#include "eval/temperature.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { GAP = 2, SOLVES_MAX = 64 };
@@ -163,12 +164,12 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
     return rc;
 }
 
-static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
+static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o, const cgs_model *m,
                            const cgs_env_class *env) {
-    cgs_plan_kind kind;
+    const cgs_planner_kind *kind;
     *p = cgs_plan_defaults();
-    CGS_TRY(cgs_plan_kind_parse(&kind, o->planner));
-    if (!strncmp(o->planner, "pg-", 3))
+    CGS_TRY(cgs_planner_kind_find(&kind, o->planner));
+    if (kind->needs & CGS_NEEDS_PRIOR)
         return cgs_fail(CGS_EARG, "strips are drawn with planners without a prior, not %s",
                         o->planner);
     snprintf(p->kind.s, sizeof p->kind.s, "%s", o->planner);
@@ -176,12 +177,7 @@ static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
     p->iters = o->iters;
     p->H = o->horizon;
     p->seed = o->seed;
-    p->tau = o->tau > 0 ? (float)o->tau : cgs_default_tau(env->id);
-    if (!(p->tau > 0)) {
-        if (kind == CGS_PLAN_MPPI)
-            return cgs_fail(CGS_EARG, "no temperature is known for %s; give --tau", env->id);
-        p->tau = 1;
-    }
+    CGS_TRY(cgs_choose_tau(p, o->tau, m, env->id));
     return cgs_plan_check(p);
 }
 
@@ -230,7 +226,7 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
                          .budget = o->budget,
                          .batch = o->episodes,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &f}};
-    CGS_TRY(settings(&c.plan, o, env));
+    CGS_TRY(settings(&c.plan, o, s->model, env));
     const cgs_start_rule rule = {.count = o->episodes,
                                  .goal_offset = o->goal_offset,
                                  .seed = o->seed,

@@ -79,7 +79,7 @@ cgs_mat cgs_scaled(cgs_work *w, double scale, cgs_mat a) {
     return c;
 }
 
-cgs_mat cgs_block(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols) {
+cgs_mat cgs_submatrix(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols) {
     assert(r0 + rows <= a.rows && c0 + cols <= a.cols);
     cgs_mat b = take(w, rows, cols);
     for (int i = 0; i < rows; i++)

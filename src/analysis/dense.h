@@ -41,7 +41,7 @@ cgs_mat cgs_mul_nt(cgs_work *w, cgs_mat a, cgs_mat b); /* a b^T */
 cgs_mat cgs_plus(cgs_work *w, cgs_mat a, double scale, cgs_mat b);
 cgs_mat cgs_scaled(cgs_work *w, double scale, cgs_mat a);
 /* rows r0 ... r0 + rows - 1, columns likewise, as a copy */
-cgs_mat cgs_block(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols);
+cgs_mat cgs_submatrix(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols);
 void cgs_put_block(cgs_mat to, int r0, int c0, cgs_mat from);
 
 double cgs_trace(cgs_mat a);

@@ -30,7 +30,4 @@ cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n
 /* {"median":m,"lo":l,"hi":h} in the same way */
 cgs_status cgs_document_median(cJSON *to, const char *name, const double *x, int n);
 
-/* "LeWM+CGS" for "lewm-cgs"; other methods keep their name. */
-const char *cgs_method_title(const char *method);
-
 #endif /* CGS_ANALYSIS_DOCUMENT_H */

@@ -69,7 +69,7 @@ void cgs_facts_derive(cgs_facts *f, const cgs_system *s, cgs_work *w);
 /* xi_H(eps), and its three parts; the bound without the mixed defect. */
 double cgs_xi(int H, double eps);
 double cgs_xi_ts(int H, double eps);
-double cgs_gradient_monitor(int H, double eps); /* s_H */
+double cgs_growth_excess(int H, double eps);    /* s_H */
 double cgs_growth_remainder(int H, double eps); /* r_H */
 
 /* C(plan) = 1/2 |A^H z0 + gamma plan - goal|^2 by rolling the system out. */

@@ -7,6 +7,7 @@
 
 #include "analysis/document.h"
 #include "core/threads.h"
+#include "train/method.h"
 
 enum { BATCH = 16, FRAMESKIP = 5 };
 

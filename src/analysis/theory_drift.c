@@ -68,7 +68,7 @@ void cgs_check_best_control_kernel(const cgs_facts *f, cgs_work *w, cgs_theory_t
         t->outside = "d <= d_a";
         return;
     }
-    cgs_mat u = cgs_block(w, cgs_random_rotation(w, &t->rng, f->d), 0, 0, f->d, f->da);
+    cgs_mat u = cgs_submatrix(w, cgs_random_rotation(w, &t->rng, f->d), 0, 0, f->d, f->da);
     cgs_mat D = cgs_plus(w, f->D, -1, cgs_mul(w, u, cgs_mul_tn(w, u, f->D)));
     double value;
     cgs_mat B = best_control(f, w, &t->rng, D, &value), s = cgs_singular(w, B);

@@ -34,10 +34,10 @@ typedef struct cgs_bench_world {
     const char *family, *preset; /* preset: "paper" or "small" */
 } cgs_bench_world;
 
-/* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations,
- * H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
- * products (by the arithmetic of the tape that runs), time outside the rollouts, and where
- * the time of one rollout goes. */
+/* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations
+ * or 100 steps, H = 5, with every planner that asks for scores and needs no prior.  Seconds per
+ * solve, share of the rate of matrix products (by the arithmetic of the tape that runs), time
+ * outside the rollouts, and where the time of one rollout goes. */
 cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 

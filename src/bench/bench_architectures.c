@@ -6,7 +6,7 @@
 #include "bench/bench.h"
 #include "core/rng.h"
 #include "core/statistics.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { H = 5, MAX_RUNS = 100 };
@@ -42,7 +42,8 @@ static cgs_status time_solves(cgs_planner *solver, cgs_rollout *r, int E, int ru
 
 static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
                           const char *planner, cgs_solve_time *out) {
-    bool gradient = !strcmp(planner, "gd");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(planner);
+    bool gradient = kind->needs & CGS_NEEDS_GRADIENT;
     int E = gradient ? w->episodes : 1;
     cgs_plan_config p = cgs_plan_defaults();
     strcpy(p.kind.s, planner);
@@ -54,7 +55,7 @@ static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
     cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = H,
-                            .samples = gradient ? 1 : w->samples,
+                            .samples = cgs_planner_candidates(kind, &p),
                             .gradient = gradient,
                             .group = E == 1,
                             .act = act};
@@ -69,6 +70,7 @@ static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
         rc = cgs_rollout_create_any(&r, m, &c);
     }
     if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, E);
+    if (rc == CGS_OK) rc = cgs_planner_use_device(solver, m->params->device);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, E, z, NULL, z + n);
     *out = (cgs_solve_time){.planner = planner, .episodes = E};
     if (rc == CGS_OK) rc = time_solves(solver, r, E, w->runs, out);

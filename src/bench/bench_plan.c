@@ -10,7 +10,7 @@
 #include "core/threads.h"
 #include "ops/check/cost.h"
 #include "ops/cpu/gemm.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
@@ -94,13 +94,14 @@ static cgs_status one_scoring(const bed *b, const char *planner, const cgs_devic
     size_t rows = (size_t)E * (size_t)q->K, plans = rows * (size_t)n;
     void *memory;
     double took[RUNS];
+    bool gradient = cgs_planner_kind_of(planner)->needs & CGS_NEEDS_GRADIENT;
     CGS_TRY(d->ops->alloc(d, &memory, (2 * plans + rows) * sizeof(float)));
     float *cost = memory, *plan = cost + rows, *grad = plan + plans;
     cgs_status rc = q->begin(q->ctx, E);
     for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
         double begin = cgs_now();
         for (int i = 0; i < TIMES; i++)
-            if (!strcmp(planner, "gd"))
+            if (gradient)
                 q->gradient(q->ctx, plan, E, cost, grad);
             else
                 q->cost(q->ctx, plan, E, q->K, cost);
@@ -138,16 +139,17 @@ static void close_solver(bench_solver *s) {
 }
 
 static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_config *p, int E) {
-    bool gradient = !strcmp(p->kind.s, "gd");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(p->kind.s);
     *s = (bench_solver){.config = {.episodes = E,
                                    .context = 1,
                                    .horizon = H,
-                                   .samples = gradient ? 1 : K,
-                                   .gradient = gradient,
+                                   .samples = cgs_planner_candidates(kind, p),
+                                   .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                                    .group = E == 1, /* many: what is efficient */
                                    .act = b->act}};
     CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
     CGS_TRY(cgs_planner_create(&s->planner, p, E));
+    CGS_TRY(cgs_planner_use_device(s->planner, b->device));
     CGS_TRY(cgs_rollout_set(s->rollout, E, b->z, NULL, b->goal));
     s->problem = (cgs_plan_problem){.E = E,
                                     .cost = cgs_rollout_cost,
@@ -160,7 +162,6 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
 /* work: FLOP of a solve for one episode, measured by the call for one and used by the others */
 static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_plan_config p = settings(b, planner);
-    bool gradient = !strcmp(planner, "gd");
     bench_solver s;
     cgs_plan_result result;
     double seconds[RUNS], outside[RUNS];
@@ -179,9 +180,9 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     }
     if (rc == CGS_OK) {
         const cgs_tape *t = cgs_rollout_tape(s.rollout);
-        double took = cgs_median(seconds, RUNS), turns = gradient ? STEPS : ITERS;
+        double took = cgs_median(seconds, RUNS), turns = cgs_plan_iterations(&p);
         turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
-        if (E == 1) *work = tape_flops(t, gradient) * turns;
+        if (E == 1) *work = tape_flops(t, s.config.gradient) * turns;
         say(b, planner, "solve", took, "s");
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
         say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
@@ -255,13 +256,15 @@ cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_b
     bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
     cgs_status rc = open_bed(&b, s);
     if (rc == CGS_OK) rc = cgs_bench_gemm_peak(d, act, &b.peak);
-    static const char *const planners[] = {"mppi", "cem", "gd"};
-    for (int i = 0; i < 3 && rc == CGS_OK; i++) {
+    const cgs_planner_kind *kind;
+    for (int i = 0; rc == CGS_OK && (kind = cgs_planner_kind_at(i)); i++) {
         double work = 0;
-        rc = measure(&b, planners[i], 1, &work);
+        /* a prior changes where a search begins and not what it costs */
+        if (!(kind->needs & CGS_NEEDS_SCORES) || kind->needs & CGS_NEEDS_PRIOR) continue;
+        rc = measure(&b, kind->name, 1, &work);
         /* on a CPU many episodes take as many times as long, and so do patches anywhere */
         if (rc == CGS_OK && d->ops->kind == CGS_DEVICE_GPU && strcmp(s.family, "patch") != 0)
-            rc = measure(&b, planners[i], MANY, &work);
+            rc = measure(&b, kind->name, MANY, &work);
     }
     close_bed(&b);
     return rc;

@@ -7,11 +7,13 @@
 #include "analysis/document.h"
 #include "cli/command.h"
 #include "cli/lists.h"
+#include "cli/planners.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "io/png.h"
 #include "train/decoder_fit.h"
+#include "train/method.h"
 
 typedef struct job {
     cgs_texts models;
@@ -138,6 +140,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     j.strips = cgs_strip_defaults();
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     cgs_strip_options *o = &j.strips;
+    char planners[CGS_PLANNER_HELP];
+    cgs_planner_help(planners, sizeof planners, o->planner, CGS_NEEDS_PRIOR);
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories; a decoder is stored in each", OPT_LIST, &models,
          true},
@@ -149,10 +153,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "D.json", "result file of strips; pictures beside it (decode.json)", OPT_STR,
          &j.out, false},
         {"episodes", "N", "starts that strips are chosen from (16)", OPT_INT, &o->episodes, false},
-        {"planner", "P", "cem, mppi or gd (mppi)", OPT_STR, &o->planner, false},
+        {"planner", "P", planners, OPT_STR, &o->planner, false},
         {"samples", "N", "candidates K an iteration (128)", OPT_INT, &o->samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
-        {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &o->tau, false},
+        {"tau", "T", "temperature (by environment)", OPT_REAL, &o->tau, false},
         {"budget", "N", "actions at most (50)", OPT_INT, &o->budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o->goal_offset, false},
         {"held-out", NULL, "starts from episodes the model did not train on", OPT_FLAG,

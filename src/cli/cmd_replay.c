@@ -125,5 +125,6 @@ const cgs_verb cmd_replay = {
     "sets a state, applies recorded actions, prints every state",
     "Step 0 is the state as set: a new world whose state is set twice, as PushT's reference\n"
     "trajectories were recorded (each setting ends with one physics substep of 0.01 s, so an\n"
-    "agent set with velocity v is seen at 0.01 v from there).  Without --goal success is false.",
+    "agent set with velocity v is seen at 0.01 v from there).  Without --goal success is false\n"
+    "and no action ends early.",
     run};

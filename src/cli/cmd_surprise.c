@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/lists.h"
 #include "cli/verbs.h"
+#include "train/method.h"
 
 typedef struct job {
     cgs_texts models, edits;

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/threads.h"
+#include "train/method.h"
 
 typedef struct job {
     int systems, anchors, horizon, threads;

@@ -5,12 +5,23 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "cli/planners.h"
 #include "core/environment.h"
 #include "train/prior_fit.h"
 #include "train/probe_fit.h"
 #include "train/train.h"
 
 /* ---- help --------------------------------------------------------------------------------- */
+
+/* what the values of --planner are */
+static void list_planners(void) {
+    const cgs_planner_kind *kind;
+    char reads[CGS_PLANNER_READS];
+    printf("\nplanners:\n");
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++)
+        printf("  %-24s %s; %s\n", kind->name, kind->summary,
+               cgs_planner_reads(reads, sizeof reads, kind));
+}
 
 static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
     printf("usage: cgs %s%s%s\n\n%s\n\noptions:\n", verb->name, *verb->synopsis ? " " : "",
@@ -21,6 +32,8 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
         printf("  %-24s %s%s\n", left, opts[i].help, opts[i].required ? " (required)" : "");
     }
     printf("  %-24s %s\n", "--help, -h", "this text");
+    for (int i = 0; i < count; i++)
+        if (!strcmp(opts[i].name, "planner")) list_planners();
     if (verb->details) printf("\n%s\n", verb->details);
 }
 
@@ -124,6 +137,19 @@ static void ask(const cgs_verb *verb, const char *question) {
     verb->run(1, argv, verb);
 }
 
+static void roff_planners(void) {
+    const cgs_planner_kind *kind;
+    char reads[CGS_PLANNER_READS];
+    printf(
+        ".SH PLANNERS\n"
+        "What \\fB\\-\\-planner\\fR of several verbs takes, and the settings that each reads.\n");
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
+        roff_item("", kind->name, NULL, kind->summary, ";");
+        roff(cgs_planner_reads(reads, sizeof reads, kind));
+        putchar('\n');
+    }
+}
+
 void cgs_manual_man(const cgs_verb *const *verbs, int count) {
     printf(
         ".TH CGS 1 \"\" \"cgs %s\" \"User Commands\"\n"
@@ -152,8 +178,9 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
     for (int i = 0; i < count; i++) ask(verbs[i], CGS_ASK_MAN);
     printf(".SS cgs help\nThe list of verbs; with a verb its options; with \\fBsettings\\fR the\n"
            "settings; with \\fB\\-\\-man\\fR this page, with \\fB\\-\\-bash\\fR the\n"
-           "completion script of bash.\n"
-           ".SH SETTINGS\n"
+           "completion script of bash.\n");
+    roff_planners();
+    printf(".SH SETTINGS\n"
            "Settings are \\fIkey\\fR=\\fIvalue\\fR words after the options; those of\n"
            "\\fBcgs train\\fR may also be lines of the file that \\fB\\-\\-config\\fR names.\n"
            "Each is shown with its default.\n");

@@ -157,8 +157,6 @@ void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8) {
     fflush(to);
 }
 
-void cgs_view_end(cgs_view *v) { v->drawn = 0; }
-
 /* ---- the terminal -------------------------------------------------------------------- */
 
 void cgs_terminal_size(int fd, int *width, int *height) {

@@ -40,8 +40,6 @@ void cgs_view_step(cgs_view *v, const cgs_step_info *i, double memory);
 void cgs_view_validation(cgs_view *v, const cgs_validation *valid);
 /* Draws over what was drawn before.  width, height: of the terminal; 0: 80 x 24. */
 void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8);
-/* Forgets what is on the screen: the next drawing goes below it. */
-void cgs_view_end(cgs_view *v);
 
 /* The size of the terminal behind a descriptor; 0 x 0 when it is none or does not say. */
 void cgs_terminal_size(int fd, int *width, int *height);

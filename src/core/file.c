@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,28 @@ cgs_status cgs_read_file(const char *path, size_t limit, char **data, size_t *by
 done:
     free(p);
     fclose(f);
+    return rc;
+}
+
+cgs_status cgs_map_file(const char *path, size_t least, const uint8_t **map, size_t *bytes) {
+    *map = NULL;
+    *bytes = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+    cgs_status rc = CGS_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)least) {
+        rc = cgs_fail(CGS_EFORMAT, "%s: it is too short", path);
+    } else {
+        void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (at == MAP_FAILED) {
+            rc = cgs_fail(CGS_EIO, "%s: cannot be mapped: %s", path, strerror(errno));
+        } else {
+            *map = at;
+            *bytes = (size_t)st.st_size;
+        }
+    }
+    close(fd);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "data/checksum.h"
 
 #define MAGIC "cgsfeat\n"
@@ -60,25 +61,6 @@ static cgs_status describe(head *h, const cgs_features_key *key) {
 
 /* ---- reading ----------------------------------------------------------------------- */
 
-static cgs_status map_file(cgs_features *f) {
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", f->path, strerror(errno));
-    cgs_status rc = CGS_OK;
-    if (fstat(fd, &st) != 0 || st.st_size < (off_t)sizeof(head)) {
-        rc = cgs_fail(CGS_EFORMAT, "%s: too short for a feature file", f->path);
-    } else {
-        f->bytes = (size_t)st.st_size;
-        void *map = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-            rc = cgs_fail(CGS_EIO, "%s: cannot be mapped: %s", f->path, strerror(errno));
-        else
-            f->map = map;
-    }
-    close(fd);
-    return rc;
-}
-
 cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_features_key *key) {
     head want;
     *out = NULL;
@@ -86,7 +68,7 @@ cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_fea
     cgs_features *f = calloc(1, sizeof *f);
     if (!f) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    cgs_status rc = map_file(f);
+    cgs_status rc = cgs_map_file(path, sizeof(head), &f->map, &f->bytes);
     if (rc == CGS_OK && memcmp(f->map, &want, sizeof want) != 0)
         rc = cgs_fail(CGS_EFORMAT, "%s: features of another network, dataset or version", path);
     if (rc == CGS_OK && f->bytes != sizeof want + want.rows * stride(want.row_bytes))

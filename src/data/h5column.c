@@ -208,26 +208,19 @@ void cgs_h5column_close(cgs_h5column *c) {
         for (size_t i_ = 0; i_ < n; i_++) d_[i_] = (to_type)s_[i_];                                \
     } while (0)
 
-#define CONVERT_FROM(from_type)                                                                    \
+#define CONVERT_TO(from_type, whole)                                                               \
     do {                                                                                           \
         if (kind == CGS_H5_F32)                                                                    \
             CONVERT(from_type, float);                                                             \
         else if (kind == CGS_H5_F64)                                                               \
             CONVERT(from_type, double);                                                            \
         else                                                                                       \
-            CONVERT(from_type, int64_t);                                                           \
+            whole;                                                                                 \
     } while (0)
 
+#define CONVERT_FROM(from_type) CONVERT_TO(from_type, CONVERT(from_type, int64_t))
 /* whole numbers of a fraction make no sense anywhere here, so those two read as 0 */
-#define CONVERT_FRACTION(from_type)                                                                \
-    do {                                                                                           \
-        if (kind == CGS_H5_F32)                                                                    \
-            CONVERT(from_type, float);                                                             \
-        else if (kind == CGS_H5_F64)                                                               \
-            CONVERT(from_type, double);                                                            \
-        else                                                                                       \
-            memset(to, 0, n * sizeof(int64_t));                                                    \
-    } while (0)
+#define CONVERT_FRACTION(from_type) CONVERT_TO(from_type, memset(to, 0, n * sizeof(int64_t)))
 
 /* n stored values to n of a kind; both aligned, chunk buffers come from malloc */
 static void convert(cgs_column_type t, const void *from, size_t n, cgs_h5kind kind, void *to) {

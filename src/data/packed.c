@@ -439,23 +439,8 @@ static cgs_status check_tables(cgs_packed *p) {
 }
 
 static cgs_status open_map(cgs_packed *p) {
-    int fd = open(p->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", p->path, strerror(errno));
-    cgs_status rc = CGS_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(head)) {
-        rc = damaged(p, "it is too short");
-    } else {
-        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) {
-            rc = cgs_fail(CGS_EIO, "%s: %s", p->path, strerror(errno));
-        } else {
-            p->map = map;
-            p->bytes = (size_t)st.st_size;
-        }
-    }
-    close(fd);
-    return rc;
+    cgs_status rc = cgs_map_file(p->path, sizeof(head), &p->map, &p->bytes);
+    return rc == CGS_EFORMAT ? damaged(p, "it is too short") : rc;
 }
 
 static cgs_status open_tables(cgs_packed *p) {

@@ -116,6 +116,7 @@ static void begin(cgs_env *e) {
 
 cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng) {
     CGS_TRY(e->cls->reset(e, rng));
+    e->sought = true;
     begin(e);
     return CGS_OK;
 }
@@ -126,6 +127,7 @@ cgs_status cgs_env_start(cgs_env *e, const double *state, int dim) {
     CGS_TRY(e->cls->set_state(e, state));
     CGS_TRY(e->cls->set_state(e, state));
     memcpy(e->goal, state, (size_t)dim * sizeof(double));
+    e->sought = false;
     begin(e);
     return CGS_OK;
 }
@@ -141,6 +143,7 @@ cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim) {
     CGS_TRY(check_vector(e, "goal", goal, dim));
     if (e->cls->check_goal) CGS_TRY(e->cls->check_goal(e, goal));
     memcpy(e->goal, goal, (size_t)dim * sizeof(double));
+    e->sought = true;
     *e->success = e->cls->reached(e, e->state, e->goal);
     return CGS_OK;
 }

@@ -93,6 +93,7 @@ struct cgs_env {
     uint8_t *done;    /* in and out: 1 freezes the environment until the next start */
     uint8_t *success; /* out: 1 when the predicate holds in the present state     */
     int steps;        /* actions applied since the last start                     */
+    bool sought;      /* there is a goal, which may end an action early: not after start alone */
     bool owns_rows;
 };
 
@@ -112,7 +113,8 @@ void cgs_env_destroy(cgs_env *e);
 
 cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng);
 /* A fresh world put into `state` (dim numbers): restart, then set_state twice, as
- * upstream's reset does when start and goal agree.  The goal becomes the state. */
+ * upstream's reset does when start and goal agree.  Success is measured against the state
+ * until set_goal, but no action ends early for it. */
 cgs_status cgs_env_start(cgs_env *e, const double *state, int dim);
 /* One set_state on the world as it is, with its side effects. */
 cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim);

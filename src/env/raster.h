@@ -67,4 +67,16 @@ void cgs_resample_needed(const cgs_resample *r, int *lo, int *hi);
 void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cgs_box out,
                       uint8_t *rgb);
 
+/* Pictures that are drawn at one size and averaged to others. */
+typedef struct cgs_scaled_picture {
+    cgs_resample shrink;
+    uint8_t *native; /* (native side, native side, 3) as drawn */
+} cgs_scaled_picture;
+
+/* draw(what, rgb) makes a picture of side `native`; rgb: (side, side, 3). */
+cgs_status cgs_scaled_picture_draw(cgs_scaled_picture *s,
+                                   void (*draw)(const void *what, uint8_t *rgb), const void *what,
+                                   int native, int side, uint8_t *rgb);
+void cgs_scaled_picture_free(cgs_scaled_picture *s);
+
 #endif /* CGS_ENV_RASTER_H */

@@ -134,3 +134,27 @@ void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cg
     else
         run_area(r, in, channels, out, rgb);
 }
+
+cgs_status cgs_scaled_picture_draw(cgs_scaled_picture *s,
+                                   void (*draw)(const void *what, uint8_t *rgb), const void *what,
+                                   int native, int side, uint8_t *rgb) {
+    if (side == native) {
+        draw(what, rgb);
+        return CGS_OK;
+    }
+    if (!s->native) s->native = malloc((size_t)native * (size_t)native * 3);
+    if (!s->native)
+        return cgs_fail(CGS_ENOMEM, "no memory for a picture of %d x %d", native, native);
+    if (s->shrink.to != side) {
+        cgs_resample_free(&s->shrink);
+        CGS_TRY(cgs_resample_area(&s->shrink, native, side));
+    }
+    draw(what, s->native);
+    cgs_resample_run(&s->shrink, s->native, 3, (cgs_box){0, 0, side - 1, side - 1}, rgb);
+    return CGS_OK;
+}
+
+void cgs_scaled_picture_free(cgs_scaled_picture *s) {
+    cgs_resample_free(&s->shrink);
+    free(s->native);
+}

@@ -40,7 +40,7 @@ typedef struct cgs_outcome {
     double seconds; /* encoding and planning, its share of the batch */
 } cgs_outcome;
 
-/* Somebody who looks on; any function may be NULL. */
+/* Observer callbacks; any function may be NULL. */
 typedef struct cgs_loop_watch {
     /* after a solve: its problem and result; active (E) names the episodes of the batch */
     void (*solved)(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
@@ -55,10 +55,10 @@ typedef struct cgs_loop_watch {
 typedef struct cgs_loop_config {
     cgs_model *model;
     cgs_encoder *encoder;
-    cgs_prior *prior; /* for the planners that want one */
+    cgs_prior *prior; /* for the planners that need one */
     const cgs_env_class *env;
     cgs_action_scale scale;
-    cgs_proprio_scale proprio; /* where the model wants it */
+    cgs_proprio_scale proprio; /* where the model has it as an input */
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;

@@ -5,34 +5,8 @@
 #include <string.h>
 
 #include "eval/evaluate_internal.h"
-
-float cgs_default_tau(const char *env) {
-    static const struct {
-        const char *env;
-        float tau;
-    } known[] = {{"pusht", 4}, {"cube", 64}, {"tworooms", 128}, {"reacher", 64}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i].env, env)) return known[i].tau;
-    return 0;
-}
-
-float cgs_family_tau(const char *family, const char *env) {
-    static const struct {
-        const char *env;
-        float tau;
-    } known[] = {{"pusht", 0.015f},
-                 {"wall", 5e-6f},
-                 {"pointmaze-umaze", 1e-3f},
-                 {"pointmaze-medium", 3e-3f}};
-    if (strcmp(family, "dinowm") != 0) return cgs_default_tau(env);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i].env, env)) return known[i].tau;
-    return 0;
-}
-
-float cgs_model_tau(const cgs_model *m, const char *env) {
-    return cgs_family_tau(m->cls->family, env);
-}
+#include "eval/temperature.h"
+#include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
     return (cgs_eval_options){.horizon = 5,
@@ -97,41 +71,34 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
     e->run = list;
     for (int m = 0; m < b->o->model_count; m++)
         for (int s = 0; s < b->o->seed_count; s++) {
-            cgs_eval_run *r = &list[e->count++];
-            *r = (cgs_eval_run){.model = m, .plan = *p, .seed = b->o->seeds[s]};
-            r->plan.seed = r->seed;
-            r->plan.A = cgs_model_block(b->subject[m].model);
-            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].model, b->e->env->id);
+            cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
+            r.plan.seed = r.seed;
+            r.plan.A = cgs_model_block(b->subject[m].model);
+            if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->subject[m].model, b->e->env->id));
+            list[e->count++] = r;
         }
     return CGS_OK;
 }
 
-/* only what a planner uses is swept: CEM has no temperature, GD no samples */
+/* only what a planner reads is swept: CEM has no temperature, GD no samples */
 static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     const cgs_eval_options *o = b->o;
     cgs_plan_config p = cgs_plan_defaults();
-    cgs_plan_kind kind;
-    CGS_TRY(cgs_plan_kind_parse(&kind, name));
+    const cgs_planner_kind *kind;
+    CGS_TRY(cgs_planner_kind_find(&kind, name));
     snprintf(p.kind.s, sizeof p.kind.s, "%s", name);
     p.H = o->horizon;
     p.elites = o->elites;
     p.gd_steps = o->gd_steps;
-    bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
-    bool samples = mppi || kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
-    bool own_tau = mppi && !o->tau_count;
-    for (int i = 0; own_tau && i < o->model_count; i++)
-        if (!(cgs_model_tau(b->subject[i].model, b->e->env->id) > 0))
-            return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
-                            b->e->env->id);
+    bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
+    bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
-        for (int i = 0; i < (samples ? o->iter_count : 1); i++)
-            for (int t = 0; t < (mppi && o->tau_count ? o->tau_count : 1); t++) {
-                if (samples) {
-                    p.K = o->samples[k];
-                    p.iters = o->iters[i];
-                }
-                if (mppi && o->tau_count) p.tau = (float)o->taus[t];
-                CGS_TRY(add_runs(b, &p, own_tau));
+        for (int i = 0; i < (iters ? o->iter_count : 1); i++)
+            for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
+                if (samples) p.K = o->samples[k];
+                if (iters) p.iters = o->iters[i];
+                if (taus) p.tau = (float)o->taus[t];
+                CGS_TRY(add_runs(b, &p, tau && !taus));
             }
     return CGS_OK;
 }

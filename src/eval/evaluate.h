@@ -1,6 +1,6 @@
 /* evaluate.h - goal-reaching success: models x planners x settings x seeds on shared starts.
  *
- * For every seed the starts are chosen once (starts.h), encoded once a model (cases.h) and
+ * For every seed the starts are chosen once (starts.h), encoded once per model (start_states.h) and
  * run in the closed loop (episode.h) with every planner setting.  The seed of the starts is
  * also the seed of the planner's noise, so all models meet the same starts with the same
  * noise and can be compared in pairs.
@@ -11,12 +11,6 @@
 
 #include "eval/results.h"
 #include "model/store.h"
-
-/* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
-float cgs_default_tau(const char *env);
-/* The same on the scale of the cost of a family of models ("lewm", "dinowm"), or of a model's. */
-float cgs_family_tau(const char *family, const char *env);
-float cgs_model_tau(const cgs_model *m, const char *env);
 
 enum { CGS_BATCH_BY_DEVICE = 0 };
 
@@ -34,7 +28,8 @@ typedef struct cgs_eval_options {
     const uint64_t *seeds;
     int planner_count, sample_count, iter_count, tau_count, seed_count;
     int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
-    int batch; /* episodes side by side, of all seeds together */
+    int batch; /* episodes side by side at most, of all seeds together; declared to rollouts, so
+                * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
     const char *device, *precision; /* precision NULL: as the model was trained */

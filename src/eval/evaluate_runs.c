@@ -6,6 +6,7 @@
 #include "core/threads.h"
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
+#include "plan/planners.h"
 
 /* episodes side by side: memory of pictures and environments speaks against more */
 enum { CPU_BATCH = 50, GPU_BATCH = 512 };
@@ -110,25 +111,25 @@ static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_st
     return rc;
 }
 
-/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
+/* Cases of the seeds that a plan is still missing for, planned for together: the smaller a batch,
  * the longer a GPU waits.  Nothing is drawn differently for it. */
 typedef struct lot {
     cgs_start_states cases;
     bool *in; /* (seeds) */
 } lot;
 
-static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+static bool missing(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == missing(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = wanted(&run[i]);
+        l->in[i] = missing(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -186,7 +187,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
     return rc;
 }
 
-/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
+/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one after
  * the other */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_loaded_model *s = &b->subject[model];
@@ -196,12 +197,12 @@ cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
         cgs_eval_run *run = &b->e->run[i];
-        cgs_plan_kind kind = CGS_PLAN_ZERO;
+        const cgs_planner_kind *kind;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || missing(&run[k]);
         if (run->model != model || !any) continue;
-        rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
-        if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
+        rc = cgs_planner_kind_find(&kind, run->plan.kind.s);
+        if (rc == CGS_OK && kind->needs & CGS_NEEDS_PRIOR && !prior)
             rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
         if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
         if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);

@@ -37,7 +37,7 @@ typedef struct cgs_eval_settings {
 typedef struct cgs_eval_result {
     char hash[17];
     int episodes, successes;
-    double seconds;   /* planner time of an episode, mean */
+    double seconds;   /* planner time per episode, mean */
     uint8_t *success; /* (episodes) owned */
 } cgs_eval_result;
 

@@ -131,12 +131,6 @@ void cgs_text_base64(cgs_text *t, const void *data, size_t n) {
     t->used = (size_t)(out - t->s);
 }
 
-int cgs_text_length(const char *s) {
-    int n = 0;
-    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
-    return n;
-}
-
 cgs_status cgs_text_check(const cgs_text *t, const char *what) {
     if (t->failed)
         return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu bytes of text", what, t->used);

@@ -28,9 +28,6 @@ void cgs_text_escape(cgs_text *t, const char *s);
 void cgs_text_line(cgs_text *t, const char *s);
 void cgs_text_base64(cgs_text *t, const void *data, size_t n);
 
-/* Characters of a UTF-8 text: bytes that begin one. */
-int cgs_text_length(const char *s);
-
 /* CGS_ENOMEM, naming the text, if anything failed. */
 cgs_status cgs_text_check(const cgs_text *t, const char *what);
 

@@ -158,7 +158,7 @@ void cgs_interpolate_positions(const float *table, int from, int to, int D, bool
 }
 
 static cgs_status interpolate(cgs_backbone *b) {
-    int side = cgs_backbone_side(b), D = b->config.width;
+    int side = b->view.size / b->config.patch, D = b->config.width;
     size_t n = ((size_t)side * (size_t)side + 1) * (size_t)D;
     cgs_device *d = b->params.device;
     const cgs_param *e = cgs_params_find(&b->params, "pos_embed");

@@ -65,9 +65,6 @@ void cgs_interpolate_positions(const float *table, int from, int to, int D, bool
 
 /* frames (F, S, S, 3) u8 -> tokens after the last norm: (F, 1 + P, D), or (F, 1, D). */
 cgs_tensor *cgs_backbone_tokens(cgs_tape *t, cgs_backbone *b, cgs_tensor *frames, bool cls_only);
-static inline int cgs_backbone_side(const cgs_backbone *b) {
-    return b->view.size / b->config.patch;
-}
 
 /* A word for results, made of what a file says: letters, digits, "-_. " and nothing else. */
 void cgs_backbone_origin(char origin[64], const char *said);

@@ -16,6 +16,7 @@
 
 #include "model/backbone.h"
 #include "model/model.h"
+#include "model/predictor_config.h"
 
 /* Defaults are those of the paper; what the backbone decides is filled in from its file. */
 #define CGS_DINOWM_CONFIG(X)                                                                       \
@@ -33,16 +34,7 @@
       "hidden width of the aggregation head")                                                      \
     X(int, aggregate, 128, 2, 4096, "model.aggregate.width", "its result, for geometry losses")    \
     X(int, embed, 10, 1, 256, "model.embed", "width E of action and proprioception in a token")    \
-    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")               \
-    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads",                                    \
-      "attention heads of the predictor")                                                          \
-    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                         \
-      "width of one predictor head")                                                               \
-    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs") \
-    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")          \
-    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                      \
-    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")            \
-    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")          \
+    CGS_PREDICTOR_CONFIG(X)                                                                        \
     X(int, proprio_dim, 4, 1, 64, "model.proprio_dim", "numbers of proprioception")                \
     X(float, proprio_cost, 1, 0, 1000, "model.proprio_cost",                                       \
       "weight of proprioception in the planner's cost")
@@ -67,10 +59,6 @@ static inline int cgs_dinowm_tokens(const cgs_dinowm_config *c) { /* P */
 }
 static inline int cgs_dinowm_channels(const cgs_dinowm_config *c) { /* C */
     return cgs_dinowm_is_patch(c) ? c->channels : c->features;
-}
-/* Width of what TS and CGS see of a frame. */
-static inline int cgs_dinowm_geometry(const cgs_dinowm_config *c) {
-    return cgs_dinowm_is_patch(c) ? c->aggregate : c->features;
 }
 
 typedef struct cgs_dinowm_layer {

@@ -11,6 +11,7 @@
 
 #include "core/config.h"
 #include "model/model.h"
+#include "model/predictor_config.h"
 #include "model/vit.h"
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
@@ -25,16 +26,7 @@
       "of the class token and of both heads where activations are bf16: 16 or 32")                 \
     X(int, projector_hidden, 2048, 8, 16384, "model.projector.hidden",                             \
       "hidden width of projector and pred_proj")                                                   \
-    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")               \
-    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads",                                    \
-      "attention heads of the predictor")                                                          \
-    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                         \
-      "width of one predictor head")                                                               \
-    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs") \
-    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")          \
-    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                      \
-    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")            \
-    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")          \
+    CGS_PREDICTOR_CONFIG(X)                                                                        \
     X(int, action_smooth, 10, 1, 256, "model.action.smooth", "width after the action convolution") \
     X(int, action_hidden, 768, 8, 16384, "model.action.hidden", "hidden width of the action MLP")
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/declare.h"
 #include "model/lewm.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -53,18 +54,6 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
 /* ---- declarations ------------------------------------------------------------------ */
 
 #define VIT_STD 0.02f
-#define DIM(...)                                                                                   \
-    (const int[]) { __VA_ARGS__ }
-
-/* a linear map as PyTorch initialises it: uniform by fan-in, bias too */
-#define LINEAR(p, a, out_, in_, fmt, ...)                                                          \
-    do {                                                                                           \
-        float bound_ = 1.0f / sqrtf((float)(in_));                                                 \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_UNIFORM, bound_, 2, DIM(out_, in_), fmt ".weight",  \
-                          __VA_ARGS__);                                                            \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_UNIFORM, bound_, 1, DIM(out_), fmt ".bias",         \
-                          __VA_ARGS__);                                                            \
-    } while (0)
 
 /* a linear map of the encoder: normal weights, zero bias */
 #define VIT_LINEAR(p, a, out_, in_, fmt, ...)                                                      \
@@ -72,12 +61,6 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
         cgs_param_declare(p, &(a)->w, CGS_INIT_NORMAL, VIT_STD, 2, DIM(out_, in_), fmt ".weight",  \
                           __VA_ARGS__);                                                            \
         cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(out_), fmt ".bias", __VA_ARGS__);   \
-    } while (0)
-
-#define NORM(p, a, n, fmt, ...)                                                                    \
-    do {                                                                                           \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_ONE, 0, 1, DIM(n), fmt ".weight", __VA_ARGS__);     \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(n), fmt ".bias", __VA_ARGS__);      \
     } while (0)
 
 static void declare_vit_layer(cgs_params *p, cgs_vit_layer *l, const cgs_lewm_config *c, int i) {

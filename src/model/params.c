@@ -155,6 +155,16 @@ void cgs_params_round(cgs_params *p) {
     p->device->ops->round_bf16(p->device, p->bf16, p->values, p->trainable);
 }
 
+cgs_status cgs_params_keep(const cgs_params *p, float *values) {
+    return p->device->ops->download(p->device, values, p->values, p->trainable * sizeof *values);
+}
+
+cgs_status cgs_params_restore(cgs_params *p, const float *values) {
+    CGS_TRY(p->device->ops->upload(p->device, p->values, values, p->trainable * sizeof *values));
+    cgs_params_round(p);
+    return CGS_OK;
+}
+
 size_t cgs_params_learnable(const cgs_params *p) {
     size_t n = 0;
     for (int i = 0; i < p->count; i++) n += p->list[i].trainable ? p->list[i].count : 0;

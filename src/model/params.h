@@ -64,6 +64,10 @@ cgs_status cgs_params_init(cgs_params *p, uint64_t seed);
 /* Renews the bf16 copy after the values changed from outside. */
 void cgs_params_round(cgs_params *p);
 
+/* A host copy of all learnable values (trainable), and back: the best ones so far. */
+cgs_status cgs_params_keep(const cgs_params *p, float *values);
+cgs_status cgs_params_restore(cgs_params *p, const float *values);
+
 /* Learnable numbers, without padding. */
 size_t cgs_params_learnable(const cgs_params *p);
 const cgs_param *cgs_params_find(const cgs_params *p, const char *name);

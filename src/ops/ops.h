@@ -165,6 +165,11 @@ typedef struct cgs_record {
     void *impl; /* what the backend prepared for this record (a primitive, say) */
 } cgs_record;
 
+/* Whether input k exists and is to get a gradient. */
+static inline bool cgs_wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
+
 /* Dropout keeps element i of a tensor in update `step` iff this is true.  Both
  * directions recompute it, so no mask is stored. */
 #define CGS_DROPOUT_KEY(key, step) cgs_mix64((key) ^ cgs_mix64(step))

@@ -91,7 +91,7 @@ static void draw_knob(cgs_page *p, const variants *v, int k, const int *setting,
     int index[MAX_MODELS], n = on_curve(v, k, index), count = 0;
     for (int s = 0; s < settings && count < MAX_PLANNERS; s++) {
         const char *planner = v->q->setting[setting[s]].planner;
-        if (!strcmp(planner, "zero") || !strcmp(planner, "random")) continue;
+        if (cgs_is_control(planner)) continue;
         double *x = at[count][0], *y = at[count][1], *low = at[count][2], *high = at[count][3];
         int got = 0;
         for (int i = 0; i < n; i++) {
@@ -144,10 +144,8 @@ void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r)
         cgs_page_grid(p, false);
         for (int k = 0; k < KNOBS; k++) draw_knob(p, &v, k, setting, settings);
         cgs_page_grid_end(p);
-        char name[64];
-        cgs_method_name(q->model[v.model[v.reference]].method, name, sizeof name);
         cgs_page_note(p, "One setting of %s is changed at a time. Bands: Wilson's 95 %% interval.",
-                      name);
+                      cgs_method_title(q->model[v.model[v.reference]].method));
         cgs_protocol_note(p, f, q);
         free(setting);
     }

@@ -233,7 +233,7 @@ const char *cgs_json_model(const cJSON *model, char *name, size_t size, int *sty
     const char *method = cgs_json_text(model, "method", "");
     *style = cgs_method_style(method);
     const char *called = cgs_json_text(model, "name", NULL);
-    cgs_method_name(method[0] ? method : "a model", name, size);
-    if (called) snprintf(name, size, "%s", called);
+    if (!called) called = method[0] ? cgs_method_title(method) : "a model";
+    snprintf(name, size, "%s", called);
     return method;
 }

@@ -5,13 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum cgs_role { CGS_ROLE_PLAIN, CGS_ROLE_TS, CGS_ROLE_CGS, CGS_ROLE_OTHER } cgs_role;
+#include "train/method.h"
 
 /* What a method preset adds to its family: "lewm-ts" is CGS_ROLE_TS of "lewm".  family: (64) */
 cgs_role cgs_method_role(const char *method, char *family);
-
-/* "lewm-cgs" as "LeWM+CGS"; a name that is no preset stays as it is. */
-void cgs_method_name(const char *method, char *out, size_t size);
 
 /* Its style in plots (plot.h). */
 int cgs_method_style(const char *method);

@@ -23,9 +23,8 @@ static void draw_plan(cgs_page *p, const cgs_folder *f, const char *stem) {
     if (!cgs_folder_picture(f, p, name, GIF_MAGIC, &data, &bytes)) return;
     snprintf(name, sizeof name, "plans/%.250s.json", stem);
     cJSON *j = cgs_folder_json(f, p, name, NULL);
-    char method[128] = "";
     const cJSON *success = j ? cJSON_GetObjectItemCaseSensitive(j, "success") : NULL;
-    cgs_method_name(cgs_json_text(j, "method", ""), method, sizeof method);
+    const char *method = cgs_method_title(cgs_json_text(j, "method", ""));
     snprintf(title, sizeof title, "%.200s", cgs_json_text(j, "title", stem));
     snprintf(caption, sizeof caption, "%s%s%.60s%s%.30s%s", title, method[0] ? " \xC2\xB7 " : "",
              method, j ? " \xC2\xB7 " : "",

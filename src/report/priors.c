@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planners.h"
 #include "report/paper_rates.h"
 #include "report/sections.h"
 
@@ -68,7 +69,8 @@ static void ratio_table(cgs_page *p, const cJSON *j, const cJSON *models) {
 static int lone_prior(const cgs_protocol *q) {
     for (int s = 0; s < q->settings_count; s++) {
         const cgs_rate_setting *k = &q->setting[s];
-        if (!strncmp(k->planner, "pg-", 3) && k->K > 0 && k->K < 2) return s;
+        const cgs_planner_kind *kind = cgs_planner_kind_of(k->planner);
+        if (kind && kind->needs & CGS_NEEDS_PRIOR && k->K > 0 && k->K < 2) return s;
     }
     return -1;
 }

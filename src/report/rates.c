@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planners.h"
 #include "report/method.h"
 #include "report/plot.h"
 
@@ -35,11 +36,14 @@ static bool is_model_key(const char *key) {
     return false;
 }
 
+/* planner settings that every planner has; the others are rows of CGS_PLANNER_SETTINGS */
 static bool is_planner_key(const char *key) {
-    static const char *const keys[] = {"planner", "samples", "iters",   "elites",   "tau",  "sigma",
-                                       "steps",   "lr",      "horizon", "deadline", "batch"};
+    static const char *const keys[] = {"planner", "horizon", "deadline", "batch"};
+    const cgs_planner_setting *s;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;
+    for (int i = 0; (s = cgs_planner_setting_at(i)); i++)
+        if (!strcmp(key, s->key)) return true;
     return false;
 }
 
@@ -92,9 +96,19 @@ static int find_model(cgs_protocol *q, const char *method, const char *folder) {
     cgs_rate_model *m = &more[q->models++];
     snprintf(m->method, sizeof m->method, "%.60s", method);
     snprintf(m->folder, sizeof m->folder, "%.120s", folder);
-    cgs_method_name(m->method, m->name, sizeof m->name);
+    snprintf(m->name, sizeof m->name, "%s", cgs_method_title(m->method));
     m->style = cgs_method_style(m->method);
     return q->models - 1;
+}
+
+/* Adds "KEY=number", where there is one, to what no axis and no label says of a setting.  Elites
+ * are never there: they follow from K unless they were set, and a sweep over K must not split on
+ * them. */
+static void put_rest(cgs_rate_setting *s, const cJSON *settings, const char *key) {
+    size_t used = strlen(s->rest);
+    double v = cgs_json_number(settings, key);
+    if (isfinite(v))
+        snprintf(s->rest + used, sizeof s->rest - used, "%s%s=%g", used ? " " : "", key, v);
 }
 
 static int find_setting(cgs_protocol *q, const cJSON *settings) {
@@ -103,15 +117,12 @@ static int find_setting(cgs_protocol *q, const cJSON *settings) {
     s.K = cgs_json_number(settings, "samples");
     s.iters = cgs_json_number(settings, "iters");
     s.tau = cgs_json_number(settings, "tau");
-    /* elites follow from K unless they were set, so a sweep over K must not split on them */
-    static const char *const rest[] = {"horizon", "sigma", "steps", "lr", "deadline"};
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        double v = cgs_json_number(settings, rest[i]);
-        if (isfinite(v) && used < sizeof s.rest)
-            used += (size_t)snprintf(s.rest + used, sizeof s.rest - used, "%s%s=%g",
-                                     used ? " " : "", rest[i], v);
-    }
+    put_rest(&s, settings, "horizon");
+    const cgs_planner_setting *read;
+    for (int i = 0; (read = cgs_planner_setting_at(i)); i++)
+        if (read->bit & ~(CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_TAU | CGS_READS_ELITES))
+            put_rest(&s, settings, read->key);
+    put_rest(&s, settings, "deadline");
     snprintf(s.key, sizeof s.key, "%g %g %g %g %.200s", s.K, s.iters, s.tau,
              cgs_json_number(settings, "elites"), s.rest);
     for (int i = 0; i < q->settings_count; i++)
@@ -203,14 +214,17 @@ static void add_line(void *user, const cJSON *line) {
     snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
 
+/* the place of a planner in the table; unknown ones come last */
+static int place(const char *planner) {
+    int i = 0;
+    const cgs_planner_kind *kind;
+    while ((kind = cgs_planner_kind_at(i)) && strcmp(kind->name, planner) != 0) i++;
+    return i;
+}
+
 static int by_numbers(const void *a, const void *b) {
     const cgs_rate_setting *x = a, *y = b;
-    static const char *const order[] = {"mppi", "pg-mppi", "cem", "pg-cem", "gd"};
-    int px = 9, py = 9;
-    for (int i = 0; i < 5; i++) {
-        if (!strcmp(x->planner, order[i])) px = i;
-        if (!strcmp(y->planner, order[i])) py = i;
-    }
+    int px = place(x->planner), py = place(y->planner);
     if (px != py) return px - py;
     int name = strcmp(x->planner, y->planner);
     if (name) return name;
@@ -266,9 +280,8 @@ static void name_apart(cgs_protocol *q) {
         for (int k = 0; k < q->models; k++)
             shared |= k != i && !strcmp(q->model[k].method, q->model[i].method);
         if (!shared) continue;
-        char name[64];
-        cgs_method_name(q->model[i].method, name, sizeof name);
-        snprintf(q->model[i].name, sizeof q->model[i].name, "%s, %.60s", name, q->model[i].folder);
+        snprintf(q->model[i].name, sizeof q->model[i].name, "%.60s, %.60s",
+                 cgs_method_title(q->model[i].method), q->model[i].folder);
     }
 }
 

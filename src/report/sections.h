@@ -68,7 +68,7 @@ void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned 
 /* One setting a planner, as near as there is to K = 128, I = 30 and the environment's temperature.
  * index: (settings_count)  Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
-/* "zero" and "random" plan nothing: a model cannot change what they reach. */
+/* Whether a planner scores no plan: a model cannot change what it reaches. */
 bool cgs_is_control(const char *planner);
 
 /* CGS and what it is compared with in one family; ts is -1 where there is none. */

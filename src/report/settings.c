@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/evaluate.h"
+#include "eval/temperature.h"
+#include "plan/planners.h"
 #include "report/method.h"
 #include "report/paper_rates.h"
 #include "report/sections.h"
@@ -122,7 +123,8 @@ int cgs_headlines(const cgs_protocol *q, int *index) {
 }
 
 bool cgs_is_control(const char *planner) {
-    return !strcmp(planner, "zero") || !strcmp(planner, "random");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(planner);
+    return kind && !(kind->needs & CGS_NEEDS_SCORES);
 }
 
 /* ---- areas of the paper ------------------------------------------------------------ */

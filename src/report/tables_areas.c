@@ -28,8 +28,8 @@ cgs_tables_families cgs_tables_rivals(const cgs_tables *t, bool held_out) {
 }
 
 void cgs_tables_rival_head(cgs_tables *t, const cgs_tables_families *f, int i, bool ts) {
-    char plain[64], head[160];
-    cgs_method_name(f->name[i], plain, sizeof plain);
+    char head[160];
+    const char *plain = cgs_method_title(f->name[i]);
     if (ts && f->count == 1) {
         snprintf(head, sizeof head, "CGS " CGS_MINUS " TS");
     } else {

@@ -92,7 +92,7 @@ static void read_card(trained *t, const cgs_folder *f, cgs_page *p) {
     snprintf(t->method, sizeof t->method, "%.60s",
              cgs_json_text(t->card, "method", last ? last + 1 : t->folder));
     t->style = cgs_method_style(t->method);
-    cgs_method_name(t->method, t->name, sizeof t->name);
+    snprintf(t->name, sizeof t->name, "%s", cgs_method_title(t->method));
 }
 
 /* reads a model; false when it has no metrics */
@@ -146,10 +146,8 @@ static void name_apart(trained *t, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
             if (k != i && !strcmp(t[k].method, t[i].method)) {
-                char name[64];
                 const char *last = strrchr(t[i].folder, '/');
-                cgs_method_name(t[i].method, name, sizeof name);
-                snprintf(t[i].name, sizeof t[i].name, "%s, %.60s", name,
+                snprintf(t[i].name, sizeof t[i].name, "%.60s, %.60s", cgs_method_title(t[i].method),
                          last ? last + 1 : t[i].folder);
             }
 }

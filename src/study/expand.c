@@ -80,7 +80,7 @@ static cgs_status fill(FILE *f, const char *text, const cgs_settings *s, int dep
     return CGS_OK;
 }
 
-cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s) {
+cgs_status cgs_expand(char **out, const char *text, const cgs_settings *s) {
     size_t size;
     *out = NULL;
     FILE *f = open_memstream(out, &size);

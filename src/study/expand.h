@@ -22,7 +22,7 @@ cgs_status cgs_settings_add(cgs_settings *s, const char *text);
 
 /* Fills the {holes} of a text, and those of the values; a hole without a setting is CGS_EARG.
  * The caller frees *out. */
-cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s);
+cgs_status cgs_expand(char **out, const char *text, const cgs_settings *s);
 
 /* Replaces each @ by dir.  The caller frees the result; NULL: no memory. */
 char *cgs_in_folder(const char *text, const char *dir);

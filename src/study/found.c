@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "study/stages.h"
+#include "train/method.h"
 
 #define LOG_LIMIT ((size_t)64 << 20)
 #define METRICS_LIMIT ((size_t)1 << 30)
@@ -41,20 +42,13 @@ static const cJSON *last_of(const cJSON *all) {
 
 /* the models as the paper writes them; others by their folder */
 static const char *model_name(const char *path) {
-    static const char *const names[][2] = {{"lewm", "LeWM"},
-                                           {"lewm-ts", "LeWM+TS"},
-                                           {"lewm-cgs", "LeWM+CGS"},
-                                           {"dinowm-cls", "CLS"},
-                                           {"dinowm-cls-ts", "CLS+TS"},
-                                           {"dinowm-cls-cgs", "CLS+CGS"},
-                                           {"dinowm-patch", "patch"},
-                                           {"dinowm-patch-ts", "patch+TS"},
-                                           {"dinowm-patch-cgs", "patch+CGS"}};
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(base, names[i][0])) return names[i][1];
-    return base;
+    const cgs_method *m = cgs_method_find(base);
+    if (!m || m->role == CGS_ROLE_OTHER) return base;
+    const char *family = "DINO-WM ";
+    size_t n = strlen(family);
+    return strncmp(m->title, family, n) ? m->title : m->title + n;
 }
 
 /* ---- by verb ------------------------------------------------------------------------- */

@@ -219,14 +219,14 @@ static cgs_status fill_stage(builder *b, int at) {
     char *text = NULL, *output = NULL, *file = NULL;
     CGS_TRY(link_needs(b, at));
     cgs_status rc = set_machine(b, false);
-    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
     if (rc == CGS_OK) rc = hash_stage(b, g, text);
     free(text);
     text = NULL;
     if (rc == CGS_OK) rc = set_machine(b, true);
-    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
-    if (rc == CGS_OK) rc = cgs_fill(&output, g->row->output, &b->settings);
-    if (rc == CGS_OK) rc = cgs_fill(&g->name, g->row->name, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&output, g->row->output, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&g->name, g->row->name, &b->settings);
     if (rc == CGS_OK) {
         g->word = cgs_split_words(text, &g->words);
         g->output = cgs_in_folder(output, dir);

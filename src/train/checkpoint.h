@@ -22,8 +22,6 @@ typedef struct cgs_checkpoint {
 cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int parts,
                                const cgs_checkpoint *c);
 
-/* Reads only the metadata. */
-cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c);
 /* Fills the buffers after checking sizes and checksum. */
 cgs_status cgs_checkpoint_load(const char *path, cgs_params *const *part, int parts,
                                cgs_checkpoint *c);

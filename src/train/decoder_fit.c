@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/windows.h"
+#include "train/optimiser.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -113,7 +114,6 @@ static cgs_status forward(fitting *f, const int64_t *which, double *loss) {
 
 static cgs_status descend(fitting *f, cgs_decoder *p, int64_t *order, const int64_t *fit, int n) {
     const cgs_decoder_fit_config *c = f->c;
-    cgs_params *a = &p->params;
     int64_t batches = n / c->batch, which[4096];
     for (int u = 0; u < c->updates; u++) {
         int64_t k = u % batches;
@@ -123,17 +123,9 @@ static cgs_status descend(fitting *f, cgs_decoder *p, int64_t *order, const int6
                             (uint64_t)(u / batches), n, order);
         for (int i = 0; i < c->batch; i++) which[i] = fit[order[k * c->batch + i]];
         CGS_TRY(forward(f, which, &loss));
-        cgs_tape_backward(f->tape);
-        cgs_adamw w = {.lr = c->lr * (1 - (float)u / (float)c->updates),
-                       .beta1 = 0.9f,
-                       .beta2 = 0.999f,
-                       .eps = 1e-8f,
-                       .weight_decay = c->weight_decay,
-                       .clip_scale = 1,
-                       .step = (uint64_t)u + 1};
-        a->device->ops->adamw(a->device, &w, a->values, a->grads, a->moment1, a->moment2, a->bf16,
-                              a->trainable);
-        CGS_TRY(a->device->ops->sync(a->device));
+        const cgs_adamw a = cgs_adamw_usual(c->lr * (1 - (float)u / (float)c->updates),
+                                            c->weight_decay, (uint64_t)u + 1);
+        CGS_TRY(cgs_descend(f->tape, &p->params, &a));
         p->card.updates = (uint64_t)u + 1;
         if (!tell(f, "fit", u + 1, c->updates, loss)) break; /* what there is, is a decoder */
     }

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "train/checkpoint.h"
+#include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/views.h"
 
@@ -151,16 +152,9 @@ static cgs_status update(pretrainer *p, int n, cgs_device *d, double value[TERMS
         return cgs_fail(CGS_ENUMERIC, "update %d: loss %g, gradient norm %g; a lower --lr may help",
                         n, value[TERMS], sqrt(squares));
     double lr = cgs_learning_rate(o->lr, 0.05, (uint64_t)n + 1, (uint64_t)o->updates + 1);
-    cgs_adamw a = {.lr = (float)lr,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .eps = 1e-8f,
-                   .weight_decay = 1e-3f,
-                   .clip_scale = (float)cgs_clip_scale(sqrt(squares), 1),
-                   .step = (uint64_t)n + 1};
-    for (int i = 0; i < 2; i++)
-        d->ops->adamw(d, &a, all[i]->values, all[i]->grads, all[i]->moment1, all[i]->moment2,
-                      all[i]->bf16, all[i]->trainable);
+    cgs_adamw a = cgs_adamw_usual((float)lr, 1e-3f, (uint64_t)n + 1);
+    a.clip_scale = (float)cgs_clip_scale(sqrt(squares), 1);
+    for (int i = 0; i < 2; i++) cgs_adamw_apply(all[i], &a, 0, all[i]->trainable);
     return d->ops->sync(d);
 }
 

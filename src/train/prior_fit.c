@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/windows.h"
+#include "train/optimiser.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_prior_fit_config, kind, name, initial, low, high, key, doc)
@@ -250,31 +251,6 @@ static double zero_error(const material *m) {
     return sum / (double)n;
 }
 
-/* values of the head, to and from a host copy */
-static cgs_status copy_values(cgs_prior *p, float *values, bool restore) {
-    cgs_device *d = p->params.device;
-    size_t bytes = p->params.trainable * sizeof *values;
-    if (!restore) return d->ops->download(d, values, p->params.values, bytes);
-    CGS_TRY(d->ops->upload(d, p->params.values, values, bytes));
-    cgs_params_round(&p->params);
-    return CGS_OK;
-}
-
-static cgs_status update(cgs_prior *p, step *s, const cgs_prior_fit_config *c, uint64_t number) {
-    cgs_params *a = &p->params;
-    cgs_tape_backward(s->tape);
-    cgs_adamw w = {.lr = c->lr,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .eps = 1e-8f,
-                   .weight_decay = c->weight_decay,
-                   .clip_scale = 1,
-                   .step = number};
-    a->device->ops->adamw(a->device, &w, a->values, a->grads, a->moment1, a->moment2, a->bf16,
-                          a->trainable);
-    return a->device->ops->sync(a->device);
-}
-
 static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, float *best_values) {
     const cgs_prior_fit_config *c = f->c;
     const material *m = &f->m;
@@ -289,7 +265,8 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
             cgs_epoch_order(cgs_rng_stream(c->seed, CGS_STREAM_PRIOR, 1).key,
                             (uint64_t)(u / batches), m->pairs[0], order);
         CGS_TRY(step_forward(s, m, 0, order + k * c->batch, &loss));
-        CGS_TRY(update(p, s, c, (uint64_t)u + 1));
+        const cgs_adamw a = cgs_adamw_usual(c->lr, c->weight_decay, (uint64_t)u + 1);
+        CGS_TRY(cgs_descend(s->tape, &p->params, &a));
         mean += loss;
         since++;
         if ((u + 1) % c->every == 0 || u + 1 == c->updates) {
@@ -301,7 +278,7 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
                 card->validation_loss = error;
                 card->loss = mean / since;
                 card->updates = (uint64_t)u + 1;
-                CGS_TRY(copy_values(p, best_values, false));
+                CGS_TRY(cgs_params_keep(&p->params, best_values));
             }
             mean = since = 0;
         }
@@ -309,7 +286,7 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
     }
     if (!isfinite(card->validation_loss))
         return cgs_fail(CGS_ESTOPPED, "stopped before the first validation");
-    return copy_values(p, best_values, true);
+    return cgs_params_restore(&p->params, best_values);
 }
 
 static cgs_status fit(fitting *f, cgs_prior **out) {

@@ -26,6 +26,7 @@
 #include "train/gradient_monitor.h"
 #include "train/learner.h"
 #include "train/metrics.h"
+#include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/train.h"
 
@@ -444,8 +445,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
                        .weight_decay = g->weight_decay,
                        .clip_scale = (float)cgs_clip_scale(norm, c->clip),
                        .step = t->step + 1};
-        ops->adamw(t->device, &a, p->values + g->first, p->grads + g->first, p->moment1 + g->first,
-                   p->moment2 + g->first, p->bf16 + g->first, g->count);
+        cgs_adamw_apply(p, &a, g->first, g->count);
     }
     CGS_TRY(ops->sync(t->device));
     t->model->batches_tracked++;

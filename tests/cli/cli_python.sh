@@ -42,6 +42,7 @@ latents = [json.loads(l)["z"] for l in open(tmp + "/latents")]
 
 # ---- environments: the same bits as the program's
 assert {"pusht", "tworooms", "wall"} <= set(cgs.environments())
+assert {"mppi", "cem", "gd", "zero"} <= set(cgs.planners())
 sim = cgs.Sim("tworooms")
 assert (sim.state_dim, sim.action_dim) == (2, 2) and "16 px" in sim.success_rule
 sim.set_state([40, 60])

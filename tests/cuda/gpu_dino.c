@@ -17,7 +17,7 @@
 #include "gpu_errors.h"
 #include "loss/objective.h"
 #include "ops/cuda/variants.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 #include "variable.h"
 
@@ -165,17 +165,16 @@ void gpu_dino_update(cgs_device *cpu, cgs_device *gpu) {
 
 enum { EPISODES = 2, H = 5 };
 
-static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config *c, float *plan,
-                    double *seconds) {
+static void plan_on(cgs_device *d, const cgs_planner_kind *kind, const cgs_dinowm_config *c,
+                    float *plan, double *seconds) {
     cgs_dinowm *m;
     cgs_rollout *r;
     cgs_planner *p;
     cgs_plan_result result;
-    bool gradient = !strcmp(planner, "gd");
     OK(cgs_dinowm_create(&m, c, NULL, d, false));
     OK(cgs_params_init(&m->params, 8));
     cgs_plan_config s = cgs_plan_defaults();
-    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", kind->name);
     s.K = 16;
     s.iters = 3;
     s.gd_steps = 4;
@@ -185,14 +184,15 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = H,
-                             .samples = gradient ? 1 : s.K,
-                             .gradient = gradient,
+                             .samples = cgs_planner_candidates(kind, &s),
+                             .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                              .group = cgs_dinowm_is_patch(c) ? EPISODES : 0,
                              .act = CGS_F32};
     size_t D = (size_t)m->base.width, bytes = (size_t)(EPISODES * H * s.A) * sizeof *plan;
     float *z = normals(2 * EPISODES * D, 9);
     OK(cgs_rollout_create_any(&r, &m->base, &rc));
     OK(cgs_planner_create(&p, &s, EPISODES));
+    OK(cgs_planner_use_device(p, d));
     OK(cgs_rollout_set(r, EPISODES, z, NULL, z + EPISODES * D));
     cgs_plan_problem q = {.E = EPISODES,
                           .cost = cgs_rollout_cost,
@@ -200,6 +200,7 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
                           .ctx = r,
                           .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     memcpy(plan, result.plan, bytes);
     cgs_planner_reset(p);
     double begin = cgs_now();
@@ -213,25 +214,27 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
 }
 
 void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
-    static const char *const kinds[] = {"cls", "patch"}, *const planners[] = {"cem", "mppi", "gd"};
+    static const char *const features[] = {"cls", "patch"};
+    const cgs_planner_kind *kind;
     float want[EPISODES * H * 10], got[EPISODES * H * 10];
     int failed = 0;
     for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 3; i++) {
-            cgs_dinowm_config c = config_of(kinds[k], 4, 2);
+        for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
+            if (kind->kernel == CGS_KERNEL_NONE || kind->needs & CGS_NEEDS_PRIOR) continue;
+            cgs_dinowm_config c = config_of(features[k], 4, 2);
             double seconds;
-            plan_on(cpu, planners[i], &c, want, &seconds);
+            plan_on(cpu, kind, &c, want, &seconds);
             for (int inside = 0; inside < 2; inside++) {
                 double worst = 0, size = 0;
                 set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
-                plan_on(gpu, planners[i], &c, got, &seconds);
+                plan_on(gpu, kind, &c, got, &seconds);
                 for (int j = 0; j < EPISODES * H * 10; j++) {
                     worst = fmax(worst, fabs((double)got[j] - want[j]));
                     size = fmax(size, fabs((double)want[j]));
                 }
                 print_message("%s, %s, loop on the %s: plans differ by %.2e, the largest entry is "
                               "%.2f; %.1f ms\n",
-                              planners[i], kinds[k], inside ? "device" : "host", worst, size,
+                              kind->name, features[k], inside ? "device" : "host", worst, size,
                               1e3 * seconds);
                 failed += !(size > 0.01 && worst <= 1e-3);
             }

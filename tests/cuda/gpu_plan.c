@@ -14,7 +14,7 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "gpu_errors.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "random_model.h"
 #include "rollout/rollout.h"
 #include "variable.h"
@@ -36,16 +36,16 @@ static cgs_lewm_config paper_predictor(int layers) {
 enum { EPISODES = 3, K = 64, HORIZON = 5 };
 
 /* a whole solve, twice: the second must give the same bytes */
-static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs_lewm_config *c,
-                    int samples, int turns, float *plan, double *seconds) {
+static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
+                    const cgs_lewm_config *c, int samples, int turns, float *plan,
+                    double *seconds) {
     cgs_lewm *m;
     cgs_rollout *r;
     cgs_planner *p;
     cgs_plan_result result;
     OK(random_model_of(&m, c, d, 4)); /* gates are not zero: actions matter */
-    bool gradient = !strcmp(planner, "gd");
     cgs_plan_config s = cgs_plan_defaults();
-    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", kind->name);
     s.K = samples;
     s.iters = turns;
     s.gd_steps = 2 * turns;
@@ -54,11 +54,12 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = HORIZON,
-                             .samples = gradient ? 1 : samples,
-                             .gradient = gradient,
+                             .samples = cgs_planner_candidates(kind, &s),
+                             .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                              .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
     OK(cgs_planner_create(&p, &s, EPISODES));
+    OK(cgs_planner_use_device(p, d));
     float *z = malloc(2 * EPISODES * (size_t)c->width * sizeof *z);
     cgs_rng g = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
     for (int i = 0; i < 2 * EPISODES * c->width; i++) z[i] = (float)cgs_rng_normal(&g);
@@ -72,6 +73,7 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     assert_int_equal(result.iterations, cgs_plan_iterations(&s));
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     cgs_planner_reset(p);
     double begin = cgs_now();
     OK(cgs_planner_solve(p, &q, &result));
@@ -81,6 +83,11 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     cgs_planner_destroy(p);
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
+}
+
+/* the rows whose loop can run on a device, each search once: a prior only changes its start */
+static bool on_device(const cgs_planner_kind *kind) {
+    return kind->kernel != CGS_KERNEL_NONE && !(kind->needs & CGS_NEEDS_PRIOR);
 }
 
 /* largest difference between two plans; *size: the largest entry */
@@ -97,22 +104,23 @@ static double apart(const float *got, const float *want, size_t n, double *size)
 
 /* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
-    static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c;
     OK(cgs_lewm_preset(&c, "small"));
     size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+    const cgs_planner_kind *kind;
     int failed = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double seconds, size;
-        plan_on(cpu, planners[i], CGS_F32, &c, 16, 3, want, &seconds);
+        if (!on_device(kind)) continue;
+        plan_on(cpu, kind, CGS_F32, &c, 16, 3, want, &seconds);
         for (int inside = 0; inside < 2; inside++) {
             set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
-            plan_on(gpu, planners[i], CGS_F32, &c, 16, 3, got, &seconds);
+            plan_on(gpu, kind, CGS_F32, &c, 16, 3, got, &seconds);
             double worst = apart(got, want, n, &size);
             print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
                           "%.1f ms\n",
-                          planners[i], inside ? "device" : "host", worst, size, 1e3 * seconds);
+                          kind->name, inside ? "device" : "host", worst, size, 1e3 * seconds);
             failed += !(size > 0.01 && worst <= 1e-3);
         }
     }
@@ -124,28 +132,60 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
 
 /* plans of the published predictor in bf16: the loop on the device, fused and by the tape */
 void gpu_plan_paper(cgs_device *gpu) {
-    static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c = paper_predictor(6);
     size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
-    for (int i = 0; i < 3; i++) {
+    const cgs_planner_kind *kind;
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double by_tape, by_kernel, size;
+        if (!on_device(kind)) continue;
         set_variable("CGS_ROLLOUT", "tape");
-        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, want, &by_tape);
+        plan_on(gpu, kind, CGS_BF16, &c, K, 10, want, &by_tape);
         set_variable("CGS_ROLLOUT", NULL);
-        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, got, &by_kernel);
+        plan_on(gpu, kind, CGS_BF16, &c, K, 10, got, &by_kernel);
         double worst = apart(got, want, n, &size);
         print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
                       "ms; plans differ by %.2e, the largest entry is %.2f\n",
-                      planners[i], EPISODES, 1e3 * by_tape, 1e3 * by_kernel, worst, size);
+                      kind->name, EPISODES, 1e3 * by_tape, 1e3 * by_kernel, worst, size);
         assert_true(size > 0.01 && isfinite(worst));
     }
     free(want);
     free(got);
 }
 
+/* the device's own operations while allocations are counted */
+static const cgs_backend *own_ops;
+static int allocations;
+
+static cgs_status count_alloc(cgs_device *d, void **p, size_t bytes) {
+    allocations++;
+    return own_ops->alloc(d, p, bytes);
+}
+
+/* solves take no device memory, also where the number of episodes changes; q is of the most */
+static void no_allocations(cgs_device *gpu, cgs_rollout *r, cgs_planner *p, cgs_plan_problem q,
+                           const float *z, const float *goal) {
+    cgs_backend counting = *gpu->ops;
+    cgs_plan_result result;
+    own_ops = gpu->ops;
+    counting.alloc = count_alloc;
+    gpu->ops = &counting;
+    allocations = 0;
+    OK(cgs_planner_use_device(p, gpu));
+    assert_true(allocations > 0); /* the counter counts */
+    allocations = 0;
+    for (; q.E > 0; q.E--) {
+        OK(cgs_rollout_set(r, q.E, z, NULL, goal));
+        OK(cgs_planner_solve(p, &q, &result));
+        assert_true(result.device_loop);
+    }
+    assert_int_equal(allocations, 0);
+    gpu->ops = own_ops;
+}
+
 /* a deadline cuts, and a cost that is not finite is named, on the device as on the host */
 void gpu_plan_loop(cgs_device *gpu) {
+    enum { MOST = 2 };
     cgs_lewm *m;
     cgs_rollout *r;
     cgs_planner *p;
@@ -158,22 +198,24 @@ void gpu_plan_loop(cgs_device *gpu) {
     s.A = cgs_lewm_block(&m->config);
     s.deadline = 0.2f;
     cgs_rollout_config rc = {
-        .episodes = 1, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
+        .episodes = MOST, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &rc));
-    OK(cgs_planner_create(&p, &s, 1));
-    float *z = calloc(2 * (size_t)m->config.width, sizeof *z);
-    for (int i = 0; i < m->config.width; i++) z[i] = 1;
-    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    OK(cgs_planner_create(&p, &s, MOST));
+    size_t n = MOST * (size_t)m->config.width;
+    float *z = calloc(2 * n, sizeof *z), *goal = z + n;
+    for (size_t i = 0; i < n; i++) z[i] = 1;
+    OK(cgs_rollout_set(r, MOST, z, NULL, goal));
     cgs_plan_problem q = {
-        .E = 1, .cost = cgs_rollout_cost, .ctx = r, .on_device = cgs_rollout_device_scorer(r)};
-    OK(cgs_planner_solve(p, &q, &result));
+        .E = MOST, .cost = cgs_rollout_cost, .ctx = r, .on_device = cgs_rollout_device_scorer(r)};
+    no_allocations(gpu, r, p, q, z, goal);
+    q.E = 1;
     OK(cgs_planner_solve(p, &q, &result));
     print_message("deadline 200 ms: %d iterations in %.0f ms\n", result.iterations,
                   1e3 * result.times.total);
-    assert_true(result.cut && result.iterations >= 1);
+    assert_true(result.cut && result.device_loop && result.iterations >= 1);
     assert_memory_equal(result.plan, result.best_plan, sizeof(float) * (size_t)(s.H * s.A));
     z[0] = NAN;
-    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    OK(cgs_rollout_set(r, 1, z, NULL, goal));
     assert_int_equal(cgs_planner_solve(p, &q, &result), CGS_ENUMERIC);
     assert_non_null(strstr(cgs_last_error(), "candidate 0, iteration 0"));
     free(z);

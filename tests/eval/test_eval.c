@@ -143,6 +143,54 @@ static void test_resume(void **state) {
     free(text);
 }
 
+/* Stored results are found by these hashes: they must not change for settings that were there
+ * before, whatever else a line or a planner learns. */
+static void test_hashes(void **state) {
+    (void)state;
+    static const struct {
+        const char *planner, *hash, *settings;
+    } lines[] = {
+        {"mppi", "46ff37fbb2a63cc6", "\"samples\":65,\"iters\":29,\"tau\":0.015,\"sigma\":0.7,"},
+        {"pg-mppi", "ccb8d66406325fbe", "\"samples\":65,\"iters\":29,\"tau\":0.015,\"sigma\":0.7,"},
+        {"cem", "114dfcb13ff6ad44", "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,"},
+        {"pg-cem", "2d81b95416b5879e", "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,"},
+        {"gd", "d7068a2f875d5b46", "\"steps\":77,\"lr\":0.03,"},
+        {"random", "8ee5076e5c6d3683", "\"sigma\":0.7,"},
+        {"zero", "80d04f828477ea51", ""},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cgs_eval_settings s = {.model = "runs/lewm-cgs",
+                               .method = "lewm-cgs",
+                               .weights = UINT64_C(0x0123456789abcdef),
+                               .env = "tworooms",
+                               .env_version = 1,
+                               .dataset = "tworooms.h5",
+                               .dataset_rows = 40000,
+                               .rule = {.count = 50, .goal_offset = 25, .seed = 42},
+                               .starts = 7,
+                               .budget = 50,
+                               .execute = 5,
+                               .plan = cgs_plan_defaults(),
+                               .device = "cpu",
+                               .precision = "f32"};
+        char *json, hash[17], part[256];
+        snprintf(s.plan.kind.s, sizeof s.plan.kind.s, "%s", lines[i].planner);
+        s.plan.K = 65;
+        s.plan.iters = 29;
+        s.plan.gd_steps = 77;
+        s.plan.tau = 0.015f;
+        s.plan.sigma = 0.7f;
+        s.plan.lr = 0.03f;
+        s.plan.seed = 42;
+        OK(cgs_eval_describe(&s, &json, hash));
+        snprintf(part, sizeof part, "\"planner\":\"%s\",\"horizon\":5,%s\"seed\":\"42\"",
+                 lines[i].planner, lines[i].settings);
+        if (!strstr(json, part)) fail_msg("%s: no %s in %s", lines[i].planner, part, json);
+        assert_string_equal(hash, lines[i].hash);
+        free(json);
+    }
+}
+
 static void test_summary(void **state) {
     (void)state;
     cgs_eval_options o = small_eval();
@@ -353,10 +401,10 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_pictures),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_starts),        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

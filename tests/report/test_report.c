@@ -236,8 +236,8 @@ static void test_published_variants(void **state) {
 static void test_methods(void **state) {
     (void)state;
     char name[64], family[64];
-    cgs_method_name("lewm-cgs", name, sizeof name);
-    assert_string_equal(name, "LeWM+CGS");
+    assert_string_equal(cgs_method_title("lewm-cgs"), "LeWM+CGS");
+    assert_string_equal(cgs_method_title("my own"), "my own");
     assert_int_equal(cgs_method_role("dinowm-cls-ts", family), CGS_ROLE_TS);
     assert_string_equal(family, "dinowm-cls");
     assert_int_equal(cgs_method_style("lewm"), CGS_STYLE_PLAIN);

@@ -1,7 +1,7 @@
 /* gemm.c - matrix products: own ones by tiles for bf16 where there is AMX, else through
  * oneDNN, else the table's own.
  *
- * What measurements on the shapes of the models decided (docs/performance.md):
+ * What measurements on the shapes of the models decided (docs/log/2026-11-cpu-kernels.md):
  * - oneDNN's matmul is as fast as its square products when the right factor comes in the
  *   layout that it chooses for itself, and loses up to half of that on plain weights.
  *   So weights are reordered, which costs their size, before each product, or once

@@ -86,11 +86,11 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
                 int in;
                 size_t k = place(&h, 1, j, c, &in), v = place(&h, 2, j, c, &in);
                 dq += h.ds[j] * get(r->in[in], k);
-                if (!wants(r, in)) continue;
+                if (!cgs_wants(r, in)) continue;
                 give(r, in, k, h.ds[j] * q);
                 give(r, in, v, h.p[j] * g);
             }
-            if (wants(r, 0)) give(r, 0, h.own + c, dq);
+            if (cgs_wants(r, 0)) give(r, 0, h.own + c, dq);
         }
     }
 }

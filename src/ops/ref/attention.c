@@ -90,7 +90,7 @@ void cgs_ref_attention_forward(const cgs_record *r) {
  *   dq = dS k / sqrt(width),  dk = dS^T q / sqrt(width) */
 void cgs_ref_attention_backward(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)x->dim[0], heads = (size_t)r->arg.attention.heads;
     for (size_t bh = 0; bh < B * heads; bh++) {
         head h = head_of(r, bh / heads, bh % heads);

@@ -86,7 +86,7 @@ void cgs_ref_cgs_backward(const cgs_record *r) {
     double count = get(r->saved[0], 0);
     give_nothing(r, 1);
     give_nothing(r, 2);
-    for (size_t b = 0; b < B && wants(r, 0); b++) {
+    for (size_t b = 0; b < B && cgs_wants(r, 0); b++) {
         window w = look(r, b);
         size_t N = w.N, D = w.D;
         double Q = r->arg.cgs.per_window ? count * w.pairs : count;

@@ -10,7 +10,7 @@ void cgs_ref_dropout_forward(const cgs_record *r) {
 }
 
 void cgs_ref_dropout_backward(const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
     for (size_t i = 0; i < cgs_numel(r->out); i++)
         give(r, 0, i, out_grad(r, i) * keep_factor(key, i, r->arg.dropout.p));

@@ -44,11 +44,6 @@ static inline float out_grad(const cgs_record *r, size_t i) {
     return load(r->out->grad, r->out->dtype, i);
 }
 
-/* whether input k exists and is to get a gradient */
-static inline bool wants(const cgs_record *r, int k) {
-    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
-}
-
 /* Gives element i of input k its gradient: adds or overwrites as the record says.
  * At most once an element, so that bf16 gradients are rounded once a record. */
 static inline void give(const cgs_record *r, int k, size_t i, double v) {
@@ -59,7 +54,7 @@ static inline void give(const cgs_record *r, int k, size_t i, double v) {
 
 /* For an input that the result does not depend on, wholly or by definition. */
 static inline void give_nothing(const cgs_record *r, int k) {
-    if (!wants(r, k) || r->accumulate[k]) return;
+    if (!cgs_wants(r, k) || r->accumulate[k]) return;
     memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
 }
 

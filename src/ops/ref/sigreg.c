@@ -69,7 +69,7 @@ void cgs_ref_sigreg_backward(const cgs_record *r) {
     double *dz = r->impl; /* (D) */
     rule q = trapezoid();
     give_nothing(r, 1);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     for (size_t row = 0; row < B * T; row++) {
         memset(dz, 0, D * sizeof *dz);
         for (size_t p = 0; p < P; p++) {

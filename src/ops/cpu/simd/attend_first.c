@@ -108,9 +108,9 @@ static void backward(const cgs_device *d, const cgs_record *r, size_t b) {
             set_times(w.give + w.all + at, p, g + at, w.W);
         }
         size_t to = j ? w.others + j * 3 * w.all : w.own + w.all;
-        if (wants(r, j > 0)) give_done(r, j > 0, to, 2 * w.all, w.give);
+        if (cgs_wants(r, j > 0)) give_done(r, j > 0, to, 2 * w.all, w.give);
     }
-    if (wants(r, 0)) give_done(r, 0, w.own, w.all, w.dq);
+    if (cgs_wants(r, 0)) give_done(r, 0, w.own, w.all, w.dq);
 }
 
 void CGS_FN(attend_first_forward)(cgs_device *d, const cgs_record *r) {

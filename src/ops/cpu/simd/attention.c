@@ -327,7 +327,7 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_way *way = by_pairs(d, r);

@@ -130,7 +130,7 @@ void CGS_FN(sigreg_forward)(cgs_device *d, const cgs_record *r) {
 
 void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
     give_zero(r, 1);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
     size_t runs = (P + LANES - 1) / LANES, n_z = cgs_numel(r->in[0]);
     const float *saved = r->saved[0]->data; /* (T,P,34) */

@@ -124,10 +124,6 @@ static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const 
         memcpy((float *)p + at, v, n * sizeof *v);
 }
 
-static inline bool wants(const cgs_record *r, int k) {
-    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
-}
-
 /* the same for the gradient of input k, adding where the record says so */
 static inline float *give_to(const cgs_record *r, int k, size_t at, float *buf) {
     return r->accumulate[k] ? buf : row_to(r->in[k]->grad, r->in[k]->dtype, at, buf);
@@ -153,7 +149,7 @@ static inline void give_done(const cgs_record *r, int k, size_t at, size_t n, co
 /* clears a gradient that is about to be added to in places only */
 static inline void give_zero(const cgs_record *r, int k) {
     enum { BLOCK = 1 << 16 };
-    if (!wants(r, k) || r->accumulate[k]) return;
+    if (!cgs_wants(r, k) || r->accumulate[k]) return;
     size_t bytes = cgs_bytes(r->in[k]);
     CGS_SHARE (i, (bytes + BLOCK - 1) / BLOCK)
         memset((char *)r->in[k]->grad + i * BLOCK, 0, min_size(BLOCK, bytes - i * BLOCK));

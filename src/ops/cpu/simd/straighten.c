@@ -82,7 +82,7 @@ void CGS_FN(straighten_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(straighten_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     const cgs_tensor *z = r->in[0];
     size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
     float M = *(const float *)r->saved[0]->data, g = scalar_grad(r);
@@ -180,7 +180,7 @@ void CGS_FN(cgs_backward)(cgs_device *d, const cgs_record *r) {
     double count = *(const float *)r->saved[0]->data, g = scalar_grad(r);
     give_zero(r, 1);
     give_zero(r, 2);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     CGS_SHARE (b, B) {
         window w = window_of(d, r, b);
         size_t N = w.N, D = w.D;

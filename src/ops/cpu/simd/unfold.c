@@ -25,7 +25,7 @@ void CGS_FN(unfold_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(unfold_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t C = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
     long n = r->arg.unfold.side;
     CGS_SHARE (row, rows) {
