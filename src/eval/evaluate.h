@@ -28,7 +28,8 @@ typedef struct cgs_eval_options {
     const uint64_t *seeds;
     int planner_count, sample_count, iter_count, tau_count, seed_count;
     int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
-    int batch; /* episodes side by side, of all seeds together */
+    int batch; /* episodes side by side at most, of all seeds together; declared to rollouts, so
+                * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
     const char *device, *precision; /* precision NULL: as the model was trained */

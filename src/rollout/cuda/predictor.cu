@@ -42,7 +42,7 @@ struct predictor {
     int gradient; /* steps of jobs that ask for one; 0: none */
     void *slabs, *saved;
     float *cache, *norm;
-    void *tiles; /* of sm90/tiles.cu: all jobs run by it; or NULL */
+    void *tiles; /* of sm90/tiles.cu, which then runs all jobs; or NULL */
 };
 
 /* with `active`: asks how many clusters run at a time instead */
@@ -281,9 +281,9 @@ cgs_status cgs_cuda_predictor_open(cgs_device *d, void **out, const cgs_predicto
         free(p);
         return CGS_OK;
     }
-    cgs_status rc = fill(d, p, w, rows);
-    if (rc == CGS_OK && !gradient && tiles_win(p, rows))
-        rc = cgs_cuda_tiles_open(d, &p->tiles, w, rows);
+    cgs_status rc = CGS_OK;
+    if (!gradient && tiles_win(p, rows)) rc = cgs_cuda_tiles_open(d, &p->tiles, w, rows);
+    if (rc == CGS_OK && !p->tiles) rc = fill(d, p, w, rows);
     if (rc == CGS_OK)
         *out = p;
     else
