@@ -2,11 +2,12 @@
 #ifndef CGS_BENCH_BENCH_H
 #define CGS_BENCH_BENCH_H
 
+#include "core/measured.h"
 #include "core/status.h"
 #include "model/model.h"
 
-/* Receives one result: what was measured, the median of five runs, its unit. */
-typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
+/* Receives one figure: what was measured, the median of five runs with its spread, its unit. */
+typedef void (*cgs_bench_fn)(void *user, const char *name, cgs_measured m, const char *unit);
 
 /* Physics and images of every environment on one core, then collection on all.
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,

@@ -59,14 +59,9 @@ static cgs_status run_images(bench *b, double *count) {
     return CGS_OK;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* the median rate of RUNS runs, after a warm-up */
 static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds,
-                       double *out) {
+                       cgs_measured *out) {
     double rates[RUNS];
     for (int r = -1; r < RUNS; r++) {
         double count = 0, start = cgs_now(), took;
@@ -76,15 +71,14 @@ static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double s
         } while (took < seconds);
         if (r >= 0) rates[r] = count / took;
     }
-    qsort(rates, RUNS, sizeof *rates, ascending);
-    *out = rates[RUNS / 2];
+    *out = cgs_measured_median(rates, RUNS);
     return CGS_OK;
 }
 
 static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_bench_fn fn,
                               void *user) {
     char name[64];
-    double value;
+    cgs_measured value;
     CGS_TRY(rate(b, run_steps, seconds, &value));
     snprintf(name, sizeof name, "env.%s.step", id);
     fn(user, name, value, "steps/s/core");
@@ -114,9 +108,8 @@ static cgs_status bench_collect(const char *scratch, const char *env, const char
         unlink(scratch);
         rates[r] = (double)result.frames / result.seconds;
     }
-    qsort(rates, RUNS, sizeof *rates, ascending);
     snprintf(name, sizeof name, "env.%s.collect.%d", env, side);
-    fn(user, name, rates[RUNS / 2], "frames/s");
+    fn(user, name, cgs_measured_median(rates, RUNS), "frames/s");
     return CGS_OK;
 }
 
