@@ -22,6 +22,7 @@ mkdir -p "$outputs"
 # What chooses code by the processor is told what to choose: this library, the C library's copies
 # and functions (valgrind hides AVX-512 from it, not AVX2) and LAPACK.  Set here, so that the
 # program does not start itself again outside valgrind.
+# shellcheck disable=SC2046
 unset $(env | sed -n 's/^\(CGS_[A-Z_]*\)=.*/\1/p')
 export CGS_ISA=base OPENBLAS_CORETYPE=Prescott OPENBLAS_NUM_THREADS=1 \
     GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-FMA,-BMI2,-ERMS,-FSRM
