@@ -38,7 +38,10 @@ typedef struct cgs_cpu_table {
     void (*round_bf16)(uint16_t *to, const float *from, size_t n);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
-    size_t (*product_scratch)(void); /* bytes a thread */
+    size_t (*product_scratch)(void); /* bytes per thread */
+    /* C (M,N) = A (M,K) B (K,N), B in bf16; simd/mixed_product.c */
+    void (*mixed_product)(float *C, const float *A, const uint16_t *B, size_t M, size_t N,
+                          size_t K);
     /* products of bf16 by tiles (simd/product_tiles.c); words: what one needs beside its
      * factors, the packed right factor first */
     size_t (*tiles_words)(const cgs_product *p);
@@ -99,6 +102,7 @@ typedef struct cgs_cpu_linear {
         cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
     } back[2];
     size_t run;                 /* rows in a whole run */
+    bool mixed_dx;              /* dx by the table's mixed_product */
     cgs_kept *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 
