@@ -64,7 +64,7 @@ MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || ech
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
 VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
-SOVER   := 0
+SOVER   := 1
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
 CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -122,7 +122,7 @@ NVFLAGS  += $(CUDA_DEF)
 C_SRC   := $(sort $(shell find src -name '*.c'))
 LIB_SRC := $(foreach f,$(C_SRC),$(if $(filter cli cuda simd,$(subst /, ,$(f))),,$(f)))
 LIB_SRC := $(filter-out src/ops/cpu/$(if $(filter 1,$(ONEDNN)),without_)onednn.c,$(LIB_SRC))
-MJ_SRC  := $(addprefix src/env/,mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
+MJ_SRC  := $(addprefix src/env/,mujoco_env.c mujoco_world.c mujoco_view.c mujoco_models.c mjcf_cube.c cube.c \
              cube_arm.c reacher.c pointmaze.c policy_cube.c policy_reacher.c)
 ifeq ($(MJ_FOUND),)
 LIB_SRC := $(filter-out $(MJ_SRC),$(LIB_SRC))
@@ -201,8 +201,9 @@ $(B)/tests/probe_%: tests/cuda/probe_%.cu $(B)/made/cuda
 	$(call say,NV)$(NVCC) $(filter-out -gencode arch=compute_%,$(NVFLAGS)) \
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
 
-# random numbers are the same bits as on a CPU: no fused multiply-add
-$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o: NVFLAGS += -fmad=false
+# random numbers and sums of costs are the same bits as on a CPU: no fused multiply-add
+$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o $(B)/src/rollout/cuda/rows.cu.o: \
+  NVFLAGS += -fmad=false
 
 define simd_rule
 $(B)/src/ops/cpu/simd/%.$(1).o: src/ops/cpu/simd/%.c $(B)/made/flags
@@ -218,9 +219,10 @@ $(foreach i,$(ISAS),$(eval $(call simd_rule,$(i))))
 # the commit is stored in results and datasets; only this object depends on it
 $(B)/src/core/build.o: CPPFLAGS += -DCGS_COMMIT='"$(COMMIT)"'
 $(B)/src/core/build.o: $(B)/made/commit
-# the table of devices alone knows whether there are GPUs
-$(B)/src/ops/device.o: CPPFLAGS += $(if $(filter 1,$(CUDA)),-DCGS_WITH_CUDA)
-$(B)/src/ops/device.o: $(B)/made/gpu
+# these tables alone know whether there are GPUs
+GPU_TABLES := src/ops/device.c src/plan/planner_kernels.c src/rollout/rollout_kernels.c
+$(GPU_TABLES:%.c=$(B)/%.o): CPPFLAGS += $(if $(filter 1,$(CUDA)),-DCGS_WITH_CUDA)
+$(GPU_TABLES:%.c=$(B)/%.o): $(B)/made/gpu
 
 # what kinds of objects are made with, for the rules of made/NAME below
 MADE_flags  := $(MADE_WITH)
@@ -238,14 +240,14 @@ endef
 $(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
-$(B)/tests/test_plan $(B)/tests/test_api $(B)/tests/test_onednn: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(addprefix $(B)/tests/,test_planners test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).
 # It brings the GPU's share of the library along, which the library beside it need not have.
 E       := $(B)/emulate
 EMU_CU  := $(CU_SRC:%=$(E)/%)
-EMU_C   := $(patsubst %.c,$(E)/%.o,$(filter-out %/gemm.c,$(GPU_SRC)) src/ops/device.c)
+EMU_C   := $(patsubst %.c,$(E)/%.o,$(filter-out %/gemm.c,$(GPU_SRC)) $(GPU_TABLES))
 EMU_OBJ := $(EMU_CU:%=%.o) $(patsubst %.cpp,$(E)/%.o,$(wildcard tests/emulate/*.cpp))
 $(E)/translated: tests/emulate/translate.py $(CU_SRC) $(CUH_SRC)
 	@mkdir -p $(E)

@@ -3,9 +3,9 @@
  *   cc mpc_loop.c $(pkg-config --cflags --libs cgs) -o mpc_loop
  *   ./mpc_loop MODEL_DIR [ENV] [SEED]
  *
- * The robot here is a simulated one.  Every turn the agent gets the camera picture, plans five
- * blocks of five actions within a deadline, and the first block is carried out; what is left
- * of the plan begins the next search. */
+ * The robot here is simulated.  Every turn the agent gets the camera image and plans five action
+ * blocks of five actions each within a deadline; the robot executes the first block, and the
+ * next search starts from what is left of the plan. */
 #include <cgs/cgs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     TRY(cgs_agent_create(&agent, argv[1], &options));
     cgs_agent_info info = cgs_agent_describe(agent);
 
-    /* a random start and goal; the goal picture is what the camera would see there */
+    /* a random start and goal; the goal image is what the camera would see there */
     cgs_sim *sim, *there;
     TRY(cgs_sim_create(&sim, env));
     TRY(cgs_sim_create(&there, env));

@@ -1,4 +1,4 @@
-"""Closed-loop control with a trained world model, from Python: mpc_loop.c once more.
+"""Closed-loop control with a trained world model, from Python; does what mpc_loop.c does.
 
     PYTHONPATH=python python3 examples/mpc_loop.py MODEL_DIR [ENV] [SEED]
 """
@@ -14,13 +14,13 @@ seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 agent = cgs.Agent(sys.argv[1], planner="cem", samples=128, iters=10)
 sim, there = cgs.Sim(env), cgs.Sim(env)
 sim.reset(seed)
-there.set_state(sim.goal)  # the goal picture is what the camera would see there
+there.set_state(sim.goal)  # the goal image is what the camera would see there
 agent.goal_image(there.render(agent.image_size))
 
 actions = 0
 for turn in range(10):
     plan = agent.plan(sim.render(agent.image_size), advanced=int(turn > 0), deadline=0.5)
-    for action in plan.actions[0]:  # the first block; the rest begins the next search
+    for action in plan.actions[0]:  # the first block; the next search starts from the others
         sim.step(action)
         actions += 1
         if sim.success:

@@ -1,7 +1,7 @@
 """Latent world models that are easy to plan with: the C library from Python.
 
-Standard library only.  Where NumPy is installed, arrays go in and come out; where it is not,
-pictures are bytes and numbers are (nested) lists.
+Standard library only.  With NumPy, arguments and results are arrays; without,
+images are bytes and numbers are (nested) lists.
 
     import cgs
     agent = cgs.Agent("runs/lewm-cgs", planner="cem", samples=64)
@@ -10,12 +10,12 @@ pictures are bytes and numbers are (nested) lists.
     there.set_state(sim.goal)
     agent.goal_image(there.render(agent.image_size))
     plan = agent.plan(sim.render(agent.image_size))
-    for action in plan.actions[0]:                 # the first block
+    for action in plan.actions[0]:                 # the first action block
         sim.step(action)
 
-The library is the file that the environment variable CGS_LIBRARY names; else the one built in
-this source tree, the one installed with this file, or one the system knows, in this order.
-Failures raise cgs.Error with the library's own sentence.
+The library is the file named by the environment variable CGS_LIBRARY; else the one built in
+this source tree, the one installed with this file, or the system's, in this order.
+Failures raise cgs.Error with the library's message.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ except ImportError:
 
 
 class Error(RuntimeError):
-    """A call failed; status is the library's word for the kind of failure."""
+    """A call failed; status is the name of the library's status code."""
 
     def __init__(self, status, sentence):
         super().__init__(sentence)
@@ -85,6 +85,8 @@ _FUNCTIONS = [
     ("cgs_agent_goal_cost", c_int, [c_void_p, _COST, c_void_p]),
     ("cgs_agent_plan", c_int, [c_void_p, POINTER(_Observation), c_double, c_void_p,
                                POINTER(_Report)]),
+    ("cgs_planner_count", c_int, []),
+    ("cgs_planner_id", c_char_p, [c_int]),
     ("cgs_sim_count", c_int, []),
     ("cgs_sim_id", c_char_p, [c_int]),
     ("cgs_sim_create", c_int, [POINTER(c_void_p), c_char_p]),
@@ -106,9 +108,9 @@ def _candidates():
     if os.environ.get("CGS_LIBRARY"):
         return [os.environ["CGS_LIBRARY"]]
     built = sorted(glob.glob(os.path.join(here, "..", "build", "libcgs.so.*")))
-    installed = os.path.join(here, "..", "..", "..", "lib", "libcgs.so.0")
+    installed = os.path.join(here, "..", "..", "..", "lib", "libcgs.so.1")
     found = built + [p for p in [installed] if os.path.exists(p)]
-    return found or [ctypes.util.find_library("cgs") or "libcgs.so.0"]
+    return found or [ctypes.util.find_library("cgs") or "libcgs.so.1"]
 
 
 def _load():
@@ -146,11 +148,11 @@ def _flat(values, into):
 
 
 def _numbers(values, kind, multiple, what):
-    """A C array of `values` and how many times `multiple` numbers it holds."""
+    """A C array of `values`, and its length in units of `multiple` numbers."""
     if numpy is not None:
         a = numpy.asarray(values) if not isinstance(values, (bytes, bytearray, memoryview)) \
             else numpy.frombuffer(values, numpy.uint8)
-        # a picture of floats would lose its meaning silently
+        # an image of floats would be truncated silently
         if kind == "u1" and a.dtype != numpy.uint8 and not (
                 a.dtype.kind in "iu" and a.size and 0 <= a.min() and a.max() <= 255):
             raise TypeError(f"{what}: wants bytes from 0 to 255, got {a.dtype}")
@@ -190,7 +192,7 @@ def _nest(flat, shape):
 
 
 def _result(data, kind, shape):
-    """A ctypes array or pointer as an array of its own, or as lists (pictures: bytes)."""
+    """A copy of a ctypes array or pointer as an array, or as lists (images: bytes)."""
     size = 1
     for n in shape:
         size *= n
@@ -205,7 +207,7 @@ def _result(data, kind, shape):
 # ---- environments -----------------------------------------------------------------------------
 
 def version():
-    """The version of the library that runs."""
+    """The version of the loaded library."""
     return _lib.cgs_version().decode()
 
 
@@ -214,8 +216,13 @@ def environments():
     return [_lib.cgs_sim_id(i).decode() for i in range(_lib.cgs_sim_count())]
 
 
+def planners():
+    """The names of the planners that an Agent takes."""
+    return [_lib.cgs_planner_id(i).decode() for i in range(_lib.cgs_planner_count())]
+
+
 class _Owner:
-    """Holds an object of the library; closed by close(), with, or when it is forgotten."""
+    """Owns an object of the library; closed by close(), `with`, or garbage collection."""
     _destroy = None
     _handle = None
 
@@ -259,7 +266,7 @@ class Sim(_Owner):
         return self.state
 
     def set_state(self, state):
-        """A fresh world in that state, which is also its goal until set_goal."""
+        """A new simulation in that state, which is also its goal until set_goal."""
         p = _exactly(state, "f8", self.state_dim, "state")
         _check(_lib.cgs_sim_set_state(self._open(), p, self.state_dim))
 
@@ -287,7 +294,7 @@ class Sim(_Owner):
         return self.state
 
     def render(self, side=224):
-        """The picture, (side, side, 3)."""
+        """The image, (side, side, 3)."""
         if side <= 0:
             raise ValueError(f"side: wants at least 1, got {side}")
         rgb = (c_uint8 * (side * side * 3))()
@@ -302,7 +309,7 @@ Plan = namedtuple("Plan", "actions seconds iterations cut cost")
 
 
 class Agent(_Owner):
-    """A model directory with a planner.  Options left out are the library's (cgs.h)."""
+    """A model directory with a planner.  Omitted options have the library's defaults (cgs.h)."""
     _destroy = staticmethod(_lib.cgs_agent_destroy)
 
     def __init__(self, directory, *, device=None, precision=None, threads=0, planner=None,
@@ -321,25 +328,25 @@ class Agent(_Owner):
         self._frame = self.image_size * self.image_size * 3
 
     def encode(self, frames):
-        """Pictures (n, S, S, 3), or one without the n, as latents (n, width)."""
+        """The latents (n, width) of images (n, S, S, 3), or of one image (S, S, 3)."""
         p, n = _numbers(frames, "u1", self._frame, "frames")
         z = (c_float * (n * self.width))()
         _check(_lib.cgs_agent_encode(self._open(), p, n, z))
         return _result(z, "f4", (n, self.width))
 
     def goal_image(self, rgb):
-        """Aim for what this picture (S, S, 3) shows."""
-        p = _exactly(rgb, "u1", self._frame, "goal picture")
+        """Sets the goal to this image (S, S, 3)."""
+        p = _exactly(rgb, "u1", self._frame, "goal image")
         _check(_lib.cgs_agent_goal_image(self._open(), p))
 
     def goal_latent(self, z):
-        """Aim for this latent (width)."""
+        """Sets the goal to this latent (width)."""
         p = _exactly(z, "f4", self.width, "goal latent")
         _check(_lib.cgs_agent_goal_latent(self._open(), p))
 
     def goal_cost(self, cost):
-        """Aim for a low cost(z, actions) -> (n): z (n, horizon, width) are the imagined frames,
-        actions (n, horizon, frameskip, action_dim) what leads there."""
+        """Sets the goal to a low cost(z, actions) -> (n): z (n, horizon, width) are the predicted
+        latents, actions (n, horizon, frameskip, action_dim) those that lead there."""
         def call(_, z, actions, n, out):
             try:
                 values = cost(_result(z, "f4", (n, self.horizon, self.width)),
@@ -348,7 +355,7 @@ class Agent(_Owner):
                 p = _exactly(values, "f4", n, "cost")
                 ctypes.memmove(out, p, 4 * n)
                 return 0
-            except BaseException as e:  # C cannot carry it: plan raises it again
+            except BaseException as e:  # exceptions cannot cross C: plan re-raises it
                 self._raised = e
                 return 1
         function = _COST(call)
@@ -356,9 +363,9 @@ class Agent(_Owner):
         self._cost = function  # alive as long as the library may call it
 
     def plan(self, frames, executed=None, advanced=0, deadline=0.0):
-        """The next actions.  frames: the present picture, or up to `history` of them a block
-        apart, the present one last, with the blocks `executed` between them.  advanced: blocks of
-        the last plan carried out since; what is left begins the search.  deadline: seconds."""
+        """The next actions.  frames: the present image, or up to `history` of them one action
+        block apart, the present last, with the blocks `executed` between them.  advanced: blocks
+        of the last plan executed since; its rest warm-starts the search.  deadline: seconds."""
         p, n = _numbers(frames, "u1", self._frame, "frames")
         e = None
         if n > 1:

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 [ $# = 1 ] || [ $# = 3 ] || { echo "wants BUILD [AARCH64_BUILD SYSROOT]"; exit 2; }
-tests=${TESTS:-test_processor test_core test_op_values test_plan test_stats test_env test_env_draw
+tests=${TESTS:-test_processor test_core test_op_values test_plan test_planners test_stats test_env test_env_draw
     test_mujoco_draw test_store test_rollout}
 failed="" here=$1
 

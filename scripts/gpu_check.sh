@@ -39,7 +39,7 @@ step() { # name seconds command...
     [ $rc = 0 ] || status=1
     echo "$name: $said, $(($(date +%s) - begin)) s: $*" | tee -a "$summary"
     # what a reader wants to see at once
-    grep -E "^ +(update|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|WRONG|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
+    grep -E "^ +(update|patches|frames|matrix product|.* solve|features|gd|GD)|error [0-9.e+-]+ >|worst error|differ|mean loss|WRONG|FAILED|ERROR SUMMARY|RACECHECK SUMMARY" \
         "$out/$name.log" | head -40 | sed 's/^/    /' | tee -a "$summary"
 }
 
@@ -50,18 +50,12 @@ step train 40 "$cgs" bench gemm train --profile --device cuda --windows 128
 step ops 90 "$tests" ops
 step model 60 "$tests" model
 step runs 60 "$tests" train
-# the same update with the fastest algorithms, measured; the second call reads them back
-step tuned 40 env CGS_CUDA_ALGORITHMS="$out/algorithms.txt" \
-    "$cgs" bench train --device cuda --windows 128
-# what each fast way is worth
 for kind in wgmma cluster; do
     if [ -x "$probe$kind" ]; then step "probe-$kind" 20 "$probe$kind"; fi
 done
-step encoder 120 "$tests" encoder
-for way in norm sums graph wgmma-forward wgmma-backward wgmma-gelu wgmma-slope ahead \
-    halves; do
-    step "without-$way" 20 env CGS_CUDA_OFF=$way "$cgs" bench train --device cuda --windows 128
-done
+# every operation without each of its variants, and what each is worth
+step variants 240 "$tests" variants
+step variants-worth 400 "$cgs" bench variants --device cuda --windows 128
 step plans 60 "$tests" plan
 # older GPUs do without the fused rollout and pass; these must not
 if grep -q "H[12]00" "$out/machine.txt" && grep -q "NOT FUSED" "$out/plans.log" 2>/dev/null; then
@@ -75,16 +69,13 @@ step features 40 "$cgs" bench encode --model patch --device cuda --windows 16
 step features-cls 40 "$cgs" bench encode --model cls --device cuda --windows 16
 step plan-cls 60 "$cgs" bench plan --model cls --device cuda
 step plan-patch 60 "$cgs" bench plan --model patch --device cuda
-for way in narrow mlp stream graph; do
-    step "patch-without-$way" 60 env CGS_CUDA_OFF=$way "$cgs" bench plan --model patch --device cuda
-done
-step patch-host-loop 60 env CGS_RESIDENT=0 "$cgs" bench plan --model patch --device cuda
+step patch-host-loop 60 env CGS_DEVICE_LOOP=0 "$cgs" bench plan --model patch --device cuda
 if [ -n "${PEER:-}" ]; then step peer 90 python3 "$PEER"; fi
 for part in "only odd" dino-small; do
     # shellcheck disable=SC2086
     step "memcheck-${part#only }" 150 compute-sanitizer --tool memcheck --error-exitcode 9 \
         --print-limit 20 "$tests" $part
-    # The checker of races does not follow stores that count themselves, so rollouts get barriers;
+    # The checker of races does not follow st.async and its mbarrier, so rollouts get barriers;
     # what it reports of cuBLASLt's own kernels (nvjet_*) is not ours.
     # shellcheck disable=SC2086
     step "racecheck-${part#only }" 150 env CGS_CLUSTER_BARRIERS=1 compute-sanitizer \
@@ -95,15 +86,15 @@ for part in "only odd" dino-small; do
     fi
 done
 step memcheck-encoder 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
-    "$tests" encoder "261 tokens"
-# ways that are off unless asked for: each alone, so that none stops the others
-step ways-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
-    "$tests" ways test_ways_small
-step ways-tiles 60 "$tests" ways test_tiles
-for way in tiles clusters; do
-    step "plan-$way" 30 env CGS_ROLLOUT=$way "$cgs" bench plan --device cuda
+    "$tests" variants "261 tokens"
+# rollouts that are off unless asked for: each alone, so that none stops the others
+step rollouts-memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 \
+    "$tests" rollouts test_tiles_small
+step rollouts-tiles 60 "$tests" rollouts test_tiles
+for rollout in tiles clusters; do
+    step "plan-$rollout" 30 env CGS_ROLLOUT=$rollout "$cgs" bench plan --device cuda
 done
-step plan-unfused 20 env CGS_FUSED=0 "$cgs" bench plan --device cuda
+step plan-unfused 20 env CGS_ROLLOUT=tape "$cgs" bench plan --device cuda
 step cases 40 "$cgs" bench ops --device cuda --seconds 0.02
 for log in "$out"/*.log; do printf '\n==== %s\n' "$log"; cat "$log"; done >"$out/everything.txt"
 echo

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of a build folder side by side and prints one line each, then the totals.
 #   tests/run.sh [-jN] BUILD [name...]
-# A test is a program BUILD/tests/test_* or a script tests/cli/cli_*.sh (given BUILD as its
+# A test is a program BUILD/tests/test_* or a script tests/{cli/cli,tree/tree}_*.sh (given BUILD as its
 # argument); its output is in BUILD/tests/NAME.log.  Exit status 77 means: skipped, and the last
 # line says why.  N tests run at a time, by default one per core, and no more than eight.
 set -u
@@ -23,7 +23,7 @@ export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 slow="cli_emulate test_mujoco_data cli_docs test_ops cli_env cli_study test_theory test_geometry
   test_loop cli_report cli_mujoco cli_dinostudy"
 declare -A file=() wanted=() name=() began=() # by name of a test, twice; by process id, twice
-for t in "$build"/tests/test_* "$here"/cli/cli_*.sh; do
+for t in "$build"/tests/test_* "$here"/cli/cli_*.sh "$here"/tree/tree_*.sh; do
     case $t in *.o | *.d | *.log) continue ;; esac
     n=${t##*/}
     [ -f "$t" ] && file[${n%.sh}]=$t

@@ -14,7 +14,7 @@ enum { GRIPPER = 4, TRIES = 20000 };
 
 /* ---- drawing ----------------------------------------------------------------------- */
 
-/* the moments of an episode that count and have a picture, into step (length) */
+/* the moments of an episode that count and have an image, into step (length) */
 static cgs_status eligible(cgs_dataset *data, int e, int rows, cgs_anchor_rule rule, float *raw,
                            int *step, int *count) {
     const cgs_source *s = cgs_dataset_source(data);
@@ -90,7 +90,7 @@ void cgs_stretch_free(cgs_stretch *s) {
     memset(s, 0, sizeof *s);
 }
 
-cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor *a, int pictures) {
+cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor *a, int images) {
     const cgs_source *src = cgs_dataset_source(data);
     int rows = (s->frames - 1) * s->frameskip;
     if (a->episode < 0 || a->episode >= src->episodes)
@@ -100,14 +100,14 @@ cgs_status cgs_stretch_read(cgs_stretch *s, cgs_dataset *data, const cgs_anchor 
         return cgs_fail(CGS_EARG, "%s: %d rows after step %d of episode %d, which has %d rows",
                         src->path, rows, a->step, a->episode, src->ep_len[a->episode]);
     if (src->pixels < 0 || src->height != s->side || src->width != s->side)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, %d x %d are needed", src->path,
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, %d x %d are needed", src->path,
                         src->height, src->width, s->side, s->side);
     if (a->step % src->pixels_every != 0 || s->frameskip % src->pixels_every != 0)
         return cgs_fail(CGS_EARG,
-                        "%s: one row in %d has a picture; step %d and frames %d apart miss",
+                        "%s: one row in %d has an image; step %d and frames %d apart miss",
                         src->path, src->pixels_every, a->step, s->frameskip);
     int64_t first = src->ep_offset[a->episode] + a->step;
-    CGS_TRY(src->read_pixels(src->self, first, pictures, s->frameskip, s->pixels));
+    CGS_TRY(src->read_pixels(src->self, first, images, s->frameskip, s->pixels));
     CGS_TRY(cgs_dataset_read_rows(data, "action", first, rows, s->action));
     for (int i = 0; i < rows * s->dim; i++)
         if (!isfinite(s->action[i]))
@@ -139,8 +139,8 @@ static cgs_status try_zigzag(cgs_stretch *s, cgs_env *e, cgs_rng *rng, bool *is_
     *is_free = false;
     CGS_TRY(cgs_env_start(e, start, 2));
     for (int b = 0; b < blocks; b++) {
-        double v[2], way = heading + (b / LEG % 2 ? swing : -swing);
-        cgs_sincos(way + (b >= blocks / 2 ? CGS_PI : 0), &v[1], &v[0]);
+        double v[2], angle = heading + (b / LEG % 2 ? swing : -swing);
+        cgs_sincos(angle + (b >= blocks / 2 ? CGS_PI : 0), &v[1], &v[0]);
         CGS_TRY(cgs_env_render(e, s->side, s->pixels + (size_t)b * frame));
         for (int k = 0; k < s->frameskip; k++) {
             float *a = s->action + (b * s->frameskip + k) * 2;

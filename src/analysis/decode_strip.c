@@ -1,16 +1,17 @@
-/* decode_strip.c - what a model imagined of its plan, beside what then happened; see decode.h.
+/* decode_strip.c - a model's prediction of its plan beside what then happened; see decode.h.
  *
- * Episodes run in the ordinary closed loop.  A watcher keeps the frame of every model step and
- * the plan of every solve; afterwards each plan is imagined from the frame it was made at. */
+ * Episodes run in the ordinary closed loop.  An observer keeps the frame of every model step and
+ * the plan of every solve; afterwards each plan is rolled out from the frame it was made at. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/decode.h"
 #include "eval/episode.h"
-#include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
+#include "eval/temperature.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { GAP = 2, SOLVES_MAX = 64 };
@@ -49,8 +50,8 @@ static void film_free(film *f) {
 }
 
 static uint8_t *frame_of(const film *f, int e, int step) {
-    size_t picture = (size_t)f->S * (size_t)f->S * 3;
-    return f->sim + ((size_t)e * (size_t)f->steps + (size_t)step) * picture;
+    size_t image = (size_t)f->S * (size_t)f->S * 3;
+    return f->sim + ((size_t)e * (size_t)f->steps + (size_t)step) * image;
 }
 
 static void on_solved(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
@@ -84,7 +85,7 @@ static cgs_status film_make(film *f, const cgs_loaded_model *s, const cgs_strip_
                 .skip = c->frameskip,
                 .steps = o->budget / c->frameskip + 1,
                 .H = o->horizon,
-                .A = cgs_lewm_block(c)};
+                .A = cgs_lewm_action_block(c)};
     size_t E = (size_t)f->E, solves = E * SOLVES_MAX;
     f->sim = calloc(E * (size_t)f->steps, (size_t)f->S * (size_t)f->S * 3);
     f->solved_at = calloc(solves, sizeof *f->solved_at);
@@ -95,8 +96,8 @@ static cgs_status film_make(film *f, const cgs_loaded_model *s, const cgs_strip_
     return CGS_OK;
 }
 
-/* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step
- * that was looked at before planning is encoded, the others follow from the plans. */
+/* imagined latents of the first `frames` model steps: z (frames, D).  Step 0 and every step at
+ * which a plan was made is encoded, the others follow from the plans. */
 static cgs_status imagine(const film *f, cgs_loaded_model *s, int e, int frames, float *z) {
     size_t D = (size_t)s->lewm->config.width, n = (size_t)f->H * (size_t)f->A;
     cgs_rollout_config c = {
@@ -131,7 +132,7 @@ static void put(cgs_strip *t, const uint8_t *frame, int S, int column, int row) 
 
 static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_decoder *p, int e,
                        const cgs_outcome *o, const uint8_t *goal) {
-    size_t D = (size_t)s->lewm->config.width, picture = (size_t)f->S * (size_t)f->S * 3;
+    size_t D = (size_t)s->lewm->config.width, image = (size_t)f->S * (size_t)f->S * 3;
     int used = o->success ? (o->first + f->skip - 1) / f->skip : o->actions / f->skip;
     t->frames = used + 1 < f->steps ? used + 1 : f->steps;
     t->success = o->success;
@@ -139,7 +140,7 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
     t->height = 2 * f->S + GAP;
     t->rgb = malloc((size_t)t->width * (size_t)t->height * 3);
     float *z = calloc((size_t)t->frames + 1, D * sizeof *z);
-    uint8_t *seen = malloc(((size_t)t->frames + 1) * picture);
+    uint8_t *seen = malloc(((size_t)t->frames + 1) * image);
     cgs_status rc = t->rgb && z && seen ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for a strip");
     if (rc == CGS_OK) rc = imagine(f, s, e, t->frames, z);
     if (rc == CGS_OK) rc = cgs_encoder_run(s->encoder, goal, 1, z + (size_t)t->frames * D);
@@ -149,13 +150,13 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
         double sum = 0;
         for (int k = 0; k <= t->frames; k++) {
             const uint8_t *above = k < t->frames ? frame_of(f, e, k) : goal;
-            const uint8_t *below = seen + (size_t)k * picture;
+            const uint8_t *below = seen + (size_t)k * image;
             put(t, above, f->S, k, 0);
             put(t, below, f->S, k, 1);
-            for (size_t i = 0; k < t->frames && i < picture; i++)
+            for (size_t i = 0; k < t->frames && i < image; i++)
                 sum += fabs((double)above[i] - below[i]);
         }
-        t->pixel_error = sum / ((double)t->frames * (double)picture);
+        t->pixel_error = sum / ((double)t->frames * (double)image);
         t->found = true;
     }
     free(z);
@@ -163,12 +164,12 @@ static cgs_status draw(cgs_strip *t, const film *f, cgs_loaded_model *s, cgs_dec
     return rc;
 }
 
-static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
+static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o, const cgs_model *m,
                            const cgs_env_class *env) {
-    cgs_plan_kind kind;
+    const cgs_planner_kind *kind;
     *p = cgs_plan_defaults();
-    CGS_TRY(cgs_plan_kind_parse(&kind, o->planner));
-    if (!strncmp(o->planner, "pg-", 3))
+    CGS_TRY(cgs_planner_kind_find(&kind, o->planner));
+    if (kind->needs & CGS_NEEDS_PRIOR)
         return cgs_fail(CGS_EARG, "strips are drawn with planners without a prior, not %s",
                         o->planner);
     snprintf(p->kind.s, sizeof p->kind.s, "%s", o->planner);
@@ -176,20 +177,15 @@ static cgs_status settings(cgs_plan_config *p, const cgs_strip_options *o,
     p->iters = o->iters;
     p->H = o->horizon;
     p->seed = o->seed;
-    p->tau = o->tau > 0 ? (float)o->tau : cgs_default_tau(env->id);
-    if (!(p->tau > 0)) {
-        if (kind == CGS_PLAN_MPPI)
-            return cgs_fail(CGS_EARG, "no temperature is known for %s; give --tau", env->id);
-        p->tau = 1;
-    }
+    CGS_TRY(cgs_choose_tau(p, o->tau, m, env->id));
     return cgs_plan_check(p);
 }
 
 static cgs_status pick(cgs_strip strip[2], const film *f, cgs_loaded_model *s, cgs_decoder *p,
                        cgs_dataset *data, const cgs_env_class *env, const cgs_starts *starts,
                        const cgs_outcome *outcome) {
-    size_t picture = (size_t)f->S * (size_t)f->S * 3;
-    uint8_t *goal = malloc(picture);
+    size_t image = (size_t)f->S * (size_t)f->S * 3;
+    uint8_t *goal = malloc(image);
     if (!goal) return cgs_fail(CGS_ENOMEM, "no memory for a goal");
     cgs_recorded_images recorded;
     cgs_status rc = cgs_recorded_images_open(&recorded, data, env);
@@ -218,7 +214,8 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
     film f = {0};
     memset(strip, 0, 2 * sizeof *strip);
     if (o->episodes < 1 || o->budget < s->lewm->config.frameskip)
-        return cgs_fail(CGS_EARG, "%d episodes of %d actions show nothing", o->episodes, o->budget);
+        return cgs_fail(CGS_EARG, "%d episodes of %d actions: at least 1 of each", o->episodes,
+                        o->budget);
     CGS_TRY(cgs_dataset_env(data, NULL, &env));
     CGS_TRY(cgs_loaded_model_fits(s, env, src));
     cgs_loop_config c = {.model = s->model,
@@ -230,7 +227,7 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
                          .budget = o->budget,
                          .batch = o->episodes,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &f}};
-    CGS_TRY(settings(&c.plan, o, env));
+    CGS_TRY(settings(&c.plan, o, s->model, env));
     const cgs_start_rule rule = {.count = o->episodes,
                                  .goal_offset = o->goal_offset,
                                  .seed = o->seed,

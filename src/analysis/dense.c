@@ -79,7 +79,7 @@ cgs_mat cgs_scaled(cgs_work *w, double scale, cgs_mat a) {
     return c;
 }
 
-cgs_mat cgs_block(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols) {
+cgs_mat cgs_submatrix(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols) {
     assert(r0 + rows <= a.rows && c0 + cols <= a.cols);
     cgs_mat b = take(w, rows, cols);
     for (int i = 0; i < rows; i++)
@@ -87,7 +87,7 @@ cgs_mat cgs_block(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols) {
     return b;
 }
 
-void cgs_put_block(cgs_mat to, int r0, int c0, cgs_mat from) {
+void cgs_put_submatrix(cgs_mat to, int r0, int c0, cgs_mat from) {
     assert(r0 + from.rows <= to.rows && c0 + from.cols <= to.cols);
     for (int i = 0; i < from.rows; i++)
         for (int j = 0; j < from.cols; j++) CGS_AT(to, r0 + i, c0 + j) = CGS_AT(from, i, j);
@@ -151,7 +151,7 @@ cgs_mat cgs_power(cgs_work *w, cgs_mat a, double power) {
         double f = pow(fmax(values.x[k], 0), power);
         for (int i = 0; i < a.rows; i++) CGS_AT(scaled, i, k) *= f;
     }
-    cgs_put_block(out, 0, 0, cgs_mul_nt(w, scaled, v));
+    cgs_put_submatrix(out, 0, 0, cgs_mul_nt(w, scaled, v));
     cgs_work_release(w, mark);
     return out;
 }

@@ -1,8 +1,8 @@
 /* dense.h - small dense matrices in double precision, over LAPACK.
  *
- * Made for formulas: a function takes matrices and returns a new one, so that code reads like
- * the equation it computes.  Memory comes from a workspace, a stack that is rewound by mark
- * and release; nothing is freed one by one.  A workspace belongs to one thread. */
+ * Functions take matrices and return a new one, so that code reads like the equation it computes.
+ * Memory comes from a workspace, a stack that is rewound by mark and release; matrices are not
+ * freed singly.  A workspace belongs to one thread. */
 #ifndef CGS_ANALYSIS_DENSE_H
 #define CGS_ANALYSIS_DENSE_H
 
@@ -24,7 +24,7 @@ typedef struct cgs_work {
     bool failed;       /* LAPACK did not converge, or a matrix was singular */
 } cgs_work;
 
-/* Room for `matrices` square ones of side `side`. */
+/* Allocates `matrices` square ones of side `side`. */
 cgs_status cgs_work_create(cgs_work *w, int matrices, int side);
 void cgs_work_destroy(cgs_work *w);
 static inline size_t cgs_work_mark(const cgs_work *w) { return w->used; }
@@ -41,8 +41,8 @@ cgs_mat cgs_mul_nt(cgs_work *w, cgs_mat a, cgs_mat b); /* a b^T */
 cgs_mat cgs_plus(cgs_work *w, cgs_mat a, double scale, cgs_mat b);
 cgs_mat cgs_scaled(cgs_work *w, double scale, cgs_mat a);
 /* rows r0 ... r0 + rows - 1, columns likewise, as a copy */
-cgs_mat cgs_block(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols);
-void cgs_put_block(cgs_mat to, int r0, int c0, cgs_mat from);
+cgs_mat cgs_submatrix(cgs_work *w, cgs_mat a, int r0, int c0, int rows, int cols);
+void cgs_put_submatrix(cgs_mat to, int r0, int c0, cgs_mat from);
 
 double cgs_trace(cgs_mat a);
 double cgs_dot(cgs_mat a, cgs_mat b);       /* sum of products of entries */

@@ -105,15 +105,3 @@ cgs_status cgs_document_save(const cJSON *doc, const char *path) {
     free(text);
     return rc;
 }
-
-const char *cgs_method_title(const char *method) {
-    static const char *const known[][2] = {{"lewm", "LeWM"},
-                                           {"lewm-ts", "LeWM+TS"},
-                                           {"lewm-cgs", "LeWM+CGS"},
-                                           {"lewm-cgs-transition", "LeWM+CGS (transition)"},
-                                           {"lewm-cgs-xyz-all", "LeWM+CGS (xyz)"},
-                                           {"lewm-cgs-full", "LeWM+CGS (full)"}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i][0], method)) return known[i][1];
-    return method;
-}

@@ -17,8 +17,8 @@ cgs_status cgs_document_save(const cJSON *doc, const char *path);
 /* The same line to a stream. */
 cgs_status cgs_document_print(const cJSON *doc, FILE *to);
 
-/* Adds to an object (name) or an array (name NULL).  Without memory nothing is added, and adding
- * to NULL does nothing. */
+/* Adds to an object (name) or an array (name NULL).  Out of memory nothing is added; adding to NULL
+ * does nothing. */
 cJSON *cgs_document_object(cJSON *to, const char *name);
 cJSON *cgs_document_array(cJSON *to, const char *name);
 void cgs_document_number(cJSON *to, const char *name, double value);
@@ -29,8 +29,5 @@ void cgs_document_numbers(cJSON *to, const char *name, const double *value, int 
 cgs_status cgs_document_mean(cJSON *to, const char *name, const double *x, int n);
 /* {"median":m,"lo":l,"hi":h} in the same way */
 cgs_status cgs_document_median(cJSON *to, const char *name, const double *x, int n);
-
-/* "LeWM+CGS" for "lewm-cgs"; other methods keep their name. */
-const char *cgs_method_title(const char *method);
 
 #endif /* CGS_ANALYSIS_DOCUMENT_H */

@@ -18,12 +18,12 @@ static cgs_status open_all(cgs_gallery *g) {
     CGS_TRY(cgs_dataset_open(&g->data, o->data));
     CGS_TRY(cgs_dataset_env(g->data, o->env, &g->env));
     for (int i = 0; i < o->model_count; i++) {
-        cgs_loaded_model *s = &g->subject[i];
+        cgs_loaded_model *s = &g->loaded[i];
         CGS_TRY(cgs_loaded_model_open(s, o->models[i], &g->device, o->precision,
                                       CGS_FRAMES_BY_DEVICE, g->data));
         g->models = i + 1;
         CGS_TRY(cgs_loaded_model_fits(s, g->env, cgs_dataset_source(g->data)));
-        const cgs_lewm_config *c = &s->lewm->config, *first = &g->subject[0].lewm->config;
+        const cgs_lewm_config *c = &s->lewm->config, *first = &g->loaded[0].lewm->config;
         if (c->frameskip != first->frameskip || c->image_size != first->image_size)
             return cgs_fail(CGS_EARG,
                             "%s: frameskip %d and %d pixels, %s has %d and %d; they cannot be "
@@ -47,7 +47,7 @@ cgs_status cgs_gallery_open(cgs_gallery *g, const cgs_geometry_options *o) {
 void cgs_gallery_close(cgs_gallery *g) {
     for (int i = 0; i < g->models; i++) {
         cgs_terminal_destroy(g->terminal[i]);
-        cgs_loaded_model_close(&g->subject[i]);
+        cgs_loaded_model_close(&g->loaded[i]);
     }
     cgs_dataset_close(g->data);
     cgs_device_close(&g->device);
@@ -59,6 +59,6 @@ bool cgs_gallery_tell(cgs_gallery *g, const char *what, double done, double tota
 }
 
 cgs_status cgs_gallery_stretch(const cgs_gallery *g, cgs_stretch *s, int frames) {
-    const cgs_lewm_config *c = &g->subject[0].lewm->config;
+    const cgs_lewm_config *c = &g->loaded[0].lewm->config;
     return cgs_stretch_create(s, frames, c->frameskip, c->action_dim, c->image_size);
 }

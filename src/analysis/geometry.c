@@ -11,13 +11,13 @@
 
 enum { ANCHORS = 128, CHANNELS = 2, XYZ = 3 };
 
-/* Cube is shown in three dimensions, by its three commands of position */
+/* Cube is shown in three dimensions, by its three position commands */
 static bool is_spatial(const cgs_gallery *g) { return !strcmp(g->env->id, "cube"); }
 
 /* steps of a stretch as unit directions: actions a (n, ka) and latents dz (n, D) */
 static void directions(const cgs_gallery *g, int model, const cgs_stretch *s, const float *z, int n,
                        int ka, double *a, double *dz, float *scratch) {
-    const cgs_loaded_model *m = &g->subject[model];
+    const cgs_loaded_model *m = &g->loaded[model];
     int D = m->lewm->config.width, per = s->frameskip * s->dim, kept = ka / s->frameskip;
     cgs_stretch_standardise(s, &m->scale, 0, n, scratch);
     for (int i = 0; i < n; i++) {
@@ -41,7 +41,7 @@ static void add_path(cJSON *to, const char *name, const double *path, int points
 static cgs_status place_windows(cgs_gallery *g, cgs_window *w, int *count) {
     const cgs_geometry_options *o = g->o;
     const cgs_source *s = cgs_dataset_source(g->data);
-    int rows = (o->frames - 1) * g->subject[0].lewm->config.frameskip, longest = 0;
+    int rows = (o->frames - 1) * g->loaded[0].lewm->config.frameskip, longest = 0;
     *count = o->window_count ? o->window_count : o->windows;
     if (*count > CGS_MAX_WINDOWS || *count < 0)
         return cgs_fail(CGS_EARG, "%d windows, at most %d are drawn", *count, CGS_MAX_WINDOWS);
@@ -77,8 +77,8 @@ typedef struct easel {
 } easel;
 
 static cgs_status easel_make(easel *e, const cgs_gallery *g, int D) {
-    const cgs_lewm_config *c = &g->subject[0].lewm->config;
-    size_t F = (size_t)g->o->frames, A = (size_t)cgs_lewm_block(c), d = (size_t)D;
+    const cgs_lewm_config *c = &g->loaded[0].lewm->config;
+    size_t F = (size_t)g->o->frames, A = (size_t)cgs_lewm_action_block(c), d = (size_t)D;
     size_t floats = F * (d + A), doubles = F * (A + d + 2 * XYZ);
     size_t moves = (size_t)g->o->horizon * A * CHANNELS;
     e->z = malloc(floats * sizeof *e->z);
@@ -101,7 +101,7 @@ static void easel_free(easel *e) {
 static cgs_status draw_model(cgs_gallery *g, int i, const cgs_window *w, const cgs_stretch *s,
                              cJSON *window, cJSON *models) {
     const cgs_geometry_options *o = g->o;
-    cgs_loaded_model *m = &g->subject[i];
+    cgs_loaded_model *m = &g->loaded[i];
     int D = m->lewm->config.width, d = is_spatial(g) ? XYZ : CHANNELS, n = o->frames - 1;
     int ka = s->frameskip * (is_spatial(g) ? XYZ : s->dim);
     easel e = {0};
@@ -157,7 +157,7 @@ static cgs_status draw_windows(cgs_gallery *g, cJSON *doc) {
 
 /* ---- summaries ---------------------------------------------------------------------- */
 
-/* what is measured of one model, anchor by anchor */
+/* measurements of one model by anchor */
 typedef struct survey {
     int anchors, n, A, D;                      /* n blocks of A numbers in each plan */
     double *error, *isotropy, *pairs, *cosine; /* (anchors) */
@@ -174,10 +174,10 @@ static void survey_free(survey *s) {
 }
 
 static cgs_status survey_make(survey *s, const cgs_gallery *g, int model) {
-    const cgs_lewm_config *c = &g->subject[model].lewm->config;
+    const cgs_lewm_config *c = &g->loaded[model].lewm->config;
     *s = (survey){.anchors = g->o->anchors ? g->o->anchors : ANCHORS,
                   .n = g->o->horizon,
-                  .A = cgs_lewm_block(c),
+                  .A = cgs_lewm_action_block(c),
                   .D = c->width};
     size_t N = (size_t)s->anchors, n = (size_t)s->n, A = (size_t)s->A, D = (size_t)s->D;
     s->error =
@@ -211,7 +211,7 @@ static double pair_error(const double *a, int ka, const double *z, int kz, int n
 }
 
 static cgs_status survey_anchor(survey *v, cgs_gallery *g, int model, const cgs_stretch *s, int k) {
-    cgs_loaded_model *m = &g->subject[model];
+    cgs_loaded_model *m = &g->loaded[model];
     double heat[CGS_HEAT], ideal[CGS_HEAT], M[CHANNELS * CHANNELS], lambda[CHANNELS];
     CGS_TRY(cgs_encoder_run(m->encoder, s->pixels, v->n + 1, v->z));
     double *a = v->a + (size_t)(k * v->n) * (size_t)v->A;
@@ -227,14 +227,14 @@ static cgs_status survey_anchor(survey *v, cgs_gallery *g, int model, const cgs_
     CGS_TRY(cgs_symmetric_eigen(M, CHANNELS, lambda, NULL));
     if (!(lambda[1] > 0))
         return cgs_fail(CGS_ENUMERIC,
-                        "%s: the imagined end does not answer to the first two action "
+                        "%s: the predicted end does not respond to the first two action "
                         "channels",
                         m->dir);
     v->isotropy[k] = fmax(0, lambda[0]) / lambda[1];
     return CGS_OK;
 }
 
-/* Each half of the anchors is judged by the map that fits the other half. */
+/* Each half of the anchors is scored with the map fitted to the other half. */
 static cgs_status survey_directions(survey *v) {
     int half = v->anchors / 2;
     for (int side = 0; side < 2; side++) {
@@ -288,7 +288,7 @@ static cgs_status survey_model(cgs_gallery *g, int model, const cgs_anchor *at, 
 static cgs_status summarise(cgs_gallery *g, cJSON *doc) {
     const cgs_geometry_options *o = g->o;
     int anchors = o->anchors ? o->anchors : ANCHORS;
-    int rows = o->horizon * g->subject[0].lewm->config.frameskip;
+    int rows = o->horizon * g->loaded[0].lewm->config.frameskip;
     if (anchors < 4) return cgs_fail(CGS_EARG, "%d anchors, at least 4 are needed", anchors);
     cgs_anchor *at = malloc((size_t)anchors * sizeof *at);
     cgs_stretch s = {0};

@@ -1,11 +1,11 @@
-/* geometry.h - control geometry of models: pictures of chosen windows, summaries over many
- * anchors, and the mechanism of one MPPI update.
+/* geometry.h - control geometry of models: paths and heat maps of chosen windows, summaries over
+ * many anchors, and the mechanism of one MPPI update.
  *
- * Pictures: the action path of a window and each model's latent path laid over it (paths.h), and
- * the answer of the imagined end to moves of the plan (response.h).  Because chosen pictures are
- * no evidence, four numbers are measured at many random anchors:
+ * Windows: the action path and each model's aligned latent path (paths.h), and the response of the
+ * predicted end to changes of the plan (response.h).  As chosen windows prove nothing, four numbers
+ * are measured at many random anchors:
  *
- *   gram_error        distance of the response picture from the ideal one
+ *   gram_error        distance of the response matrix from the ideal one
  *   isotropy          lambda_min / lambda_max of M_Q = Q'J'JQ, the curvature of a plan in the
  *                     plane of the first two action channels
  *   pair_error        root of the mean squared difference between the cosine of two actions of a
@@ -24,8 +24,7 @@
 
 enum { CGS_MAX_WINDOWS = 64 };
 
-/* a window to be shown: where it begins, and which of its frames the response starts from (1 is
- * the first) */
+/* a window: where it begins, and the frame that the response starts from (1 is the first) */
 typedef struct cgs_window {
     cgs_anchor at;
     int frame;
@@ -62,7 +61,7 @@ typedef struct cgs_gallery {
     const cgs_env_class *env;
     cgs_device device;
     int models;
-    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];
     cgs_terminal *terminal[CGS_ANALYSIS_MODELS];
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
 } cgs_gallery;
@@ -71,7 +70,7 @@ typedef struct cgs_gallery {
 cgs_status cgs_gallery_open(cgs_gallery *g, const cgs_geometry_options *o);
 void cgs_gallery_close(cgs_gallery *g);
 bool cgs_gallery_tell(cgs_gallery *g, const char *what, double done, double total);
-/* Room for a stretch of the models' pictures and actions. */
+/* Allocates a stretch of the models' images and actions. */
 cgs_status cgs_gallery_stretch(const cgs_gallery *g, cgs_stretch *s, int frames);
 
 #endif /* CGS_ANALYSIS_GEOMETRY_H */

@@ -54,7 +54,7 @@ cgs_status cgs_terminal_create(cgs_terminal **out, cgs_lewm *m, cgs_dtype act, i
     if (!t) return cgs_fail(CGS_ENOMEM, "terminal predictor: no memory");
     t->H = horizon;
     t->D = m->config.width;
-    t->n = horizon * cgs_lewm_block(&m->config);
+    t->n = horizon * cgs_lewm_action_block(&m->config);
     t->samples = samples;
     cgs_status rc = build(t, m, act);
     if (rc != CGS_OK) {
@@ -77,7 +77,7 @@ cgs_status cgs_terminal_predict(cgs_terminal *t, const float *z, const float *pl
         const float *last = t->frames + (k * H + H - 1) * D;
         for (size_t i = 0; i < D; i++)
             if (!isfinite(last[i]))
-                return cgs_fail(CGS_ENUMERIC, "value %zu of an imagined frame is %g", i,
+                return cgs_fail(CGS_ENUMERIC, "value %zu of a predicted latent is %g", i,
                                 (double)last[i]);
         memcpy(out + k * D, last, D * sizeof *out);
     }
@@ -86,7 +86,7 @@ cgs_status cgs_terminal_predict(cgs_terminal *t, const float *z, const float *pl
 
 cgs_status cgs_terminal_jacobian(cgs_terminal *t, const float *z, const float *plan, double *J) {
     size_t D = (size_t)t->D, n = (size_t)t->n, H = (size_t)t->H;
-    /* the frame as the gradient's own tape computes it, bit for bit */
+    /* the latent as the gradient's tape computes it, bit for bit */
     CGS_TRY(cgs_rollout_set(t->backward, 1, z, NULL, NULL));
     CGS_TRY(cgs_rollout_imagine(t->backward, plan, 1, 1, t->frames));
     const float *F = t->frames + (H - 1) * D;
@@ -99,7 +99,7 @@ cgs_status cgs_terminal_jacobian(cgs_terminal *t, const float *z, const float *p
     CGS_TRY(cgs_rollout_set(t->backward, t->D, t->z, NULL, t->goal));
     CGS_TRY(cgs_rollout_gradient(t->backward, t->plans, t->D, t->cost, t->grad));
     for (size_t i = 0; i < D; i++) {
-        double twice = 2 * ((double)F[i] - t->goal[i * D + i]); /* 2, but for rounding */
+        double twice = 2 * ((double)F[i] - t->goal[i * D + i]); /* 2, up to rounding */
         for (size_t k = 0; k < n; k++) J[i * n + k] = t->grad[i * n + k] / twice;
     }
     for (size_t i = 0; i < D * n; i++)

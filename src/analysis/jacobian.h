@@ -1,9 +1,9 @@
 /* jacobian.h - the terminal predictor F_H of a model, and its derivative.
  *
- * F_H(a) is the last of the H frames that the model imagines from one present frame and the
- * plan a (H * A standardised numbers).  Row i of its Jacobian is a vector product of the tape:
- * the gradient of |F_H - goal|^2 is 2 (F_H - goal)' J, so a goal that differs from F_H in
- * component i alone gives that row. */
+ * F_H(a) is the last of the H latents that the model predicts from the present one and the plan a
+ * (H * A standardised numbers).  Row i of its Jacobian is a vector-Jacobian product of the tape:
+ * the gradient of |F_H - goal|^2 is 2 (F_H - goal)' J, so a goal that differs from F_H in component
+ * i alone gives that row. */
 #ifndef CGS_ANALYSIS_JACOBIAN_H
 #define CGS_ANALYSIS_JACOBIAN_H
 
@@ -11,7 +11,7 @@
 
 typedef struct cgs_terminal cgs_terminal;
 
-/* samples: plans of one call of cgs_terminal_predict, at most.  The model is borrowed. */
+/* samples: most plans per call of cgs_terminal_predict.  The model is borrowed. */
 cgs_status cgs_terminal_create(cgs_terminal **out, cgs_lewm *m, cgs_dtype act, int horizon,
                                int samples);
 void cgs_terminal_destroy(cgs_terminal *t);

@@ -28,7 +28,7 @@ static uint64_t key_of(const cgs_motion *m, const cgs_loaded_model *s) {
     return cgs_checksum(part, sizeof part);
 }
 
-/* true when the file is there and whole */
+/* true when the file exists and is complete */
 static bool load(const char *path, size_t frames, int D, float *z) {
     cgs_weights *w;
     if (!cgs_file_exists(path) || cgs_weights_open(&w, path) != CGS_OK) return false;
@@ -44,7 +44,7 @@ static void save(const char *path, size_t frames, int D, const float *z) {
     cgs_save t = {
         .name = "z", .type = CGS_W_F32, .rank = 2, .dim = {(int64_t)frames, D}, .data = z};
     if (cgs_safetensors_write(path, &t, 1, NULL, 0) != CGS_OK)
-        cgs_log(CGS_WARN, "latents are not kept: %s", cgs_last_error());
+        cgs_log(CGS_WARN, "latents are not cached: %s", cgs_last_error());
 }
 
 static cgs_status encode(float *z, const cgs_motion *m, cgs_loaded_model *s, cgs_dataset *data,
@@ -52,9 +52,9 @@ static cgs_status encode(float *z, const cgs_motion *m, cgs_loaded_model *s, cgs
     const cgs_source *src = cgs_dataset_source(data);
     size_t D = (size_t)s->lewm->config.width, at = 0, total = frames_of(m);
     if (src->pixels < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: no pictures, so nothing can be encoded", src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: no images, so nothing can be encoded", src->path);
     if (m->frameskip % src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; frames %d apart cannot be read",
+        return cgs_fail(CGS_EARG, "%s: one row in %d has an image; frames %d apart cannot be read",
                         src->path, src->pixels_every, m->frameskip);
     uint8_t *pixels = malloc(READ * (size_t)src->height * (size_t)src->width * 3);
     if (!pixels) return cgs_fail(CGS_ENOMEM, "%s: no memory for %d frames", src->path, READ);
@@ -97,7 +97,8 @@ cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_loaded_model *s, cgs_
 
 void cgs_latent_changes(const cgs_motion *m, const float *z, int D, double *change) {
     size_t d = (size_t)D;
-    for (int i = 0; i < m->episodes; i++, z += d) /* an episode has one frame more */
+    for (int i = 0; i < m->episodes;
+         i++, z += d) /* an episode has one frame more than transitions */
         for (int b = 0; b < m->blocks[i]; b++, z += d)
             for (size_t j = 0; j < d; j++) *change++ = (double)z[d + j] - z[j];
 }

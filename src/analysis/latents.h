@@ -1,4 +1,4 @@
-/* latents.h - the latents of a motion's frames, computed once and kept in a file.
+/* latents.h - the latents of a motion's frames, computed once and cached in a file.
  *
  * The file is called latents-KEY.safetensors, where KEY is a checksum of the model's weights, the
  * precision, the recorded actions and states and the rows that were encoded: another model or
@@ -13,8 +13,8 @@
 typedef bool (*cgs_latents_watch)(void *user, const char *dir, double done, double total);
 
 /* The latents of every frame of m, episode by episode: *z (frames, D), which the caller frees.
- * frames = transitions + episodes.  folder: where the file is, NULL: none is read or written.  A
- * file that cannot be written is a warning.  *cached (may be NULL) tells whether it was there. */
+ * frames = transitions + episodes.  folder: that of the file, NULL: no cache.  A file that cannot
+ * be written is a warning.  *cached (may be NULL) tells whether the file was used. */
 cgs_status cgs_latents(float **z, const cgs_motion *m, cgs_loaded_model *s, cgs_dataset *data,
                        const char *folder, bool *cached, cgs_latents_watch watch, void *user);
 

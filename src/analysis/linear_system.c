@@ -18,8 +18,8 @@ static cgs_mat horizon_map(const cgs_system *s, cgs_work *w) {
     cgs_mat gamma = cgs_mat_new(w, s->d, s->H * s->da), power = cgs_mat_copy(w, s->B);
     size_t mark = cgs_work_mark(w);
     for (int t = s->H - 1; t >= 0; t--) {
-        cgs_put_block(gamma, 0, t * s->da, power);
-        cgs_put_block(power, 0, 0, cgs_mul(w, s->A, power));
+        cgs_put_submatrix(gamma, 0, t * s->da, power);
+        cgs_put_submatrix(power, 0, 0, cgs_mul(w, s->A, power));
         cgs_work_release(w, mark);
     }
     return gamma;
@@ -59,7 +59,7 @@ static cgs_mat unit_norm(cgs_work *w, cgs_mat a) { return cgs_scaled(w, 1 / cgs_
 /* Near the ideal: |D|^2, |D^T B| / sqrt(c) and |B^T B - c I| / c are of the size eps. */
 static void draw_near(cgs_system *s, cgs_work *w, cgs_rng *r, double eps) {
     int d = s->d, da = s->da;
-    cgs_mat U = cgs_block(w, cgs_random_rotation(w, r, d), 0, 0, d, da);
+    cgs_mat U = cgs_submatrix(w, cgs_random_rotation(w, r, d), 0, 0, d, da);
     cgs_mat along = unit_norm(w, cgs_random_normal(w, r, d, d));
     cgs_mat D = cgs_scaled(w, eps * cgs_rng_f64(r), along);
     if (d > da) { /* drift across the range of B may be as large as sqrt(eps) */
@@ -82,8 +82,8 @@ static void draw_far(cgs_system *s, cgs_work *w, cgs_rng *r) {
     s->B = cgs_scaled(w, control, cgs_random_normal(w, r, s->d, s->da));
 }
 
-/* Where a moderate plan leads, and where latents outnumber plans a way off that none makes good.  A
- * goal anywhere would ask for plans as large as the weakest direction is weak. */
+/* A goal that a moderate plan reaches, plus an unreachable offset where latents outnumber plans.
+ * An arbitrary goal would need huge plans in weak directions. */
 static void draw_goal(cgs_system *s, cgs_work *w, cgs_rng *r) {
     cgs_mat gamma = horizon_map(s, w), off = cgs_random_normal(w, r, s->d, 1), values, v;
     cgs_eigen(w, cgs_mul_nt(w, gamma, gamma), &values, &v);
@@ -92,7 +92,7 @@ static void draw_goal(cgs_system *s, cgs_work *w, cgs_rng *r) {
     cgs_mat plan = cgs_random_normal(w, r, s->H * s->da, 1);
     s->goal = cgs_plus(w, s->goal, 1, cgs_mul(w, gamma, plan));
     for (int k = s->H * s->da; k < s->d; k++) {
-        cgs_mat u = cgs_block(w, v, 0, k, s->d, 1);
+        cgs_mat u = cgs_submatrix(w, v, 0, k, s->d, 1);
         s->goal = cgs_plus(w, s->goal, cgs_dot(u, off), u);
     }
 }
@@ -254,9 +254,9 @@ cgs_status cgs_system_read(cgs_system *s, cgs_work *w, const char *path) {
 
 /* ---- deriving ---------------------------------------------------------------------- */
 
-double cgs_gradient_monitor(int H, double eps) { return pow(1 + sqrt(eps), H - 1) - 1; }
+double cgs_growth_excess(int H, double eps) { return pow(1 + sqrt(eps), H - 1) - 1; }
 
-/* summed as its binomial series: the difference of the two terms cancels for small eps */
+/* summed as a binomial series: the difference of the two terms would cancel for small eps */
 double cgs_growth_remainder(int H, double eps) {
     double sum = 0, term = 1;
     for (int j = 1; j <= H - 1; j++) {
@@ -267,12 +267,12 @@ double cgs_growth_remainder(int H, double eps) {
 }
 
 double cgs_xi(int H, double eps) {
-    double s = cgs_gradient_monitor(H, eps), r = cgs_growth_remainder(H, eps);
+    double s = cgs_growth_excess(H, eps), r = cgs_growth_remainder(H, eps);
     return eps + 2 * (H - 1) * sqrt(1 + eps) * eps + (1 + eps) * (2 * r + s * s);
 }
 
 double cgs_xi_ts(int H, double eps) {
-    double s = cgs_gradient_monitor(H, eps);
+    double s = cgs_growth_excess(H, eps);
     return eps + (1 + eps) * (2 * s + s * s);
 }
 
@@ -281,11 +281,11 @@ static void derive_transition(cgs_facts *f, cgs_work *w) {
     int d = f->d, da = f->da;
     f->D = cgs_plus(w, s->A, -1, cgs_identity(w, d));
     cgs_mat step = cgs_mat_new(w, d, d + da), values, vectors;
-    cgs_put_block(step, 0, 0, f->D);
-    cgs_put_block(step, 0, d, s->B);
+    cgs_put_submatrix(step, 0, 0, f->D);
+    cgs_put_submatrix(step, 0, d, s->B);
     f->Q = cgs_mul_tn(w, step, step);
     for (int i = d; i < d + da; i++) CGS_AT(f->Q, i, i) -= f->c;
-    cgs_mat off = cgs_block(w, f->Q, d, d, da, da), mixed = cgs_mul_tn(w, f->D, s->B);
+    cgs_mat off = cgs_submatrix(w, f->Q, d, d, da, da), mixed = cgs_mul_tn(w, f->D, s->B);
     f->drift = cgs_norm_op(w, f->D);
     f->mixed = cgs_norm_op(w, mixed);
     f->control = cgs_norm_op(w, off);
@@ -315,7 +315,7 @@ static void derive_horizon(cgs_facts *f, cgs_work *w) {
         for (int j = i % f->da; j < n; j += f->da) CGS_AT(f->P, i, j) = 1.0 / f->H;
     f->gap = cgs_norm_op(w, cgs_plus(w, f->M, -1, f->P));
     cgs_eigen(w, f->G, &f->lambda, &f->V);
-    /* small eigenvalues are squares of singular values that rounding has not touched */
+    /* small eigenvalues as squares of singular values, which are more accurate */
     cgs_mat singular = cgs_singular(w, f->gamma);
     f->controllable = 0;
     for (int i = 0; i < n; i++) {

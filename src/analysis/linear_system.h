@@ -1,4 +1,4 @@
-/* linear_system.h - the setting of the theory: z' = A z + B a, and what follows from it.
+/* linear_system.h - the linear system of the theory, z' = A z + B a, and derived quantities.
  *
  * A system is given (a JSON file), drawn, or measured on a model.  cgs_facts holds what most
  * statements need, computed once: the defects of the transition, the planning Hessian with
@@ -11,7 +11,7 @@
 
 typedef struct cgs_system {
     int d, da, H; /* latent, action, horizon */
-    double c;     /* wanted scale of B^T B */
+    double c;     /* target scale of B^T B */
     cgs_mat A;    /* (d, d) */
     cgs_mat B;    /* (d, da) */
     cgs_mat cov;  /* (d + da, d + da) second moment of [z; a] */
@@ -22,9 +22,9 @@ typedef struct cgs_system {
     double alpha; /* CEM's elite fraction */
 } cgs_system;
 
-/* Reads {"A","B","cov" (also "Sigma_x"),"H","c"} and optionally "z0","goal","sigma","tau",
- * "alpha" (ones, 1, 1 and 0.25 without).  The system's memory is *w, which the caller
- * destroys and which also has room for cgs_facts and the checks. */
+/* Reads {"A","B","cov" (also "Sigma_x"),"H","c"} and optionally "z0","goal","sigma","tau", "alpha"
+ * (ones, 1, 1 and 0.25 without).  The system's memory is *w, which the caller destroys and which is
+ * large enough for cgs_facts and the checks. */
 cgs_status cgs_system_read(cgs_system *s, cgs_work *w, const char *path);
 
 /* The index-th system of a seed.  One in eight is far from the ideal geometry, one in sixteen
@@ -69,7 +69,7 @@ void cgs_facts_derive(cgs_facts *f, const cgs_system *s, cgs_work *w);
 /* xi_H(eps), and its three parts; the bound without the mixed defect. */
 double cgs_xi(int H, double eps);
 double cgs_xi_ts(int H, double eps);
-double cgs_gradient_monitor(int H, double eps); /* s_H */
+double cgs_growth_excess(int H, double eps);    /* s_H */
 double cgs_growth_remainder(int H, double eps); /* r_H */
 
 /* C(plan) = 1/2 |A^H z0 + gamma plan - goal|^2 by rolling the system out. */

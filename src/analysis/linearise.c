@@ -48,7 +48,7 @@ cgs_status cgs_linearise_create(cgs_linearise **out, cgs_lewm *m) {
     *out = NULL;
     if (!l) return cgs_fail(CGS_ENOMEM, "linearisation: no memory");
     l->D = m->config.width;
-    l->block = cgs_lewm_block(&m->config);
+    l->block = cgs_lewm_action_block(&m->config);
     cgs_status rc = build(l, m);
     if (rc != CGS_OK) {
         cgs_linearise_destroy(l);
@@ -71,7 +71,7 @@ static cgs_status forward(cgs_linearise *l, const float *z, const float *a) {
     CGS_TRY(cgs_tensor_read(l->tape, l->next, l->nexts));
     for (size_t i = 0; i < D; i++)
         if (!isfinite(l->nexts[i]))
-            return cgs_fail(CGS_ENUMERIC, "value %zu of a predicted frame is %g", i,
+            return cgs_fail(CGS_ENUMERIC, "value %zu of a predicted latent is %g", i,
                             (double)l->nexts[i]);
     return CGS_OK;
 }
@@ -92,7 +92,7 @@ cgs_status cgs_linearise_at(cgs_linearise *l, const float *z, const float *a, do
     cgs_tape_backward(l->tape);
     CGS_TRY(cgs_tensor_read_grad(l->tape, l->z, l->zs));
     CGS_TRY(cgs_tensor_read_grad(l->tape, l->a, l->as));
-    double mean = (double)(D * D) / 2; /* of the error's gradient: 2 / D^2 a component */
+    double mean = (double)(D * D) / 2; /* of the error's gradient: 2 / D^2 per component */
     for (size_t i = 0; i < D * D; i++) A[i] = mean * l->zs[i];
     for (size_t i = 0; i < D * block; i++) B[i] = mean * l->as[i];
     return CGS_OK;
@@ -112,11 +112,11 @@ cgs_status cgs_linearise_check(cgs_linearise *l, const float *z, const float *a,
         rc = cgs_linearise_step(l, x, x + D, side > 0 ? up : down);
     }
     for (size_t i = 0; rc == CGS_OK && i < D; i++) {
-        double slope = ((double)up[i] - down[i]) / (2 * h), sum = 0;
+        double derivative = ((double)up[i] - down[i]) / (2 * h), sum = 0;
         for (size_t j = 0; j < D; j++) sum += A[i * D + j] * u[j];
         for (size_t j = D; j < n; j++) sum += B[i * (n - D) + j - D] * u[j];
-        off += (slope - sum) * (slope - sum);
-        size += slope * slope;
+        off += (derivative - sum) * (derivative - sum);
+        size += derivative * derivative;
     }
     *error = rc == CGS_OK ? sqrt(off / size) : NAN;
     free(x);

@@ -1,8 +1,8 @@
 /* linearise.h - one step of a model, z' = F(z, a), and its derivatives A = dF/dz, B = dF/da.
  *
- * Row i of both is a vector product of the tape.  D copies of the point run side by side, copy
- * i against a target that differs from F in component i alone, so that one backward pass over
- * the mean squared error gives all rows. */
+ * Row i of both is a vector-Jacobian product of the tape.  D copies of the point run in one batch,
+ * copy i with a target that differs from F in component i alone, so that one backward pass of the
+ * mean squared error gives all rows. */
 #ifndef CGS_ANALYSIS_LINEARISE_H
 #define CGS_ANALYSIS_LINEARISE_H
 

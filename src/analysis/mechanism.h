@@ -1,9 +1,9 @@
-/* mechanism.h - what the spectrum of a plan's response means for one update of MPPI.
+/* mechanism.h - from the spectrum of a plan's response to one update of MPPI.
  *
- * G is the response Gram of a few action directions, scaled so that its mean eigenvalue is 1.
- * In its eigenbasis the cost is (u - u*)' diag(lambda) (u - u*), the target u* is the unit vector
- * of the weakest direction, and one update from N(0, I) with temperature tau moves the mean from
- * 0 to the weighted mean of K draws.  q_K = |mean - u*| is a random contraction; without end of
+ * G is the response Gram of a few action directions, scaled so that its mean eigenvalue is 1. In
+ * its eigenbasis the cost is (u - u*)' diag(lambda) (u - u*), the target u* is the unit vector of
+ * the weakest direction, and one update from N(0, I) with temperature tau moves the mean from 0 to
+ * the weighted mean of K draws.  q_K = |mean - u*| is a random contraction; in the limit of many
  * draws, and with tau = 2, it is 1 / (1 + lambda_min). */
 #ifndef CGS_ANALYSIS_MECHANISM_H
 #define CGS_ANALYSIS_MECHANISM_H
@@ -23,7 +23,7 @@ cgs_status cgs_normalised_spectrum(const double *G, int q, double *lambda);
 /* 1 / (1 + lambda_min) */
 double cgs_contraction_limit(const double *lambda, int q);
 
-/* The share of CGS_BATCHES batches with q_K < 1 for each budget: p (CGS_BUDGETS).  Batch b of
+/* The fraction of CGS_BATCHES batches with q_K < 1 for each budget: p (CGS_BUDGETS).  Batch b of
  * anchor i draws from stream (seed, PLAN, i * CGS_BATCHES + b), for every model the same. */
 void cgs_progress_probability(const double *lambda, int q, uint64_t seed, uint64_t anchor,
                               double *p);

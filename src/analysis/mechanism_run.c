@@ -22,7 +22,7 @@ static void figure_free(figure *f) {
 }
 
 static cgs_status figure_make(figure *f, const cgs_gallery *g, int model, int anchors, int q) {
-    const cgs_lewm_config *c = &g->subject[model].lewm->config;
+    const cgs_lewm_config *c = &g->loaded[model].lewm->config;
     size_t N = (size_t)anchors, D = (size_t)c->width;
     size_t n = (size_t)cgs_terminal_plan_size(g->terminal[model]);
     *f = (figure){.anchors = anchors, .q = q};
@@ -40,7 +40,7 @@ static cgs_status figure_make(figure *f, const cgs_gallery *g, int model, int an
 }
 
 static cgs_status measure(figure *f, cgs_gallery *g, int model, const cgs_stretch *s, int k) {
-    cgs_loaded_model *m = &g->subject[model];
+    cgs_loaded_model *m = &g->loaded[model];
     cgs_terminal *t = g->terminal[model];
     double G[MOST * MOST], lambda[MOST], p[CGS_BUDGETS];
     CGS_TRY(cgs_encoder_run(m->encoder, s->pixels, 1, f->z));
@@ -98,7 +98,7 @@ static cgs_status measure_model(cgs_gallery *g, int model, const cgs_anchor *at,
 static void describe(cJSON *doc, const cgs_gallery *g, int anchors, int q, bool grasp) {
     cgs_document_number(doc, "anchors", anchors);
     cgs_document_text_field(doc, "anchor_rule",
-                            grasp ? "the gripper is told to close in every action of the plan"
+                            grasp ? "the gripper is commanded to close in every action of the plan"
                                   : "any recorded moment");
     cgs_document_number(doc, "directions", q);
     cgs_document_number(doc, "horizon", g->o->horizon);
@@ -118,7 +118,7 @@ static void describe(cJSON *doc, const cgs_gallery *g, int anchors, int q, bool 
 
 static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
     const cgs_geometry_options *o = g->o;
-    const cgs_lewm_config *c = &g->subject[0].lewm->config;
+    const cgs_lewm_config *c = &g->loaded[0].lewm->config;
     bool grasp = !strcmp(g->env->id, "cube");
     int anchors = o->anchors ? o->anchors : ANCHORS,
         q = c->action_dim < MOST ? c->action_dim : MOST;

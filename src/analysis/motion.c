@@ -21,8 +21,8 @@ int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]
     return n;
 }
 
-/* The published probes see poses in PushT, whose state ends with two velocities.  An angle in
- * [0, 2 pi) jumps where the pose does not, so it is told as a point of the circle. */
+/* The published probes see poses in PushT, whose state ends with two velocities.  An angle in [0, 2
+ * pi) jumps where the pose does not, so it is given as a point of the circle. */
 int cgs_env_condition(const cgs_env_class *env, const double *state, double *out) {
     bool poses = !strcmp(env->id, "pusht");
     int n = poses ? 6 : env->state_dim;
@@ -45,7 +45,7 @@ static cgs_status read_joined(cgs_dataset *data, const cgs_env_class *env, int64
     }
     const char *unused;
     if (!width[0] || !width[1] || width[0] + width[1] != S)
-        return cgs_state_column(s, env, &unused); /* its sentence fits */
+        return cgs_state_column(s, env, &unused); /* the sentence of the failure is right */
     double *part = malloc((size_t)count * S * sizeof *part);
     if (!part) return cgs_fail(CGS_ENOMEM, "%s: no memory for %d states", s->path, count);
     cgs_status rc = CGS_OK;
@@ -83,7 +83,7 @@ static cgs_status choose(cgs_motion *m, const cgs_source *s) {
                         "20 %% scored; at least 10 are needed",
                         n);
     if (n > s->episodes)
-        return cgs_fail(CGS_EARG, "%s: %d episodes, the probes want %d (--episodes N)", s->path,
+        return cgs_fail(CGS_EARG, "%s: %d episodes, the probes need %d (--episodes N)", s->path,
                         s->episodes, n);
     int64_t *order = malloc((size_t)s->episodes * sizeof *order);
     m->episode = malloc((size_t)n * sizeof *m->episode);
@@ -111,7 +111,7 @@ static cgs_status choose(cgs_motion *m, const cgs_source *s) {
     return CGS_OK;
 }
 
-/* the transitions of one episode, behind `at` earlier ones; raw: scratch for rows * width */
+/* the transitions of one episode, after `at` earlier ones; raw: scratch for rows * width */
 static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size_t at,
                                double *raw) {
     const cgs_source *s = cgs_dataset_source(data);

@@ -1,5 +1,5 @@
-/* motion.h - what probes are fitted to: recorded blocks of actions, the physical state before
- * each, and how the physical quantities of the environment changed over it.
+/* motion.h - the data of probes: recorded action blocks, the physical state before each, and the
+ * change of the environment's physical quantities over it.
  *
  * Episodes are drawn with NumPy's default_rng(20260814).permutation over all episodes of the
  * file; the first 70 % of those used are fitted, the next 10 % validate, the rest are scored
@@ -24,7 +24,7 @@ typedef struct cgs_target {
 typedef struct cgs_motion {
     const cgs_env_class *env;
     int frameskip;
-    int A, S, F; /* numbers of a block, of a state that probes are given, of all features */
+    int A, S, F; /* widths of an action block, of a state as probes see it, of all features */
     int targets;
     cgs_target target[CGS_MAX_TARGETS];
     int episodes;
@@ -37,18 +37,18 @@ typedef struct cgs_motion {
 } cgs_motion;
 
 int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]);
-/* What probes are told of a state (state_dim): writes out (at most state_dim + 1 numbers) and
- * returns how many.  PushT: the poses of agent and block, the block's angle as sine and cosine;
- * elsewhere the whole state.  state NULL only counts. */
+/* A state (state_dim) as probes see it: writes out (at most state_dim + 1 numbers) and returns how
+ * many.  PushT: the poses of agent and block, the block's angle as sine and cosine; elsewhere the
+ * whole state.  state NULL: only counts. */
 int cgs_env_condition(const cgs_env_class *env, const double *state, double *out);
 
-/* episodes: how many to use; fewer in the file, or too few for the three parts, are refused. */
+/* episodes: how many to use; fewer in the file, or too few for the three parts, is an error. */
 cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class *env,
                            int frameskip, int episodes);
 void cgs_motion_free(cgs_motion *m);
 
-/* Rows first .. first+count-1 of the environment's whole state: out (count, state_dim).  Files
- * that hold it as qpos and qvel are understood too. */
+/* Rows first .. first+count-1 of the environment's whole state: out (count, state_dim).  Files that
+ * store it as qpos and qvel are supported. */
 cgs_status cgs_read_states(cgs_dataset *data, const cgs_env_class *env, int64_t first, int count,
                            double *out);
 

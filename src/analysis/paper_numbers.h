@@ -1,12 +1,12 @@
-/* paper_numbers.h - the numbers of the paper that analyses are printed beside: Table 9 (physical
- * identification), Tables 10 to 12 (representation probes), Figure 3 (mechanism) and the text on
- * priors (C.5). */
+/* paper_numbers.h - the paper's numbers for analyses, printed beside the measured ones: Table 9
+ * (physical identification), Tables 10 to 12 (representation probes), Figure 3 (mechanism) and the
+ * text on priors (C.5). */
 #ifndef CGS_ANALYSIS_PAPER_NUMBERS_H
 #define CGS_ANALYSIS_PAPER_NUMBERS_H
 
 #include <stdbool.h>
 
-/* what is measured of an environment, and of a model in it; see docs/analysis.md */
+/* scores of an environment, and of a model in it; see docs/analysis.md */
 #define CGS_PHYSICAL_LIST(X)                                                                       \
     X(P_A_lin) X(P_A_mlp) X(P_S_lin) X(P_S_mlp) X(P_AS_lin) X(P_AS_mlp) X(R2_A_given_S)
 #define CGS_LATENT_LIST(X) X(D_lin) X(D_mlp) X(C_A) X(C_AS) X(B_A) X(B_AS)
@@ -28,8 +28,8 @@ typedef struct cgs_published_mechanism {
 } cgs_published_mechanism;
 extern const cgs_published_mechanism cgs_published_mechanisms[CGS_PUBLISHED_MECHANISMS];
 
-/* Mean ratio of the prior's distance from the goal to that of doing nothing; false where the
- * paper gives no number. */
+/* Mean ratio of the prior's distance from the goal to that of doing nothing; false where the paper
+ * gives none. */
 bool cgs_published_prior(const char *env, const char *method, double *rho);
 
 #endif /* CGS_ANALYSIS_PAPER_NUMBERS_H */

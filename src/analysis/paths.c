@@ -20,7 +20,7 @@ void cgs_add_up(const double *step, int n, int k, double *path) {
     for (int i = 0; i < n * k; i++) path[k + i] = path[i] + step[i];
 }
 
-void cgs_turn(const double *x, int n, int kx, const double *W, int ky, double *out) {
+void cgs_rotate_rows(const double *x, int n, int kx, const double *W, int ky, double *out) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < ky; j++) {
             double sum = 0;
@@ -88,13 +88,13 @@ cgs_status cgs_align_paths(const double *a, int ka, const double *z, int kz, int
     size_t P = (size_t)n + 1, A = (size_t)ka, Z = (size_t)kz;
     double *all = malloc((2 * P * A + P * Z + Z * A + A * (size_t)d + A + Z) * sizeof *all);
     if (!all) return cgs_fail(CGS_ENOMEM, "paths: no memory");
-    double *pa = all, *turned = pa + P * A, *pz = turned + P * A, *W = pz + P * Z;
+    double *pa = all, *rotated = pa + P * A, *pz = rotated + P * A, *W = pz + P * Z;
     double *axes = W + Z * A, *mean_a = axes + A * (size_t)d, *mean_z = mean_a + A;
     cgs_add_up(a, n, ka, pa);
     cgs_add_up(z, n, kz, pz);
     cgs_status rc = cgs_principal_axes(pa, n + 1, ka, d, axes);
     if (rc == CGS_OK && rigid) {
-        double *centred = turned; /* the action path for the fit, before it is overwritten */
+        double *centred = rotated; /* the action path for the fit, before it is overwritten */
         memcpy(centred, pa, P * A * sizeof *centred);
         centre(centred, n + 1, ka, mean_a);
         centre(pz, n + 1, kz, mean_z);
@@ -103,10 +103,10 @@ cgs_status cgs_align_paths(const double *a, int ka, const double *z, int kz, int
         rc = cgs_procrustes(z, kz, a, ka, n, W);
     }
     if (rc == CGS_OK) {
-        cgs_turn(pz, n + 1, kz, W, ka, turned);
-        for (size_t i = 0; rigid && i < P * A; i++) turned[i] += mean_a[i % A];
-        cgs_turn(pa, n + 1, ka, axes, d, action);
-        cgs_turn(turned, n + 1, ka, axes, d, latent);
+        cgs_rotate_rows(pz, n + 1, kz, W, ka, rotated);
+        for (size_t i = 0; rigid && i < P * A; i++) rotated[i] += mean_a[i % A];
+        cgs_rotate_rows(pa, n + 1, ka, axes, d, action);
+        cgs_rotate_rows(rotated, n + 1, ka, axes, d, latent);
     }
     free(all);
     return rc;

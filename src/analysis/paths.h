@@ -1,8 +1,8 @@
-/* paths.h - actions and latents as paths that can be laid over each other.
+/* paths.h - actions and latents as aligned paths.
  *
- * Every step is scaled to length 1 in its own space and the steps are added up.  The latent path
- * is turned into the space of actions by an orthogonal map without scaling, and both are seen
- * along the principal axes of the action path. */
+ * Every step is scaled to length 1 in its own space and the steps are summed.  The latent path is
+ * rotated into the space of actions by an orthogonal map without scaling, and both are projected
+ * onto the principal axes of the action path. */
 #ifndef CGS_ANALYSIS_PATHS_H
 #define CGS_ANALYSIS_PATHS_H
 
@@ -16,10 +16,10 @@ void cgs_unit_rows(double *x, int n, int k);
 void cgs_add_up(const double *step, int n, int k, double *path);
 
 /* The map W (kx, ky) with orthonormal columns (or rows) that brings the rows of x (n, kx) closest
- * to those of y (n, ky).  Directions that neither has stay out of it. */
+ * to those of y (n, ky).  Directions absent from both are excluded. */
 cgs_status cgs_procrustes(const double *x, int kx, const double *y, int ky, int n, double *W);
 /* out (n, ky) = x (n, kx) W (kx, ky) */
-void cgs_turn(const double *x, int n, int kx, const double *W, int ky, double *out);
+void cgs_rotate_rows(const double *x, int n, int kx, const double *W, int ky, double *out);
 
 /* The d axes of largest variance of the rows of x (n, k): axes (k, d).  The largest component of
  * each is positive. */

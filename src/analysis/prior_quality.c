@@ -45,22 +45,22 @@ cgs_status cgs_prior_ratios(cgs_plan_cost_fn cost, void *ctx, const float *plan,
         rho[e] = sqrt(with / without);
         if (!(without > 0) || !(with >= 0) || !isfinite(rho[e]))
             rc = cgs_fail(CGS_ENUMERIC,
-                          "start %d: squared distance %g with the prior, %g with nothing done; "
-                          "their ratio means nothing",
+                          "start %d: squared distance %g with the prior, %g when doing nothing; "
+                          "their ratio is meaningless",
                           e, with, without);
     }
     free(pair);
     return rc;
 }
 
-/* what is at hand during a run */
+/* the state of a run */
 typedef struct desk {
     const cgs_prior_quality_options *o;
     cgs_device device;
     cgs_dataset *data;
     const cgs_env_class *env;
     int models;
-    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];
     cgs_prior *prior[CGS_ANALYSIS_MODELS];
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
     cgs_starts *starts; /* (seeds) */
@@ -70,7 +70,7 @@ typedef struct desk {
 static void desk_clear(desk *k) {
     for (int i = 0; i < k->models; i++) {
         cgs_prior_destroy(k->prior[i]);
-        cgs_loaded_model_close(&k->subject[i]);
+        cgs_loaded_model_close(&k->loaded[i]);
     }
     for (int i = 0; k->starts && i < k->o->seed_count; i++) cgs_starts_free(&k->starts[i]);
     free(k->starts);
@@ -82,7 +82,7 @@ static void desk_clear(desk *k) {
 static cgs_status open_models(desk *k) {
     const cgs_prior_quality_options *o = k->o;
     for (int i = 0; i < o->model_count; i++) {
-        cgs_loaded_model *s = &k->subject[i];
+        cgs_loaded_model *s = &k->loaded[i];
         CGS_TRY(cgs_loaded_model_open(s, o->models[i], &k->device, o->precision,
                                       CGS_FRAMES_BY_DEVICE, k->data));
         k->models = i + 1;
@@ -90,11 +90,12 @@ static cgs_status open_models(desk *k) {
         CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, s->weights, &k->device));
         const cgs_prior_card *p = &k->prior[i]->card;
         const cgs_lewm_config *c = &s->lewm->config;
-        if (p->block != cgs_lewm_block(c) || p->width != c->width)
-            return cgs_fail(CGS_EARG,
-                            "%s: the prior plans blocks of %d values from latents of %d, the model "
-                            "has %d and %d",
-                            s->dir, p->block, p->width, cgs_lewm_block(c), c->width);
+        if (p->block != cgs_lewm_action_block(c) || p->width != c->width)
+            return cgs_fail(
+                CGS_EARG,
+                "%s: the prior plans action blocks of %d values from latents of %d, the model "
+                "has %d and %d",
+                s->dir, p->block, p->width, cgs_lewm_action_block(c), c->width);
         memcpy(k->method[i], s->card.method, sizeof s->card.method);
     }
     cgs_model_names(k->models, o->models, k->method, k->name);
@@ -123,7 +124,7 @@ static cgs_status desk_set(desk *k) {
                                .goal_offset = o->goal_offset,
                                .seed = o->seeds[i],
                                .held_out = o->held_out};
-        CGS_TRY(cgs_shared_starts(&k->starts[i], k->subject, k->models, cgs_dataset_source(k->data),
+        CGS_TRY(cgs_shared_starts(&k->starts[i], k->loaded, k->models, cgs_dataset_source(k->data),
                                   &rule));
     }
     return CGS_OK;
@@ -139,7 +140,7 @@ static void do_nothing(const desk *k, const cgs_loaded_model *s, int n, float *p
 
 /* the starts of one seed: rho (episodes) */
 static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, double *rho) {
-    cgs_loaded_model *s = &k->subject[model];
+    cgs_loaded_model *s = &k->loaded[model];
     cgs_prior *p = k->prior[model];
     int H = p->card.horizon, n = H * p->card.block, E = starts->count;
     cgs_start_states cases = {0};
@@ -177,7 +178,7 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     cJSON *at = cgs_document_object(list, NULL);
     cgs_document_text_field(at, "name", k->name[model]);
     cgs_document_text_field(at, "method", k->method[model]);
-    cgs_document_text_field(at, "model", k->subject[model].dir);
+    cgs_document_text_field(at, "model", k->loaded[model].dir);
     cgs_document_number(at, "horizon", k->prior[model]->card.horizon);
     CGS_TRY(cgs_document_mean(at, "rho", k->rho, total));
     CGS_TRY(cgs_document_median(at, "rho_median", k->rho, total));
@@ -204,7 +205,7 @@ static void describe(cJSON *doc, const desk *k) {
 
 cgs_status cgs_prior_quality_run(cJSON **doc, const cgs_prior_quality_options *o,
                                  const char *command) {
-    desk *k = calloc(1, sizeof *k); /* the models' records are large for a stack */
+    desk *k = calloc(1, sizeof *k); /* the models' structs are too large for a stack */
     *doc = NULL;
     if (!k) return cgs_fail(CGS_ENOMEM, "no memory for %d models", o->model_count);
     k->o = o;

@@ -1,11 +1,11 @@
-/* prior_quality.h - how near a matched prior comes to the goal before any search:
+/* prior_quality.h - how close a matched prior comes to the goal before any search:
  *
  *   rho = |F_H(prior) - z_g| / |F_H(0) - z_g|
  *
- * F_H is the imagined end of a plan of H blocks, z_g the latent of the goal.  Dividing by the
- * distance that is left when nothing is done puts each representation on its own scale: 0 is the
- * goal itself, 1 is no better than doing nothing.  Measured at the first solve of recorded
- * starts, which are those of an evaluation with the same seeds. */
+ * F_H is the predicted end of a plan of H action blocks, z_g the latent of the goal.  Dividing by
+ * the distance that doing nothing leaves makes representations comparable: 0 is the goal itself, 1
+ * is no better than doing nothing.  Measured at the first solve of the starts of an evaluation with
+ * the same seeds. */
 #ifndef CGS_ANALYSIS_PRIOR_QUALITY_H
 #define CGS_ANALYSIS_PRIOR_QUALITY_H
 
@@ -29,7 +29,7 @@ typedef struct cgs_prior_quality_options {
     const char *data, *env;
     const uint64_t *seeds;
     int seed_count;
-    int episodes;    /* starts a seed: 50 */
+    int episodes;    /* starts per seed: 50 */
     int goal_offset; /* 25 */
     bool held_out;   /* starts from episodes that no model trained on */
     cgs_nothing nothing;

@@ -1,5 +1,5 @@
-/* probe.c - see probe.h.  Linear probes of all targets are one regression, because columns of a
- * ridge do not see each other; nets are fitted to each target alone unless asked otherwise. */
+/* probe.c - see probe.h.  Linear probes of all targets are one regression, because the columns of a
+ * ridge are independent; nets are fitted to each target separately unless requested otherwise. */
 #include "analysis/probe.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static cgs_columns columns_of(const cgs_motion *m, int target) {
 
 /* ---- nets for many targets ---------------------------------------------------------- */
 
-/* the tasks of one call; each owns a copy of its targets and room for its predictions */
+/* the tasks of one call; each owns a copy of its targets and memory for its predictions */
 typedef struct nets {
     const cgs_motion *m;
     cgs_mlp_task *task;
@@ -35,11 +35,11 @@ static void nets_free(nets *n) {
     free(n->to);
 }
 
-static cgs_status nets_begin(nets *n, const cgs_motion *m, int room) {
+static cgs_status nets_begin(nets *n, const cgs_motion *m, int capacity) {
     *n = (nets){.m = m};
-    n->task = calloc((size_t)room, sizeof *n->task);
-    n->from = calloc((size_t)room, sizeof *n->from);
-    n->to = calloc((size_t)room, sizeof *n->to);
+    n->task = calloc((size_t)capacity, sizeof *n->task);
+    n->from = calloc((size_t)capacity, sizeof *n->from);
+    n->to = calloc((size_t)capacity, sizeof *n->to);
     return n->task && n->from && n->to ? CGS_OK : cgs_fail(CGS_ENOMEM, "probe: no memory");
 }
 
@@ -56,13 +56,13 @@ static cgs_status nets_add_columns(nets *n, const double *x, int k, cgs_columns 
     return CGS_OK;
 }
 
-/* probes of all wanted targets from x (rows, k); predictions to `to` (rows, F) */
-static cgs_status nets_add(nets *n, const cgs_probe_config *c, const bool *wanted, const double *x,
-                           int k, double *to) {
+/* probes of all requested targets from x (rows, k); predictions to `to` (rows, F) */
+static cgs_status nets_add(nets *n, const cgs_probe_config *c, const bool *requested,
+                           const double *x, int k, double *to) {
     const cgs_motion *m = n->m;
     if (c->joint) return nets_add_columns(n, x, k, (cgs_columns){m->F, 0, m->F}, to);
     for (int t = 0; t < m->targets; t++)
-        if (wanted[t]) CGS_TRY(nets_add_columns(n, x, k, columns_of(m, t), to));
+        if (requested[t]) CGS_TRY(nets_add_columns(n, x, k, columns_of(m, t), to));
     return CGS_OK;
 }
 
@@ -99,7 +99,7 @@ static cgs_status score_physical(cgs_probe_physics *p, const cgs_motion *m, int 
     return CGS_OK;
 }
 
-static cgs_status fit_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *wanted,
+static cgs_status fit_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *requested,
                                const cgs_probe_config *c, const double *both, nets *n,
                                cgs_probe_fit_observer watch, void *user) {
     const struct {
@@ -113,17 +113,17 @@ static cgs_status fit_physical(cgs_probe_physics *p, const cgs_motion *m, const 
     for (int i = 0; i < INPUTS; i++) {
         CGS_TRY(cgs_ridge(&m->parts, input[i].x, input[i].k, m->change, m->F, CGS_RIDGE_COEFFICIENT,
                           input[i].what, p->lin[i]));
-        CGS_TRY(nets_add(n, c, wanted, input[i].x, input[i].k, p->mlp[i]));
+        CGS_TRY(nets_add(n, c, requested, input[i].x, input[i].k, p->mlp[i]));
     }
     CGS_TRY(nets_run(n, c, watch, user));
     for (int t = 0; t < m->targets; t++) {
         for (int i = 0; i < CGS_PHYSICAL_SCORES; i++) p->row[t].score[i] = NAN;
-        if (wanted[t]) CGS_TRY(score_physical(p, m, t));
+        if (requested[t]) CGS_TRY(score_physical(p, m, t));
     }
     return CGS_OK;
 }
 
-cgs_status cgs_probe_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *wanted,
+cgs_status cgs_probe_physical(cgs_probe_physics *p, const cgs_motion *m, const bool *requested,
                               const cgs_probe_config *c, cgs_probe_fit_observer watch, void *user) {
     size_t rows = (size_t)cgs_parts_rows(&m->parts), F = (size_t)m->F;
     size_t A = (size_t)m->A, S = (size_t)m->S;
@@ -143,7 +143,7 @@ cgs_status cgs_probe_physical(cgs_probe_physics *p, const cgs_motion *m, const b
         memcpy(both + i * (A + S) + A, m->state + i * S, S * sizeof *both);
     }
     nets n = {0};
-    cgs_status rc = fit_physical(p, m, wanted, c, both, &n, watch, user);
+    cgs_status rc = fit_physical(p, m, requested, c, both, &n, watch, user);
     nets_free(&n);
     free(both);
     return rc;
@@ -190,7 +190,7 @@ static cgs_status fit_linear(const cgs_motion *m, const cgs_probe_physics *p, co
                      "probes from latents", fit);
 }
 
-cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *wanted,
+cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *requested,
                             const cgs_probe_config *c, int models, double *const *change,
                             const int *D, cgs_latent_row *row, cgs_probe_fit_observer watch,
                             void *user) {
@@ -201,7 +201,7 @@ cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, con
     nets n = {0};
     cgs_status rc = nets_begin(&n, m, models * CGS_MAX_TARGETS + 1);
     for (int i = 0; i < models && rc == CGS_OK; i++)
-        rc = nets_add(&n, c, wanted, change[i], D[i], mlp + (size_t)i * values);
+        rc = nets_add(&n, c, requested, change[i], D[i], mlp + (size_t)i * values);
     if (rc == CGS_OK) rc = nets_run(&n, c, watch, user);
     nets_free(&n);
     for (int i = 0; i < models && rc == CGS_OK; i++) {
@@ -209,7 +209,7 @@ cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, con
         for (int t = 0; t < m->targets && rc == CGS_OK; t++) {
             double *s = row[i * CGS_MAX_TARGETS + t].score;
             for (int k = 0; k < CGS_LATENT_SCORES; k++) s[k] = NAN;
-            if (wanted[t]) rc = score_latent(m, p, y, fit, mlp + (size_t)i * values, t, s);
+            if (requested[t]) rc = score_latent(m, p, y, fit, mlp + (size_t)i * values, t, s);
         }
     }
     free(all);

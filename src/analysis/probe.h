@@ -1,7 +1,7 @@
-/* probe.h - how much of the physical effect of actions a model's latents show.
+/* probe.h - how much of the physical effect of actions a model's latents encode.
  *
- * With a a block of actions, s the state before it, Ds the change of a physical quantity and Dz
- * the change of the latent, everything is scored on held-out episodes:
+ * With a an action block, s the state before it, Ds the change of a physical quantity and Dz the
+ * change of the latent, everything is scored on held-out episodes:
  *
  *   P_A, P_S, P_AS   R2 of Ds from a, s, (a, s); linear and nonlinear
  *   R2_A_given_S     1 - error of P_AS / error of P_S, nonlinear
@@ -26,21 +26,21 @@ typedef struct cgs_latent_row {
     double score[CGS_LATENT_SCORES];
 } cgs_latent_row;
 
-/* What the probes of a motion predict, for all rows: (rows, F). */
+/* Predictions of a motion's probes, for all rows: (rows, F). */
 typedef struct cgs_probe_physics {
     double *lin[3], *mlp[3]; /* from a, s and (a, s) */
     cgs_physical_row row[CGS_MAX_TARGETS];
 } cgs_probe_physics;
 
-/* wanted (m->targets): which targets get nets; the others have NaN scores.  Free after a failure
+/* requested (m->targets): targets that get nets; the others have NaN scores.  Free after a failure
  * too. */
-cgs_status cgs_probe_physical(cgs_probe_physics *out, const cgs_motion *m, const bool *wanted,
+cgs_status cgs_probe_physical(cgs_probe_physics *out, const cgs_motion *m, const bool *requested,
                               const cgs_probe_config *c, cgs_probe_fit_observer watch, void *user);
 void cgs_probe_physics_free(cgs_probe_physics *p);
 
 /* The scores of `models` representations: change[i] (rows, D[i]); row: (models, CGS_MAX_TARGETS).
  */
-cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *wanted,
+cgs_status cgs_probe_latent(const cgs_motion *m, const cgs_probe_physics *p, const bool *requested,
                             const cgs_probe_config *c, int models, double *const *change,
                             const int *D, cgs_latent_row *row, cgs_probe_fit_observer watch,
                             void *user);

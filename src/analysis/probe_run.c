@@ -7,6 +7,7 @@
 
 #include "analysis/document.h"
 #include "core/threads.h"
+#include "train/method.h"
 
 enum { BATCH = 16, FRAMESKIP = 5 };
 
@@ -46,14 +47,14 @@ static cgs_status choose_targets(cgs_probe_result *r, const cgs_probe_options *o
     char known[400] = "";
     size_t used = 0;
     for (int i = 0; i < n; i++) {
-        r->wanted[i] = o->target_count == 0;
+        r->requested[i] = o->target_count == 0;
         int wrote = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t[i].name);
         if (wrote > 0 && used + (size_t)wrote < sizeof known) used += (size_t)wrote;
     }
     for (int k = 0; k < o->target_count; k++) {
         bool found = false;
         for (int i = 0; i < n; i++)
-            if (!strcmp(t[i].name, o->targets[k])) r->wanted[i] = found = true;
+            if (!strcmp(t[i].name, o->targets[k])) r->requested[i] = found = true;
         if (!found)
             return cgs_fail(CGS_EARG, "%s has no target \"%.60s\"; it has: %s", env->id,
                             o->targets[k], known);
@@ -69,7 +70,7 @@ typedef struct job {
     const cgs_env_class *env;
     cgs_dataset *data;
     cgs_device device;
-    cgs_loaded_model subject[CGS_ANALYSIS_MODELS];
+    cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];
     int opened;
     double *change[CGS_ANALYSIS_MODELS]; /* (rows, D) */
     int D[CGS_ANALYSIS_MODELS];
@@ -94,7 +95,7 @@ static cgs_status open_models(job *j, int *frameskip) {
     const cgs_probe_options *o = j->o;
     *frameskip = FRAMESKIP;
     for (int i = 0; i < o->model_count; i++) {
-        cgs_loaded_model *s = &j->subject[i];
+        cgs_loaded_model *s = &j->loaded[i];
         CGS_TRY(cgs_loaded_model_open(s, o->models[i], &j->device, o->precision, BATCH, j->data));
         j->opened = i + 1;
         CGS_TRY(cgs_loaded_model_fits(s, j->env, cgs_dataset_source(j->data)));
@@ -114,9 +115,9 @@ static cgs_status encode(job *j, int i) {
     const char *folder = !j->o->cache ? j->o->models[i] : j->o->cache[0] ? j->o->cache : NULL;
     float *z;
     bool cached;
-    CGS_TRY(cgs_latents(&z, m, &j->subject[i], j->data, folder, &cached, on_latents, j));
+    CGS_TRY(cgs_latents(&z, m, &j->loaded[i], j->data, folder, &cached, on_latents, j));
     j->r->cached += cached;
-    j->D[i] = j->subject[i].lewm->config.width;
+    j->D[i] = j->loaded[i].lewm->config.width;
     size_t values = (size_t)cgs_parts_rows(&m->parts) * (size_t)j->D[i];
     j->change[i] = malloc(values * sizeof *j->change[i]);
     cgs_status rc = j->change[i] ? CGS_OK : cgs_fail(CGS_ENOMEM, "probe: no memory for changes");
@@ -141,13 +142,13 @@ static cgs_status run(job *j) {
 
     cgs_probe_physics p;
     j->phase = "probe environment";
-    cgs_status rc = cgs_probe_physical(&p, &r->motion, r->wanted, &o->config, on_nets, j);
+    cgs_status rc = cgs_probe_physical(&p, &r->motion, r->requested, &o->config, on_nets, j);
     memcpy(r->physical, p.row, sizeof p.row);
     r->latent = calloc((size_t)(o->model_count + 1) * CGS_MAX_TARGETS, sizeof *r->latent);
     if (rc == CGS_OK && !r->latent) rc = cgs_fail(CGS_ENOMEM, "probe: no memory");
     j->phase = "probe latents";
     if (rc == CGS_OK && o->model_count > 0)
-        rc = cgs_probe_latent(&r->motion, &p, r->wanted, &o->config, o->model_count, j->change,
+        rc = cgs_probe_latent(&r->motion, &p, r->requested, &o->config, o->model_count, j->change,
                               j->D, r->latent, on_nets, j);
     cgs_probe_physics_free(&p);
     return rc;
@@ -159,7 +160,7 @@ cgs_status cgs_probe_run(cgs_probe_result *r, const cgs_probe_options *o) {
     double start = cgs_now();
     CGS_TRY(cgs_device_open(&j.device, o->device, o->threads));
     cgs_status rc = run(&j);
-    for (int i = 0; i < j.opened; i++) cgs_loaded_model_close(&j.subject[i]);
+    for (int i = 0; i < j.opened; i++) cgs_loaded_model_close(&j.loaded[i]);
     for (int i = 0; i < o->model_count && i < CGS_ANALYSIS_MODELS; i++) free(j.change[i]);
     cgs_dataset_close(j.data);
     cgs_device_close(&j.device);
@@ -194,7 +195,7 @@ cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char
     cJSON *models = cgs_document_array(*doc, "models");
     for (int t = 0; t < m->targets; t++) {
         const char *name = m->target[t].name;
-        if (!r->wanted[t]) continue;
+        if (!r->requested[t]) continue;
         cgs_document_text_field(targets, NULL, name);
         add_scores(physical, name, r->physical[t].score, cgs_published_physical(env, name),
                    cgs_physical_names, CGS_PHYSICAL_SCORES);
@@ -205,7 +206,7 @@ cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char
         cgs_document_text_field(o, "method", r->method[i]);
         cJSON *rows = cgs_document_array(o, "rows");
         for (int t = 0; t < m->targets; t++)
-            if (r->wanted[t])
+            if (r->requested[t])
                 add_scores(rows, m->target[t].name, r->latent[i * CGS_MAX_TARGETS + t].score,
                            cgs_published_latent(env, m->target[t].name, r->method[i]),
                            cgs_latent_names, CGS_LATENT_SCORES);

@@ -20,7 +20,7 @@ typedef struct cgs_probe_options {
     int threads;
     const char *cache; /* folder of latents; NULL: each model's own directory; "": none */
     cgs_probe_config config;
-    /* what is being done; false stops with CGS_ESTOPPED.  May be NULL. */
+    /* called with the present activity; returning false stops with CGS_ESTOPPED.  May be NULL. */
     bool (*progress)(void *user, const char *what, double done, double total);
     void *user;
 } cgs_probe_options;
@@ -29,7 +29,7 @@ cgs_probe_options cgs_probe_defaults(void);
 
 typedef struct cgs_probe_result {
     cgs_motion motion;
-    bool wanted[CGS_MAX_TARGETS];
+    bool requested[CGS_MAX_TARGETS];
     cgs_physical_row physical[CGS_MAX_TARGETS];
     int models;
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
@@ -45,8 +45,8 @@ void cgs_probe_result_free(cgs_probe_result *r);
 /* probe.json; the caller deletes *doc. */
 cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char *command);
 
-/* What a model is called in tables: its method, and its directory where another of the same
- * method came before. */
+/* A model's name in tables: its method, and its directory where another model of the method came
+ * before. */
 void cgs_model_names(int models, const char *const *dirs, char method[][64], char name[][128]);
 
 #endif /* CGS_ANALYSIS_PROBE_RUN_H */

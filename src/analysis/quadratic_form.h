@@ -1,12 +1,12 @@
-/* quadratic_form.h - the law of y = sum_i l_i x_i^2 for independent x_i ~ N(m_i, 1).
+/* quadratic_form.h - the distribution of y = sum_i l_i x_i^2 for independent x_i ~ N(m_i, 1).
  *
- * CEM keeps the candidates with y below a quantile, so its population mean is a moment of
- * this law on y <= t.  The Laplace transform of the distribution function,
+ * CEM keeps the candidates with y below a quantile, so its population mean is a moment of this
+ * distribution on y <= t.  The Laplace transform of the distribution function,
  *
  *     (1/p) prod_i (1 + 2 l_i p)^-1/2 exp(-m_i^2 l_i p / (1 + 2 l_i p)),
  *
- * has all its singularities on the negative axis, where Talbot's contour inverts it to about
- * ten digits with two dozen nodes.  The moments need no other law: integrating x_j or x_j^2
+ * has all its singularities on the negative axis, where Talbot's contour inverts it to about ten
+ * digits with two dozen nodes.  The moments need no other distribution: integrating x_j or x_j^2
  * against the density only adds two degrees of freedom to coordinate j,
  *
  *     E[x_j 1{y <= t}] = m_j P(y + l_j chi2_2 <= t),

@@ -27,7 +27,7 @@ cgs_status cgs_response_cosines(const double *r, int D, double *heat) {
         for (int i = 0; i < D; i++) norm[j] += r[j * D + i] * r[j * D + i];
         norm[j] = sqrt(norm[j]);
         if (!(norm[j] > 0))
-            return cgs_fail(CGS_ENUMERIC, "the imagined end does not answer to direction %d", j);
+            return cgs_fail(CGS_ENUMERIC, "the predicted end does not respond to direction %d", j);
     }
     for (int j = 0; j < CGS_DIRECTIONS; j++)
         for (int k = 0; k < CGS_DIRECTIONS; k++) {

@@ -1,9 +1,9 @@
-/* response.h - how the imagined end of a plan answers to equal moves in all directions of a plane.
+/* response.h - response of a plan's predicted end to equal changes in all directions of a plane.
  *
- * 32 unit vectors of the plane of the first two action channels, held over the whole plan, move
- * the plan by the same small amount; the cosines between the 32 changes of the terminal frame are
- * a 32 x 32 picture.  Where the plan's curvature is the same in all directions of the plane, it
- * is the picture of the circle itself. */
+ * 32 unit vectors of the plane of the first two action channels, constant over the whole plan,
+ * change the plan by the same small amount; the cosines between the 32 changes of the terminal
+ * latent form a 32 x 32 matrix.  Where the plan's curvature is equal in all directions of the
+ * plane, it is the matrix of the circle itself. */
 #ifndef CGS_ANALYSIS_RESPONSE_H
 #define CGS_ANALYSIS_RESPONSE_H
 
@@ -16,12 +16,12 @@ enum { CGS_DIRECTIONS = 32, CGS_HEAT = CGS_DIRECTIONS * CGS_DIRECTIONS };
 void cgs_response_ideal(double *heat);
 /* Cosines of the rows of r (32, D).  A row that is zero is CGS_ENUMERIC. */
 cgs_status cgs_response_cosines(const double *r, int D, double *heat);
-/* Root of the mean squared difference of two pictures. */
+/* Root mean squared difference of two such matrices. */
 double cgs_response_error(const double *heat, const double *ideal);
 
-/* The plans of one picture: the plan itself, then the 32 moved ones.  U (n, 2), plans (33, n). */
+/* The plans of one matrix: the plan itself, then the 32 changed ones.  U (n, 2), plans (33, n). */
 void cgs_response_plans(const float *plan, int n, const double *U, float *plans);
-/* The picture at a plan (H * A) from a present frame z (D).  t must take 33 plans. */
+/* The matrix at a plan (H * A) from a present latent z (D).  t must take 33 plans. */
 cgs_status cgs_response_heat(cgs_terminal *t, const float *z, const float *plan, const double *U,
                              double *heat);
 

@@ -1,7 +1,7 @@
-/* ridge.h - linear regression with a small penalty, on standardised numbers.
+/* ridge.h - ridge regression on standardised columns.
  *
- * Rows come in three parts, one behind the other: those that are fitted, those that validate
- * and those that are scored.  Means and deviations are those of the fitted rows alone. */
+ * Rows come in three consecutive parts: training, validation and scored rows.  Means and deviations
+ * are those of the training rows. */
 #ifndef CGS_ANALYSIS_RIDGE_H
 #define CGS_ANALYSIS_RIDGE_H
 
@@ -13,14 +13,14 @@
 
 #define CGS_RIDGE_COEFFICIENT 1e-4
 
-/* Fits y (rows, m) to x (rows, k) on the fitted rows and predicts all rows: out (rows, m), in the
+/* Fits y (rows, m) to x (rows, k) on the training rows and predicts all rows: out (rows, m), in the
  * units of y.  (X'X + c I) W = X'Y on standardised columns; the intercept is the mean.  An input
- * that never changes in any column, or a product that LAPACK cannot factor, is CGS_ENUMERIC.
- * what: names the regression in messages. */
+ * that never changes in any column, or a product that LAPACK cannot factor, is CGS_ENUMERIC. what:
+ * names the regression in messages. */
 cgs_status cgs_ridge(const cgs_parts *p, const double *x, int k, const double *y, int m,
                      double coefficient, const char *what, double *out);
 
-/* Neighbouring columns of a matrix that has `stride` of them. */
+/* Adjacent columns of a matrix that has `stride` of them. */
 typedef struct cgs_columns {
     int stride, first, count;
 } cgs_columns;

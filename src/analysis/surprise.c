@@ -27,12 +27,12 @@ cgs_status cgs_edit_parse(const char *text, cgs_edit *kind, int *step) {
             return CGS_OK;
         }
     return cgs_fail(CGS_EARG,
-                    "\"%.40s\" is no edit; teleport, freeze, black and reverse are, each "
+                    "unknown edit \"%.40s\": use teleport, freeze, black or reverse, each "
                     "followed by @STEP",
                     text);
 }
 
-/* an episode as the model is shown it */
+/* an episode as the model sees it */
 typedef struct shown {
     int steps, S, D, A; /* frames, one model step apart */
     uint8_t *frames;    /* (steps, S, S, 3) */
@@ -46,19 +46,19 @@ static void shown_free(shown *x) {
     free(x->z);
 }
 
-/* frames and blocks `from` ... of an episode into the same places */
+/* copies frames and action blocks from `from` on of an episode to the same indices */
 static cgs_status read_from(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode,
                             int from) {
     const cgs_source *src = cgs_dataset_source(data);
     const cgs_action_scale *scale = &s->scale;
     int skip = s->lewm->config.frameskip;
-    size_t picture = (size_t)x->S * (size_t)x->S * 3;
+    size_t image = (size_t)x->S * (size_t)x->S * 3;
     if (skip % src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; frames %d apart cannot be read",
+        return cgs_fail(CGS_EARG, "%s: one row in %d has an image; frames %d apart cannot be read",
                         src->path, src->pixels_every, skip);
     int64_t row = src->ep_offset[episode] + (int64_t)from * skip;
-    CGS_TRY(src->read_pixels(src->self, row, x->steps - from, skip,
-                             x->frames + (size_t)from * picture));
+    CGS_TRY(
+        src->read_pixels(src->self, row, x->steps - from, skip, x->frames + (size_t)from * image));
     for (int t = from; t + 1 < x->steps; t++) {
         float *to = x->blocks + (size_t)t * (size_t)x->A;
         row = src->ep_offset[episode] + (int64_t)t * skip;
@@ -76,12 +76,12 @@ static cgs_status read_from(shown *x, cgs_loaded_model *s, cgs_dataset *data, in
 static cgs_status open_episode(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode) {
     const cgs_source *src = cgs_dataset_source(data);
     const cgs_lewm_config *c = &s->lewm->config;
-    *x = (shown){.S = c->image_size, .D = c->width, .A = cgs_lewm_block(c)};
+    *x = (shown){.S = c->image_size, .D = c->width, .A = cgs_lewm_action_block(c)};
     if (src->pixels < 0 || src->action < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: images and actions are needed", src->path);
     if (src->height != c->image_size || src->width != c->image_size)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d",
-                        src->path, src->height, src->width, c->image_size, c->image_size);
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d", src->path,
+                        src->height, src->width, c->image_size, c->image_size);
     if (episode < 0 || episode >= src->episodes)
         return cgs_fail(CGS_EARG, "%s: episode %d does not exist; there are %d", src->path, episode,
                         src->episodes);
@@ -114,8 +114,8 @@ static cgs_status other_episode(const cgs_source *src, int episode, uint64_t see
 
 static cgs_status edit(shown *x, cgs_loaded_model *s, cgs_dataset *data, int episode, cgs_edit kind,
                        int step, uint64_t seed) {
-    size_t picture = (size_t)x->S * (size_t)x->S * 3;
-    uint8_t *at = x->frames + (size_t)step * picture;
+    size_t image = (size_t)x->S * (size_t)x->S * 3;
+    uint8_t *at = x->frames + (size_t)step * image;
     int other = episode;
     if (kind == CGS_EDIT_NONE) return CGS_OK;
     if (step < 1 || step >= x->steps)
@@ -127,17 +127,17 @@ static cgs_status edit(shown *x, cgs_loaded_model *s, cgs_dataset *data, int epi
         return read_from(x, s, data, other, step);
     case CGS_EDIT_FREEZE:
         for (int t = step; t < x->steps; t++)
-            memcpy(x->frames + (size_t)t * picture, at - picture, picture);
+            memcpy(x->frames + (size_t)t * image, at - image, image);
         return CGS_OK;
-    case CGS_EDIT_BLACK: memset(at, 0, picture); return CGS_OK;
-    default: /* standardised around the mean, which is what stays */
+    case CGS_EDIT_BLACK: memset(at, 0, image); return CGS_OK;
+    default: /* negated around the mean, as values are standardised */
         for (size_t i = ((size_t)step - 1) * (size_t)x->A; i < (size_t)x->steps * (size_t)x->A; i++)
             x->blocks[i] = -x->blocks[i];
         return CGS_OK;
     }
 }
 
-/* one step from the `context` frames before t */
+/* one prediction from the `context` frames before t */
 static cgs_status predict(const shown *x, cgs_loaded_model *s, int context, int first, int last,
                           double *error) {
     size_t D = (size_t)x->D, A = (size_t)x->A;

@@ -1,9 +1,9 @@
-/* surprise.h - how wrong a model's prediction is along a trajectory.
+/* surprise.h - prediction error of a model along a trajectory.
  *
- * Frames of a recorded episode, one model step apart, are encoded; the predictor sees up to
- * `history` of them with the actions between and says what comes next.  The surprise of step t
- * is |zhat_t - z_t|^2 / D.  An edit makes something happen that the recorded world would not
- * have done, and the curve should show where. */
+ * Frames of a recorded episode, one model step apart, are encoded; the predictor gets up to
+ * `history` of them with the actions between and predicts the next.  The surprise of step t is
+ * |zhat_t - z_t|^2 / D.  An edit changes the episode in a way that the environment would not, and
+ * the curve should show where. */
 #ifndef CGS_ANALYSIS_SURPRISE_H
 #define CGS_ANALYSIS_SURPRISE_H
 
@@ -14,7 +14,7 @@ typedef enum cgs_edit {
     CGS_EDIT_TELEPORT, /* from the step on, the frames and actions of another episode */
     CGS_EDIT_FREEZE,   /* the frame before the step stays, the actions go on          */
     CGS_EDIT_BLACK,    /* the step's frame alone is black                             */
-    CGS_EDIT_REVERSE   /* from the step on, the actions that the model is told are negated */
+    CGS_EDIT_REVERSE   /* from the step on, the model gets negated actions */
 } cgs_edit;
 
 /* "teleport@7": the kind and the model step at which it happens. */

@@ -1,12 +1,12 @@
 /* theory.h - the statements of the theory, each with a check that can fail.
  *
- * One table (CGS_STATEMENTS) names every statement, says what it claims and under which
- * hypotheses, and points to the function that checks it on one linear system.  A check makes
- * comparisons through the three functions below; they keep the smallest margin and count
- * what is violated.  A system outside a statement's hypotheses is no trial of it, and the
- * hypothesis that failed is recorded by name.
+ * One table (CGS_STATEMENTS) names every statement, says what it claims and under which hypotheses,
+ * and points to the function that checks it on one linear system.  A check makes comparisons
+ * through the three functions below; they keep the smallest margin and count what is violated.  A
+ * system outside a statement's hypotheses is not a trial, and the failed hypothesis is stored by
+ * name.
  *
- * tamper is 1 except in tests, where it spoils every bound, to show that the checks see it. */
+ * tamper is 1 except in tests, where it corrupts every bound to show that the checks notice. */
 #ifndef CGS_ANALYSIS_THEORY_H
 #define CGS_ANALYSIS_THEORY_H
 
@@ -101,7 +101,7 @@ typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
     X(controllable_bound, "Corollary D.1, general", "W_H >= gamma_H c H on its range: kappa_eff <= (1+xi)/gamma_H", \
       "xi_H < 1, d >= d_a", "gamma_H the smallest positive eigenvalue of W_H/(cH)")                \
     X(additional, "Remark D.2", "the other eigenvalues are at most c H xi", "xi_H < 1, rank > d_a", \
-      "eigenvalues behind d_a")
+      "eigenvalues beyond the first d_a")
 
 #define CGS_STATEMENTS_QUADRATIC(X)                                                                \
     X(expansion, "Appendix D.3, expansion", "C(a) = C(a*) + (a-a*)^T G (a-a*) / 2", "none",                    \
@@ -203,7 +203,7 @@ CGS_STATEMENTS(X)
 cgs_theory_trial cgs_statement_try(const cgs_statement *s, const cgs_facts *f, cgs_work *w,
                                    cgs_rng rng, double tamper);
 
-/* What a run over many systems found of one statement. */
+/* Result of a run over many systems for one statement. */
 typedef struct cgs_finding {
     int trials, outside, violations;
     double worst_margin, median_tightness, worst_error; /* NaN when there is none */

@@ -58,8 +58,8 @@ void cgs_check_best_control_value(const cgs_facts *f, cgs_work *w, cgs_theory_tr
     cgs_mat B = best_control(f, w, &t->rng, f->D, &value);
     cgs_mat off = cgs_mul_tn(w, B, B);
     for (int i = 0; i < f->da; i++) CGS_AT(off, i, i) -= f->c;
-    cgs_mat slope = cgs_plus(w, cgs_mul(w, f->D, cgs_mul_tn(w, f->D, B)), 1, cgs_mul(w, B, off));
-    cgs_equal(t, cgs_norm_fro(slope), 0, unit);
+    cgs_mat gradient = cgs_plus(w, cgs_mul(w, f->D, cgs_mul_tn(w, f->D, B)), 1, cgs_mul(w, B, off));
+    cgs_equal(t, cgs_norm_fro(gradient), 0, unit);
     cgs_equal(t, control_defect(f, w, f->D, B), value, f->c * f->c);
 }
 
@@ -68,7 +68,7 @@ void cgs_check_best_control_kernel(const cgs_facts *f, cgs_work *w, cgs_theory_t
         t->outside = "d <= d_a";
         return;
     }
-    cgs_mat u = cgs_block(w, cgs_random_rotation(w, &t->rng, f->d), 0, 0, f->d, f->da);
+    cgs_mat u = cgs_submatrix(w, cgs_random_rotation(w, &t->rng, f->d), 0, 0, f->d, f->da);
     cgs_mat D = cgs_plus(w, f->D, -1, cgs_mul(w, u, cgs_mul_tn(w, u, f->D)));
     double value;
     cgs_mat B = best_control(f, w, &t->rng, D, &value), s = cgs_singular(w, B);

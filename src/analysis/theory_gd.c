@@ -51,7 +51,7 @@ void cgs_check_gd_dominant(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t)
             first = part;
         else
             cgs_at_most(t, part, pow(f->xi, 2 * k) * first, 1e-6 * first);
-        cgs_put_block(plan, 0, 0, cgs_plus(w, plan, -1 / unit, gradient(f, w, plan)));
+        cgs_put_submatrix(plan, 0, 0, cgs_plus(w, plan, -1 / unit, gradient(f, w, plan)));
         cgs_work_release(w, mark);
     }
 }

@@ -17,9 +17,9 @@ void cgs_check_powers(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     cgs_mat one = cgs_identity(w, f->d), power = cgs_identity(w, f->d);
     size_t mark = cgs_work_mark(w);
     for (int k = 1; k < f->H; k++) {
-        cgs_put_block(power, 0, 0, cgs_mul(w, power, f->s->A));
+        cgs_put_submatrix(power, 0, 0, cgs_mul(w, power, f->s->A));
         cgs_mat off = cgs_plus(w, power, -1, one), rest = cgs_plus(w, off, -k, f->D);
-        cgs_at_most(t, cgs_norm_op(w, off), cgs_gradient_monitor(k + 1, e), 1e-2);
+        cgs_at_most(t, cgs_norm_op(w, off), cgs_growth_excess(k + 1, e), 1e-2);
         cgs_at_most(t, cgs_norm_op(w, rest), cgs_growth_remainder(k + 1, e), 1e-2);
         cgs_work_release(w, mark);
     }
@@ -58,15 +58,20 @@ void cgs_check_effective_condition(const cgs_facts *f, cgs_work *w, cgs_theory_t
     cgs_at_most(t, f->lambda.x[0] / last_positive(f), (1 + f->xi) / (1 - f->xi), 1);
 }
 
+cgs_system cgs_ideal_system(const cgs_facts *f, cgs_work *w, cgs_rng *r) {
+    cgs_system ideal = *f->s;
+    cgs_mat u = cgs_random_rotation(w, r, f->d);
+    ideal.A = cgs_identity(w, f->d);
+    ideal.B = cgs_scaled(w, sqrt(f->c), cgs_submatrix(w, u, 0, 0, f->d, f->da));
+    return ideal;
+}
+
 void cgs_check_ideal_hessian(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (f->d < f->da) {
         t->outside = "d < d_a";
         return;
     }
-    cgs_system ideal = *f->s;
-    cgs_mat u = cgs_random_rotation(w, &t->rng, f->d);
-    ideal.A = cgs_identity(w, f->d);
-    ideal.B = cgs_scaled(w, sqrt(f->c), cgs_block(w, u, 0, 0, f->d, f->da));
+    cgs_system ideal = cgs_ideal_system(f, w, &t->rng);
     cgs_facts g;
     cgs_facts_derive(&g, &ideal, w);
     cgs_equal(t, cgs_norm_op(w, cgs_plus(w, g.G, -f->c * f->H, f->P)), 0, f->c * f->H);

@@ -1,4 +1,4 @@
-/* theory_internal.h - hypotheses and sampled updates that several files of checks share. */
+/* theory_internal.h - hypotheses and sampled updates shared by the files of checks. */
 #ifndef CGS_ANALYSIS_THEORY_INTERNAL_H
 #define CGS_ANALYSIS_THEORY_INTERNAL_H
 
@@ -10,6 +10,9 @@ bool cgs_needs_xi(const cgs_facts *f, cgs_theory_trial *t);      /* ... and xi_H
 bool cgs_needs_latents(const cgs_facts *f, cgs_theory_trial *t); /* d >= d_a */
 bool cgs_needs_rank_da(const cgs_facts *f, cgs_theory_trial *t); /* d >= d_a, rank of gamma d_a */
 
+/* The same latents under A = I and B = sqrt(c) times orthonormal columns. */
+cgs_system cgs_ideal_system(const cgs_facts *f, cgs_work *w, cgs_rng *r);
+
 /* Planner statements are checked in the eigenbasis of G_H, in the coordinates
  * nu = (mean - a*) / sigma: the first r are the leading directions. */
 
@@ -18,8 +21,7 @@ cgs_mat cgs_random_direction(cgs_work *w, cgs_rng *r, int n, double length);
 /* |nu| of the first r coordinates */
 double cgs_leading_norm(const cgs_facts *f, cgs_mat nu);
 
-/* MPPI: the exact next mean, and the one of K samples. */
-cgs_mat cgs_mppi_exact(const cgs_facts *f, cgs_work *w, cgs_mat nu);
+/* MPPI: the next mean of K samples. */
 cgs_mat cgs_mppi_update(const cgs_facts *f, cgs_work *w, cgs_rng *r, cgs_mat nu, int K);
 /* contraction q_M on the leading directions */
 double cgs_mppi_rate(const cgs_facts *f);

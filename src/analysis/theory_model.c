@@ -33,13 +33,13 @@ static cgs_status steps_open(steps *r, cgs_loaded_model *s, cgs_dataset *data, i
                  .data = data,
                  .src = cgs_dataset_source(data),
                  .D = c->width,
-                 .block = cgs_lewm_block(c),
+                 .block = cgs_lewm_action_block(c),
                  .frameskip = c->frameskip,
                  .count = count};
     if (r->src->pixels < 0 || r->src->action < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", r->src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: images and actions are needed", r->src->path);
     if (r->src->height != c->image_size || r->src->width != c->image_size)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d",
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         r->src->path, r->src->height, r->src->width, c->image_size, c->image_size);
     if (r->src->action_dim != c->action_dim)
         return cgs_fail(CGS_EARG, "%s: actions of %d numbers, the model takes %d", r->src->path,
@@ -208,7 +208,7 @@ cgs_status cgs_model_theory_measure(cgs_model_theory *m, cgs_loaded_model *s, cg
     *m = (cgs_model_theory){.anchors = anchors,
                             .H = horizon,
                             .D = s->lewm->config.width,
-                            .block = cgs_lewm_block(&s->lewm->config)};
+                            .block = cgs_lewm_action_block(&s->lewm->config)};
     size_t n = (size_t)anchors;
     double **const column[] = {&m->drift, &m->mixed, &m->control, &m->isotropy,
                                &m->moves, &m->eps,   &m->gap,     &m->xi};

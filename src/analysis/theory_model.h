@@ -1,8 +1,8 @@
 /* theory_model.h - the quantities of the theory on a trained model.
  *
- * At an anchor (a recorded frame and the actions that left it) the model is a linear system,
- * A = dF/dz and B = dF/da.  Its scale c is not known to the model: the one that fits best,
- * tr(B^T B) / d_a, is used, so that what is measured is shape. */
+ * At an anchor (a recorded frame and the actions after it) the model is a linear system, A = dF/dz
+ * and B = dF/da.  Its scale c is not known to the model: the one that fits best, tr(B^T B) / d_a,
+ * is used, so that what is measured is shape. */
 #ifndef CGS_ANALYSIS_THEORY_MODEL_H
 #define CGS_ANALYSIS_THEORY_MODEL_H
 
@@ -23,7 +23,7 @@ typedef struct cgs_model_theory {
     double rho, rho_bar; /* of the second moment of [z; a] over `frames` rows */
     int frames;
     double difference; /* largest relative error of a derivative against differences */
-    char holds[400];   /* how far the assumptions hold, in words */
+    char holds[400];   /* a sentence on how far the assumptions hold */
 } cgs_model_theory;
 
 typedef bool (*cgs_model_theory_watch)(void *user, const char *dir, double done, double total);

@@ -5,7 +5,7 @@
 
 static double curvature(const cgs_facts *f, int i) { return f->lambda.x[i] / (f->c * f->H); }
 
-cgs_mat cgs_mppi_exact(const cgs_facts *f, cgs_work *w, cgs_mat nu) {
+static cgs_mat mppi_exact(const cgs_facts *f, cgs_work *w, cgs_mat nu) {
     cgs_mat out = cgs_mat_copy(w, nu);
     for (int i = 0; i < f->n; i++) out.x[i] /= 1 + f->s_mppi * curvature(f, i);
     return out;
@@ -52,7 +52,7 @@ double cgs_mppi_sampling_bound(const cgs_facts *f, double R, double K, double ze
 /* total weight and weighted mean of N(m, 1) under exp(-l x^2 / 2), by the trapezoidal rule,
  * which converges faster than any power for such integrands */
 static void tilt(double m, double l, double *weight, double *mean) {
-    double step = 0.1 / sqrt(1 + l), middle = m / (1 + l); /* where the integrand is */
+    double step = 0.1 / sqrt(1 + l), middle = m / (1 + l); /* the range of the integrand */
     *weight = *mean = 0;
     for (int i = -120; i <= 120; i++) {
         double x = middle + i * step, p = exp(-(x - m) * (x - m) / 2 - l * x * x / 2);
@@ -87,7 +87,7 @@ void cgs_check_mppi_map(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
 
 /* J restricted to the leading space */
 static cgs_mat leading(const cgs_facts *f, cgs_work *w, cgs_mat J) {
-    cgs_mat v = cgs_block(w, f->V, 0, 0, f->n, f->r);
+    cgs_mat v = cgs_submatrix(w, f->V, 0, 0, f->n, f->r);
     return cgs_mul_tn(w, v, cgs_mul(w, J, v));
 }
 
@@ -128,7 +128,7 @@ void cgs_check_mppi_controllable(const cgs_facts *f, cgs_work *w, cgs_theory_tri
         t->outside = "rank 0";
         return;
     }
-    cgs_mat v = cgs_block(w, f->V, 0, 0, f->n, k), J = resolvent(f, w, f->M);
+    cgs_mat v = cgs_submatrix(w, f->V, 0, 0, f->n, k), J = resolvent(f, w, f->M);
     double gamma = curvature(f, k - 1);
     cgs_at_most(t, cgs_norm_op(w, cgs_mul_tn(w, v, cgs_mul(w, J, v))), 1 / (1 + f->s_mppi * gamma),
                 1);
@@ -163,7 +163,7 @@ void cgs_check_mppi_sampling(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
     int K = samples(f, t, R, CGS_ZETA);
     if (!K) return;
     cgs_mat nu = cgs_random_direction(w, &t->rng, f->n, R);
-    cgs_mat off = cgs_plus(w, cgs_mppi_update(f, w, &t->rng, nu, K), -1, cgs_mppi_exact(f, w, nu));
+    cgs_mat off = cgs_plus(w, cgs_mppi_update(f, w, &t->rng, nu, K), -1, mppi_exact(f, w, nu));
     cgs_at_most(t, cgs_leading_norm(f, off), cgs_mppi_sampling_bound(f, R, K, CGS_ZETA), 1);
 }
 

@@ -31,7 +31,7 @@ static void note(cgs_theory_trial *t, double margin) {
     t->margin = fmin(t->margin, margin);
 }
 
-/* of two numbers; where the ideal leaves nothing to divide by, no difference is none */
+/* relative difference of two numbers; equal numbers have none even where the reference is 0 */
 static double share(double part, double whole) {
     if (whole > 0) return part / whole;
     return part > 0 ? INFINITY : part < 0 ? -INFINITY : part;
@@ -86,7 +86,7 @@ static void try_system(const cgs_theory_run *run, int index, cgs_work *w,
     cgs_system_draw(&s, w, run->seed, (uint64_t)index);
     cgs_facts_derive(&f, &s, w);
     for (int k = 0; k < CGS_STATEMENT_COUNT; k++) {
-        /* named by the row's key, so that a new row does not shift the samples of others */
+        /* seeded by the row's name, so that a new row does not shift the samples of others */
         uint64_t name = 0;
         for (const char *c = cgs_statements[k].key; *c; c++)
             name = cgs_mix64(name ^ (uint64_t)(unsigned char)*c);
@@ -95,7 +95,7 @@ static void try_system(const cgs_theory_run *run, int index, cgs_work *w,
     }
 }
 
-static void sum_up(cgs_finding *out, const cgs_theory_trial *trials, int systems, double *room) {
+static void sum_up(cgs_finding *out, const cgs_theory_trial *trials, int systems, double *scratch) {
     *out = (cgs_finding){.worst_margin = INFINITY, .worst_error = NAN, .median_tightness = NAN};
     int tight = 0;
     for (int i = 0; i < systems; i++) {
@@ -110,11 +110,11 @@ static void sum_up(cgs_finding *out, const cgs_theory_trial *trials, int systems
             out->worst_margin = t->margin;
             out->worst_system = (uint64_t)i;
         }
-        if (t->tightness >= 0) room[tight++] = t->tightness;
+        if (t->tightness >= 0) scratch[tight++] = t->tightness;
         if (t->error >= 0)
             out->worst_error = fmax(t->error, isnan(out->worst_error) ? 0 : out->worst_error);
     }
-    if (tight) out->median_tightness = cgs_median(room, tight);
+    if (tight) out->median_tightness = cgs_median(scratch, tight);
     if (!out->trials) out->worst_margin = NAN;
 }
 
@@ -143,9 +143,9 @@ static void try_systems(void *context) {
 cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void *user) {
     int threads = cgs_threads(), blas = openblas_get_num_threads();
     cgs_theory_trial *trials = calloc((size_t)run->systems * CGS_STATEMENT_COUNT, sizeof *trials);
-    double *room = malloc((size_t)run->systems * sizeof *room);
+    double *scratch = malloc((size_t)run->systems * sizeof *scratch);
     cgs_work *work = calloc((size_t)threads, sizeof *work);
-    cgs_status rc = trials && room && work
+    cgs_status rc = trials && scratch && work
                         ? CGS_OK
                         : cgs_fail(CGS_ENOMEM, "no memory for %d systems", run->systems);
     for (int i = 0; rc == CGS_OK && i < threads; i++)
@@ -158,10 +158,10 @@ cgs_status cgs_theory_try_all(cgs_theory_run *run, cgs_theory_watch watch, void 
         if (t.stop) rc = cgs_fail(CGS_ESTOPPED, "stopped after %d systems", t.done);
     }
     for (int k = 0; rc == CGS_OK && k < CGS_STATEMENT_COUNT; k++)
-        sum_up(&run->finding[k], trials + k, run->systems, room);
+        sum_up(&run->finding[k], trials + k, run->systems, scratch);
     for (int i = 0; work && i < threads; i++) cgs_work_destroy(&work[i]);
     free(work);
-    free(room);
+    free(scratch);
     free(trials);
     return rc;
 }

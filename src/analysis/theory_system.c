@@ -58,7 +58,7 @@ static void transition(const cgs_facts *f, cgs_work *w, uint64_t seed, list *l) 
     add(l, "eps, the least for the three bounds", f->eps, f->eps < 1 ? NULL : "eps >= 1");
 }
 
-/* why xi_H, or bounds that need it below 1, are not there */
+/* why xi_H, or bounds that need it below 1, are missing */
 static const char *no_xi(const cgs_facts *f, bool below_one) {
     if (f->eps >= 1) return "eps >= 1";
     if (below_one && f->xi >= 1) return "xi_H >= 1";

@@ -9,7 +9,9 @@ static bool needs_coverage(const cgs_facts *f, cgs_theory_trial *t) {
     return false;
 }
 
-static cgs_mat column(cgs_work *w, cgs_mat a, int j) { return cgs_block(w, a, 0, j, a.rows, 1); }
+static cgs_mat column(cgs_work *w, cgs_mat a, int j) {
+    return cgs_submatrix(w, a, 0, j, a.rows, 1);
+}
 
 /* a point of the sphere */
 static cgs_mat on_sphere(cgs_work *w, cgs_rng *r, int n, double radius) {
@@ -50,8 +52,8 @@ void cgs_check_fixed_radius(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t
         dz[i] = on_sphere(w, &t->rng, f->d, sqrt(f->c)); /* c = r_delta^2 / r_a^2 */
         cgs_mat z = cgs_solve(w, f->D, cgs_plus(w, dz[i], -1, cgs_mul(w, f->s->B, a)));
         x[i] = cgs_mat_new(w, f->d + f->da, 1);
-        cgs_put_block(x[i], 0, 0, z);
-        cgs_put_block(x[i], f->d, 0, a);
+        cgs_put_submatrix(x[i], 0, 0, z);
+        cgs_put_submatrix(x[i], f->d, 0, a);
     }
     double cosine = 0, gram = 0;
     for (int i = 0; i < POINTS; i++)
@@ -74,7 +76,8 @@ void cgs_check_coverage(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
 
 void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     int d = f->d, da = f->da;
-    cgs_mat z = cgs_block(w, f->s->cov, 0, 0, d, d), az = cgs_block(w, f->s->cov, d, 0, da, d);
+    cgs_mat z = cgs_submatrix(w, f->s->cov, 0, 0, d, d),
+            az = cgs_submatrix(w, f->s->cov, d, 0, da, d);
     cgs_mat zv, av, xv, v;
     cgs_eigen(w, z, &zv, &v);
     if (zv.x[d - 1] <= 1e-10 * zv.x[0]) {
@@ -82,8 +85,8 @@ void cgs_check_innovation(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) 
         return;
     }
     cgs_mat za = cgs_transpose(w, az);
-    cgs_mat rest =
-        cgs_plus(w, cgs_block(w, f->s->cov, d, d, da, da), -1, cgs_mul(w, az, cgs_solve(w, z, za)));
+    cgs_mat rest = cgs_plus(w, cgs_submatrix(w, f->s->cov, d, d, da, da), -1,
+                            cgs_mul(w, az, cgs_solve(w, z, za)));
     cgs_eigen(w, rest, &av, &v);
     cgs_eigen(w, f->s->cov, &xv, &v);
     double parts = 1, whole = 1, largest = 1;
@@ -145,10 +148,7 @@ void cgs_check_sandwich_high(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
 
 void cgs_check_zero_loss(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_coverage(f, t) || !cgs_needs_latents(f, t)) return;
-    cgs_system ideal = *f->s;
-    cgs_mat u = cgs_random_rotation(w, &t->rng, f->d);
-    ideal.A = cgs_identity(w, f->d);
-    ideal.B = cgs_scaled(w, sqrt(f->c), cgs_block(w, u, 0, 0, f->d, f->da));
+    cgs_system ideal = cgs_ideal_system(f, w, &t->rng);
     cgs_facts g;
     cgs_facts_derive(&g, &ideal, w);
     cgs_equal(t, g.loss, 0, pow(f->rho_bar * f->c, 2));
@@ -161,7 +161,7 @@ void cgs_check_data_subspace(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
     cgs_mat values, v;
     cgs_eigen(w, f->s->cov, &values, &v);
     while (rank > 1 && values.x[rank - 1] <= 1e-10 * values.x[0]) rank--;
-    cgs_mat u = cgs_block(w, v, 0, 0, n, rank), scaled = cgs_mat_copy(w, u);
+    cgs_mat u = cgs_submatrix(w, v, 0, 0, n, rank), scaled = cgs_mat_copy(w, u);
     for (int k = 0; k < rank; k++)
         for (int i = 0; i < n; i++) CGS_AT(scaled, i, k) *= values.x[k];
     cgs_mat cov = cgs_mul_nt(w, scaled, u); /* singular: rank < n */
@@ -196,7 +196,7 @@ void cgs_check_loss_to_bounds(const cgs_facts *f, cgs_work *w, cgs_theory_trial 
 void cgs_check_loss_to_frobenius(const cgs_facts *f, cgs_work *w, cgs_theory_trial *t) {
     if (!needs_coverage(f, t)) return;
     double l = sqrt(f->loss) / f->rho, scale = 1e-2 * f->c;
-    cgs_mat control = cgs_block(w, f->Q, f->d, f->d, f->da, f->da);
+    cgs_mat control = cgs_submatrix(w, f->Q, f->d, f->d, f->da, f->da);
     cgs_at_most(t, cgs_norm_fro(cgs_mul_tn(w, f->D, f->D)), l, scale);
     cgs_at_most(t, cgs_norm_fro(cgs_mul_tn(w, f->D, f->s->B)), l / sqrt(2), scale);
     cgs_at_most(t, cgs_norm_fro(control), l, scale);

@@ -5,11 +5,22 @@
 
 #include "core/arena.h"
 #include "core/threads.h"
-#include "eval/evaluate.h"
-#include "rollout/loaded_model.h"
-#include "rollout/rollout.h"
+#include "env/env.h"
+#include "eval/solver.h"
+#include "eval/temperature.h"
 
-#define MAX_HISTORY 16 /* as model.history allows */
+/* ---- planners ---------------------------------------------------------------------- */
+
+int cgs_planner_count(void) {
+    int count = 0;
+    while (cgs_planner_kind_at(count)) count++;
+    return count;
+}
+
+const char *cgs_planner_id(int i) {
+    const cgs_planner_kind *kind = cgs_planner_kind_at(i);
+    return kind ? kind->name : NULL;
+}
 
 /* ---- agent ------------------------------------------------------------------------- */
 
@@ -20,9 +31,7 @@ struct cgs_agent {
     cgs_loaded_model s;
     cgs_prior *prior;
     cgs_plan_config plan;
-    cgs_plan_kind kind;
-    cgs_planner *planner;
-    cgs_rollout *rollout[MAX_HISTORY + 1]; /* by context frames */
+    cgs_solver solver;
     goal_kind goal_kind;
     cgs_cost_fn cost;
     void *user;
@@ -33,13 +42,13 @@ struct cgs_agent {
     float *z, *past;     /* (N, D), (N - 1, A) */
     float *goal;         /* (D) */
     float *last, *start; /* (H, A) */
-    float *raw;          /* (K, H, A) actions for a cost of one's own */
+    float *raw;          /* (K, H, A) actions for a custom cost */
 };
 
 static void layout(cgs_agent *a, const char *dir) {
     cgs_arena *m = &a->arena;
     const cgs_lewm_config *c = &a->s.lewm->config;
-    size_t N = (size_t)c->history, D = (size_t)c->width, A = (size_t)cgs_lewm_block(c);
+    size_t N = (size_t)c->history, D = (size_t)c->width, A = (size_t)cgs_lewm_action_block(c);
     size_t n = (size_t)a->plan.H * A;
     a->dir = CGS_TAKE(m, char, strlen(dir) + 1);
     a->z = CGS_TAKE(m, float, N *D);
@@ -50,29 +59,36 @@ static void layout(cgs_agent *a, const char *dir) {
     a->raw = CGS_TAKE(m, float, (size_t)a->plan.K *n);
 }
 
-static bool asks_for_costs(const cgs_agent *a) {
-    return a->kind != CGS_PLAN_ZERO && a->kind != CGS_PLAN_RANDOM;
-}
+static bool needs(const cgs_agent *a, unsigned what) { return a->solver.kind->needs & what; }
 
 static cgs_status plan_settings(cgs_agent *a, const cgs_agent_options *o) {
     cgs_plan_config *p = &a->plan;
     *p = cgs_plan_defaults();
-    snprintf(p->kind.s, sizeof p->kind.s, "%.100s", o->planner ? o->planner : "mppi");
-    CGS_TRY(cgs_plan_kind_parse(&a->kind, p->kind.s));
+    if (o->planner) snprintf(p->kind.s, sizeof p->kind.s, "%.100s", o->planner);
     if (o->samples) p->K = o->samples;
     if (o->iters) p->iters = p->gd_steps = o->iters;
     if (o->horizon) p->H = o->horizon;
-    p->A = cgs_lewm_block(&a->s.lewm->config);
+    p->A = cgs_lewm_action_block(&a->s.lewm->config);
     p->seed = o->seed;
-    p->tau = o->tau != 0 ? (float)o->tau : cgs_default_tau(a->s.card.env);
-    bool mppi = a->kind == CGS_PLAN_MPPI || a->kind == CGS_PLAN_PG_MPPI;
-    if (o->tau == 0 && !(p->tau > 0)) {
-        if (mppi)
-            return cgs_fail(CGS_EARG, "%s: no temperature is known for \"%s\"; set tau", a->s.dir,
-                            a->s.card.env);
-        p->tau = 1;
-    }
+    CGS_TRY(cgs_choose_tau(p, o->tau, a->s.model, a->s.card.env));
     return cgs_plan_check(p);
+}
+
+static cgs_status make_solver(cgs_agent *a) {
+    const cgs_planner_kind *kind;
+    CGS_TRY(cgs_planner_kind_find(&kind, a->plan.kind.s));
+    if (kind->needs & CGS_NEEDS_PRIOR)
+        CGS_TRY(cgs_prior_load(&a->prior, a->s.dir, a->s.weights, &a->device));
+    cgs_solver_config c = {.model = a->s.model,
+                           .prior = a->prior,
+                           .scale = a->s.scale,
+                           .plan = a->plan,
+                           .episodes = 1,
+                           .group = 1,
+                           .act = a->s.act};
+    CGS_TRY(cgs_solver_create(&a->solver, &c));
+    for (int C = 1; C <= a->s.model->history; C++) CGS_TRY(cgs_solver_add_context(&a->solver, C));
+    return CGS_OK;
 }
 
 static cgs_status build(cgs_agent *a, const char *dir, const cgs_agent_options *o) {
@@ -84,25 +100,7 @@ static cgs_status build(cgs_agent *a, const char *dir, const cgs_agent_options *
     layout(a, dir);
     strcpy(a->dir, dir);
     a->s.dir = a->dir;
-    CGS_TRY(cgs_planner_create(&a->planner, &a->plan, 1));
-    if (cgs_plan_wants_prior(a->kind)) {
-        CGS_TRY(cgs_prior_load(&a->prior, dir, a->s.weights, &a->device));
-        if (a->prior->card.horizon != a->plan.H)
-            return cgs_fail(CGS_EARG, "%s: the prior plans %d blocks, wanted are %d", dir,
-                            a->prior->card.horizon, a->plan.H);
-    }
-    bool gradient = cgs_plan_wants_gradient(a->kind);
-    for (int C = 1; C <= a->s.lewm->config.history && asks_for_costs(a); C++) {
-        cgs_rollout_config r = {.episodes = 1,
-                                .context = C,
-                                .horizon = a->plan.H,
-                                .samples = gradient ? 1 : a->plan.K,
-                                .gradient = gradient,
-                                .group = 1,
-                                .act = a->s.act};
-        CGS_TRY(cgs_rollout_create(&a->rollout[C], a->s.lewm, &r));
-    }
-    return CGS_OK;
+    return make_solver(a);
 }
 
 cgs_status cgs_agent_create(cgs_agent **out, const char *dir, const cgs_agent_options *options) {
@@ -122,9 +120,8 @@ cgs_status cgs_agent_create(cgs_agent **out, const char *dir, const cgs_agent_op
 
 void cgs_agent_destroy(cgs_agent *a) {
     if (!a) return;
-    cgs_planner_destroy(a->planner);
+    cgs_solver_destroy(&a->solver);
     cgs_prior_destroy(a->prior);
-    for (int i = 0; i <= MAX_HISTORY; i++) cgs_rollout_destroy(a->rollout[i]);
     cgs_loaded_model_close(&a->s);
     cgs_device_close(&a->device);
     cgs_arena_free(&a->arena);
@@ -143,7 +140,7 @@ cgs_status cgs_agent_encode(cgs_agent *a, const uint8_t *rgb, int n, float *z) {
 
 /* ---- goals ------------------------------------------------------------------------- */
 
-/* actions of a plan in the units of the data */
+/* converts a plan's actions to the units of the data */
 static void unstandardise(const cgs_agent *a, const float *from, size_t n, float *to) {
     const cgs_action_scale *s = &a->s.scale;
     for (size_t i = 0; i < n; i++) {
@@ -161,8 +158,8 @@ static cgs_status own_cost(void *user, int episode, const float *plans, const fl
 }
 
 static void use_cost(cgs_agent *a, cgs_rollout_cost_fn fn) {
-    for (int i = 0; i <= MAX_HISTORY; i++)
-        if (a->rollout[i]) cgs_rollout_use_cost(a->rollout[i], fn, a);
+    for (int i = 0; i <= CGS_CONTEXT_MAX; i++)
+        if (a->solver.rollout[i]) cgs_rollout_use_cost(a->solver.rollout[i], fn, a);
 }
 
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z) {
@@ -185,8 +182,8 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb) {
 
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user) {
     if (!fn) return cgs_fail(CGS_EARG, "goal: no cost function");
-    if (cgs_plan_wants_gradient(a->kind) || cgs_plan_wants_prior(a->kind))
-        return cgs_fail(CGS_EARG, "goal: %s needs a picture or a latent", a->plan.kind.s);
+    if (needs(a, CGS_NEEDS_GRADIENT | CGS_NEEDS_PRIOR))
+        return cgs_fail(CGS_EARG, "goal: %s needs an image or a latent", a->plan.kind.s);
     a->cost = fn;
     a->user = user;
     a->goal_kind = GOAL_COST;
@@ -216,35 +213,24 @@ static cgs_status observe(cgs_agent *a, const cgs_observation *o) {
     return CGS_OK;
 }
 
-/* where the search begins */
 static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
-    const cgs_action_scale *s = &a->s.scale;
-    int A = a->plan.A, H = a->plan.H, C = o->count, D = a->s.lewm->config.width;
-    if (a->prior) return cgs_prior_plan(a->prior, a->z + (C - 1) * D, a->goal, 1, a->start);
-    int left = o->advanced > 0 && a->solves > 0 ? H - o->advanced : 0;
-    if (left < 0) left = 0;
-    memcpy(a->start, a->last + (H - left) * A, sizeof *a->start * (size_t)(left * A));
-    /* standardised zero control where one descends, the mean action where one samples */
-    for (int i = left * A; i < H * A; i++)
-        a->start[i] =
-            a->kind == CGS_PLAN_GD ? (float)(-s->mean[i % s->dim] / s->std[i % s->dim]) : 0;
-    return CGS_OK;
+    const float *now = a->z + (o->count - 1) * a->s.lewm->config.width;
+    int executed = o->advanced > 0 && a->solves > 0 ? o->advanced : a->plan.H;
+    return cgs_solver_start(&a->solver, 1, now, a->goal, a->last, executed, a->start);
 }
 
 static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result *result) {
-    cgs_rollout *r = a->rollout[o->count];
     uint64_t episode = 0;
-    if (r)
-        CGS_TRY(cgs_rollout_set(r, 1, a->z, a->past, a->goal_kind == GOAL_LATENT ? a->goal : NULL));
-    cgs_plan_problem q = {.E = 1,
+    cgs_plan_problem q;
+    cgs_solver_job job = {.E = 1,
+                          .context = o->count,
+                          .z = a->z,
+                          .past = a->past,
+                          .goal = a->goal_kind == GOAL_LATENT ? a->goal : NULL,
                           .episode = &episode,
                           .solve = &a->solves,
-                          .start = a->start,
-                          .cost = cgs_rollout_cost,
-                          .gradient = cgs_rollout_gradient,
-                          .ctx = r,
-                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
-    return cgs_planner_solve(a->planner, &q, result);
+                          .start = a->start};
+    return cgs_solver_solve(&a->solver, &job, &q, result);
 }
 
 cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadline, double *actions,
@@ -253,15 +239,16 @@ cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadlin
     const cgs_action_scale *s = &a->s.scale;
     int n = a->plan.H * a->plan.A;
     cgs_plan_result result;
-    if (a->goal_kind == GOAL_NONE && (asks_for_costs(a) || a->prior))
+    if (a->goal_kind == GOAL_NONE && needs(a, CGS_NEEDS_SCORES | CGS_NEEDS_PRIOR))
         return cgs_fail(CGS_EARG, "agent: no goal is set");
     if (!(deadline >= 0) || !isfinite(deadline))
         return cgs_fail(CGS_EARG, "agent: a deadline of %g seconds", deadline);
     CGS_TRY(observe(a, o));
     CGS_TRY(begin(a, o));
-    /* what encoding left over; never 0, which would mean no limit */
+    /* what encoding leaves of the deadline; never 0, which would mean no limit */
     double left = deadline - (cgs_now() - begun);
-    cgs_planner_set_deadline(a->planner, deadline > 0 ? (float)(left > 1e-9 ? left : 1e-9) : 0);
+    cgs_planner_set_deadline(a->solver.planner,
+                             deadline > 0 ? (float)(left > 1e-9 ? left : 1e-9) : 0);
     CGS_TRY(solve(a, o, &result));
     a->solves++;
     memcpy(a->last, result.plan, (size_t)n * sizeof *a->last);

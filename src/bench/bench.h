@@ -5,45 +5,50 @@
 #include "core/status.h"
 #include "model/model.h"
 
-/* Gets one result: what was measured, the median of five runs, its unit. */
+/* Receives one result: what was measured, the median of five runs, its unit. */
 typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
 
-/* Physics and pictures of every environment on one core, then collection on all.
+/* Physics and images of every environment on one core, then collection on all.
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,
  * removed afterwards; NULL skips it. */
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user);
 
-/* Large square matrix products in f32 and bf16: what the device can do. */
+/* Large square matrix products in f32 and bf16: the peak rate of the device. */
 cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
-/* Operations at the sizes of the published model: time, and rate of arithmetic or memory.
- * seconds: least time of one measurement. */
+/* Operations at the sizes of the published model: time, and rate of arithmetic or memory traffic.
+ * seconds: shortest time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
-/* A training update of a preset ("paper", "small"): frames a second, share of the rate of
- * matrix products, and where the time goes: by operation and, with `profile`, by shape too.
- * class_bits: model.encoder.class_bits. */
+/* A training update of a preset ("paper", "small"): frames per second, fraction of the peak rate,
+ * and the time by operation and, with `profile`, also by shape. class_bits:
+ * model.encoder.class_bits. */
 cgs_status cgs_bench_update(cgs_device *d, const char *preset, cgs_dtype act, int class_bits,
                             int windows, bool profile, cgs_bench_fn fn, void *user);
 
-/* Which world model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
-typedef struct cgs_bench_world {
-    const char *family, *preset; /* preset: "paper" or "small" */
-} cgs_bench_world;
+/* What each optional variant of a GPU's operations is worth (ops/cuda/variants.h): milliseconds of
+ * an update of `windows` windows, of a solve with patch tokens, or of a batch's frames, with all of
+ * them and without each.  Leaves all of them on. */
+cgs_status cgs_bench_variants(cgs_device *d, int windows, cgs_bench_fn fn, void *user);
 
-/* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations,
- * H = 5 for cem and mppi, 100 steps for gd.  Seconds a solve, share of the rate of matrix
- * products (by the arithmetic of the tape that runs), time outside the rollouts, and where
- * the time of one rollout goes. */
-cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
+/* The measured model: "lewm", or DINO-WM on "cls" or "patch" features, with random weights. */
+typedef struct cgs_bench_target {
+    const char *family, *preset; /* preset: "paper" or "small" */
+} cgs_bench_target;
+
+/* Planning for one episode, and with "lewm" and "cls" on a GPU for 50: K = 128, 30 iterations or
+ * 100 steps, H = 5, with every planner that asks for scores and needs no prior.  Seconds per solve,
+ * fraction of the peak rate (by the arithmetic of the tape that runs), time outside the rollouts,
+ * and the time of one rollout by operation. */
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
-/* How long mppi (K = 128, 30 iterations) for one episode takes, solve by solve: median, 99th
- * percentile and the longest of `solves`.  This is what a control loop meets. */
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, int solves,
+/* Latency of mppi (K = 128, 30 iterations) for one episode: median, 99th percentile and maximum of
+ * `solves`, as a control loop sees it. */
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
                              cgs_bench_fn fn, void *user);
 
-/* Planning through three architectures of one size in one process on one device, so that their
- * times can be divided by each other: random weights, PushT's actions and proprioception.  Each
- * time is the median of `runs` solves after one that does not count. */
+/* Planning through three architectures of one size in one process on one device, so that the ratios
+ * of their times are meaningful: random weights, PushT's actions and proprioception.  Each time is
+ * the median of `runs` solves after a warm-up. */
 enum { CGS_ARCHITECTURES = 3, CGS_TIMED_PLANNERS = 3 };
 
 typedef struct cgs_timing_work {
@@ -56,13 +61,13 @@ typedef struct cgs_timing_work {
 typedef struct cgs_solve_time {
     const char *planner;
     int episodes;
-    double seconds, least, most; /* of a solve, the share of one episode */
+    double seconds, least, most; /* per solve and episode */
 } cgs_solve_time;
 
 typedef struct cgs_architecture_time {
     const char *method; /* "lewm", "dinowm-cls", "dinowm-patch" */
     size_t parameters;  /* without the frozen backbone */
-    int latent;         /* numbers that stand for a frame */
+    int latent;         /* width of a frame's latent */
     cgs_solve_time solve[CGS_TIMED_PLANNERS];
 } cgs_architecture_time;
 
@@ -70,12 +75,12 @@ cgs_status cgs_bench_architectures(cgs_device *d, const char *size, cgs_dtype ac
                                    const cgs_timing_work *w,
                                    cgs_architecture_time out[CGS_ARCHITECTURES]);
 
-/* Frames encoded a second; of DINO-WM its frozen backbone's features. */
-cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int frames,
+/* Frames encoded per second; for DINO-WM by its frozen backbone. */
+cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, int frames,
                             cgs_bench_fn fn, void *user);
-/* A model of the subject with random weights; with_backbone: one that can encode too. */
-cgs_status cgs_bench_model(cgs_model **out, cgs_bench_world s, bool with_backbone, cgs_device *d);
-/* Frames read a second in batches, from HDF5 and from a packed copy.  scratch: a file name
+/* The target model with random weights; with_backbone: able to encode frames too. */
+cgs_status cgs_bench_model(cgs_model **out, cgs_bench_target s, bool with_backbone, cgs_device *d);
+/* Frames read per second in batches, from HDF5 and from a packed copy.  scratch: a file name
  * that does not exist yet; removed afterwards. */
 cgs_status cgs_bench_data(const char *scratch, cgs_bench_fn fn, void *user);
 

@@ -6,7 +6,7 @@
 #include "bench/bench.h"
 #include "core/rng.h"
 #include "core/statistics.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { H = 5, MAX_RUNS = 100 };
@@ -25,8 +25,9 @@ static cgs_status time_solves(cgs_planner *solver, cgs_rollout *r, int E, int ru
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = cgs_rollout_device_scorer(r)};
-    CGS_TRY(cgs_planner_solve(solver, &q, &result)); /* makes a device's program, fills caches */
+                          .on_device = cgs_rollout_device_scorer(r)};
+    CGS_TRY(cgs_planner_solve(solver, &q,
+                              &result)); /* warm-up: builds the device program, fills caches */
     for (int run = 0; run < runs; run++) {
         CGS_TRY(cgs_planner_solve(solver, &q, &result));
         seconds[run] = result.times.total / E;
@@ -42,7 +43,8 @@ static cgs_status time_solves(cgs_planner *solver, cgs_rollout *r, int E, int ru
 
 static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
                           const char *planner, cgs_solve_time *out) {
-    bool gradient = !strcmp(planner, "gd");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(planner);
+    bool gradient = kind->needs & CGS_NEEDS_GRADIENT;
     int E = gradient ? w->episodes : 1;
     cgs_plan_config p = cgs_plan_defaults();
     strcpy(p.kind.s, planner);
@@ -50,11 +52,11 @@ static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
     p.iters = w->iters;
     p.gd_steps = w->gd_steps;
     p.H = H;
-    p.A = cgs_model_block(m);
+    p.A = cgs_model_action_block(m);
     cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = H,
-                            .samples = gradient ? 1 : w->samples,
+                            .samples = cgs_planner_candidates(kind, &p),
                             .gradient = gradient,
                             .group = E == 1,
                             .act = act};
@@ -69,6 +71,7 @@ static cgs_status measure(cgs_model *m, cgs_dtype act, const cgs_timing_work *w,
         rc = cgs_rollout_create_any(&r, m, &c);
     }
     if (rc == CGS_OK) rc = cgs_planner_create(&solver, &p, E);
+    if (rc == CGS_OK) rc = cgs_planner_use_device(solver, m->params->device);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, E, z, NULL, z + n);
     *out = (cgs_solve_time){.planner = planner, .episodes = E};
     if (rc == CGS_OK) rc = time_solves(solver, r, E, w->runs, out);
@@ -89,8 +92,8 @@ cgs_status cgs_bench_architectures(cgs_device *d, const char *size, cgs_dtype ac
                         w->samples, w->iters, w->gd_steps, w->episodes, MAX_RUNS, w->runs);
     for (int i = 0; i < CGS_ARCHITECTURES; i++) {
         cgs_model *m;
-        cgs_bench_world subject = {architectures[i].family, size};
-        CGS_TRY(cgs_bench_model(&m, subject, false, d)); /* planning needs no backbone */
+        cgs_bench_target target = {architectures[i].family, size};
+        CGS_TRY(cgs_bench_model(&m, target, false, d)); /* planning needs no backbone */
         out[i] = (cgs_architecture_time){.method = architectures[i].method,
                                          .parameters = cgs_params_learnable(m->params),
                                          .latent = m->width};

@@ -1,4 +1,4 @@
-/* bench_env.c - how fast environments step and draw, and data are collected. */
+/* bench_env.c - how fast environments step and render, and data are collected. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum { RUNS = 5, WORLDS = 16, EPISODES = 16, EPISODES_CUBE = 4, SIDE_SMALL = 64 };
 
-/* environments in different random states, so that no picture is drawn twice in a row */
+/* environments in different random states, so that no image is rendered twice in a row */
 typedef struct bench {
     cgs_env *env[WORLDS];
     cgs_policy *policy;
@@ -32,7 +32,7 @@ static cgs_status bench_make(bench *b, const cgs_env_class *cls) {
     CGS_TRY(cgs_policy_find(cls->id, cls == &cgs_pusht_class ? "weak" : NULL, &policy));
     CGS_TRY(cgs_policy_create(&b->policy, policy));
     b->rgb = malloc((size_t)cls->native * (size_t)cls->native * 3);
-    if (!b->rgb) return cgs_fail(CGS_ENOMEM, "no memory for a picture");
+    if (!b->rgb) return cgs_fail(CGS_ENOMEM, "no memory for an image");
     for (int i = 0; i < WORLDS; i++) {
         cgs_rng rng = cgs_rng_stream(1, CGS_STREAM_TEST, (uint64_t)i);
         CGS_TRY(cgs_env_create(&b->env[i], cls));
@@ -53,7 +53,7 @@ static cgs_status run_steps(bench *b, double *count) {
     return CGS_OK;
 }
 
-static cgs_status run_pictures(bench *b, double *count) {
+static cgs_status run_images(bench *b, double *count) {
     for (int i = 0; i < WORLDS; i++) CGS_TRY(cgs_env_render(b->env[i], b->side, b->rgb));
     *count += WORLDS;
     return CGS_OK;
@@ -64,7 +64,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* the median rate of RUNS runs, after one that does not count */
+/* the median rate of RUNS runs, after a warm-up */
 static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds,
                        double *out) {
     double rates[RUNS];
@@ -91,7 +91,7 @@ static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_benc
     const int sides[2] = {b->side, SIDE_SMALL};
     for (int i = 0; i < 2; i++) {
         b->side = sides[i];
-        CGS_TRY(rate(b, run_pictures, seconds, &value));
+        CGS_TRY(rate(b, run_images, seconds, &value));
         snprintf(name, sizeof name, "env.%s.render.%d", id, b->side);
         fn(user, name, value, "frames/s/core");
     }

@@ -1,4 +1,4 @@
-/* bench_model.c - frames encoded a second, and frames read a second. */
+/* bench_model.c - frames encoded per second, and frames read per second. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static cgs_status dinowm(cgs_model **out, cgs_bench_world s, bool with_backbone, cgs_device *d) {
+static cgs_status dinowm(cgs_model **out, cgs_bench_target s, bool with_backbone, cgs_device *d) {
     cgs_dinowm_config c;
     cgs_backbone_view view;
     cgs_backbone *backbone = NULL;
@@ -44,7 +44,7 @@ static cgs_status dinowm(cgs_model **out, cgs_bench_world s, bool with_backbone,
     return cgs_params_init(&m->params, 0);
 }
 
-static cgs_status lewm(cgs_model **out, cgs_bench_world s, cgs_device *d) {
+static cgs_status lewm(cgs_model **out, cgs_bench_target s, cgs_device *d) {
     cgs_lewm_config c;
     cgs_lewm *m;
     CGS_TRY(cgs_lewm_preset(&c, s.preset));
@@ -53,7 +53,7 @@ static cgs_status lewm(cgs_model **out, cgs_bench_world s, cgs_device *d) {
     return cgs_params_init(&m->params, 0);
 }
 
-cgs_status cgs_bench_model(cgs_model **out, cgs_bench_world s, bool with_backbone, cgs_device *d) {
+cgs_status cgs_bench_model(cgs_model **out, cgs_bench_target s, bool with_backbone, cgs_device *d) {
     *out = NULL;
     bool dino = !strcmp(s.family, "cls") || !strcmp(s.family, "patch");
     if (!dino && strcmp(s.family, "lewm") != 0)
@@ -72,7 +72,7 @@ static cgs_tensor *encoded(cgs_tape *t, cgs_model *m, cgs_tensor *frames) {
     return m->cls->encode(t, m, frames, NULL);
 }
 
-cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int frames,
+cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, int frames,
                             cgs_bench_fn fn, void *user) {
     cgs_model *m = NULL;
     cgs_tape *t = NULL;
@@ -87,7 +87,8 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int
         rc = cgs_tape_finish(t, NULL);
     }
     double seconds[RUNS], flop = 0, bytes = 0;
-    for (int i = -2; rc == CGS_OK && i < RUNS; i++) { /* the first runs warm up, and record */
+    for (int i = -2; rc == CGS_OK && i < RUNS;
+         i++) { /* the first runs warm up, and capture the tape */
         double start = cgs_now();
         cgs_tape_forward(t);
         rc = d->ops->sync(d);
@@ -108,7 +109,7 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int
                  frames);
         fn(user, name, frames / took, "frames/s");
         fn(user, name, 1e-9 * flop / took, "GFLOP/s");
-        snprintf(share, sizeof share, "%s: share of the rate of matrix products", name);
+        snprintf(share, sizeof share, "%s: fraction of the peak rate of matrix products", name);
         fn(user, share, 100 * flop / took / peak, "%");
         fn(user, name, 1e-9 * bytes / took, "GB/s");
     }
@@ -117,7 +118,7 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_world s, cgs_dtype act, int
     return rc;
 }
 
-/* batches of a loader over one source: frames a second */
+/* batches of a loader over one source: frames per second */
 static cgs_status read_rate(const cgs_source *s, const char *name, cgs_bench_fn fn, void *user) {
     cgs_windows w;
     CGS_TRY(cgs_windows_build(&w, s, 4, 5));

@@ -1,8 +1,8 @@
-/* bench_ops.c - how fast operations are at the sizes of the published model, and what a
- * training update is made of.
+/* bench_ops.c - speed of operations at the sizes of the published model, and the time of a training
+ * update by operation.
  *
- * The yardstick is the rate of a large square matrix product on the same device in the
- * same run (cgs_bench_gemm_peak): shares of it can be compared between machines. */
+ * The reference is the rate of a large square matrix product on the same device in the same run
+ * (cgs_bench_gemm_peak): fractions of it can be compared between machines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user) {
 
 /* ---- single operations ------------------------------------------------------------------ */
 
-/* 32 frames of 257 tokens in the encoder, 128 windows of 3 in the predictor.  The sizes
- * are those that the registry's case of the operation takes. */
+/* 32 frames of 257 tokens in the encoder, 128 windows of 3 in the predictor.  The sizes are
+ * parameters of the operation's case in the registry. */
 static const struct {
     cgs_opcode op;
     int n[CGS_CASE_SIZES];
@@ -72,7 +72,7 @@ static void report(const char *name, const char *pass, const cgs_timing *t, doub
     if (t->runs == 0) return;
     snprintf(text, sizeof text, "%s %s", name, pass);
     fn(user, text, 1e3 * t->median, "ms");
-    /* a product does many operations a byte; the others wait for memory */
+    /* a product does many operations per byte; the others are memory-bound */
     if (t->cost.flops > 16 * t->cost.bytes) {
         fn(user, text, 1e-9 * t->cost.flops / t->median, "GFLOP/s");
         fn(user, text, 100 * t->cost.flops / t->median / peak, "% of matrix product");
@@ -119,8 +119,8 @@ static cgs_status update_make(update *u, cgs_device *d, const cgs_lewm_config *c
     CGS_TRY(cgs_lewm_create(&u->model, c, d, true));
     CGS_TRY(cgs_params_init(&u->model->params, 1));
     CGS_TRY(cgs_tape_create(&u->tape, d, act));
-    CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_block(c), PROJECTIONS,
-                                false, 1, true));
+    CGS_TRY(cgs_objective_build(&o, u->tape, u->model, windows, cgs_lewm_action_block(c),
+                                PROJECTIONS, false, 1, true));
     CGS_TRY(cgs_tensor_write(u->tape, o.weights, weights));
 
     size_t n = cgs_numel(o.frames);
@@ -140,8 +140,8 @@ static const cgs_record *called(const update *u, int i, bool *back) {
     return cgs_tape_record(u->tape, *back ? 2 * n - 1 - i : i);
 }
 
-/* Every record of one update on its own.  A device with a clock is not waited for between
- * them, so that short operations are not measured by how long waiting takes. */
+/* Times every record of one update separately.  A device with a clock is not synchronised between
+ * them, so that short operations do not measure the synchronisation. */
 static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
     const cgs_backend *ops = d->ops;
     int calls = 2 * cgs_tape_records(u->tape);
@@ -166,7 +166,7 @@ static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
     return CGS_OK;
 }
 
-/* one update as training makes it */
+/* one update as in training */
 static cgs_status update_run(update *u, cgs_device *d, uint64_t step, double *seconds) {
     const cgs_backend *ops = d->ops;
     cgs_params *p = &u->model->params;
@@ -205,8 +205,8 @@ static void report_by_operation(const update *u, const char *preset, cgs_dtype a
         }
 }
 
-/* Records of the same operation and shape together: how often, how long, and how many bytes
- * and operations a second that is.  What runs together with a neighbour counts where it runs. */
+/* Records of the same operation and shape together: how often, how long, and how many bytes and
+ * operations a second that is.  A fused record counts where it runs. */
 static void report_by_shape(const update *u, cgs_bench_fn fn, void *user) {
     int calls = 2 * cgs_tape_records(u->tape);
     bool back, other;
@@ -234,8 +234,9 @@ static void report_by_shape(const update *u, cgs_bench_fn fn, void *user) {
         if (seen || seconds < 10e-6) continue;
         char name[128];
         snprintf(name, sizeof name, "%s%s%s %zux%d to %d, %d times%s", cgs_op_name(r->op),
-                 r->before ? " after its neighbour" : "", r->next ? " with its neighbour" : "",
-                 cgs_rows(x), cgs_cols(x), cgs_cols(r->out), count, back ? ", backward" : "");
+                 r->before ? " fused with its predecessor" : "",
+                 r->next ? " fused with its successor" : "", cgs_rows(x), cgs_cols(x),
+                 cgs_cols(r->out), count, back ? ", backward" : "");
         fn(user, name, 1e3 * seconds, "ms");
         fn(user, name, 1e-9 * cost.bytes / seconds, "GB/s");
         if (cost.flops > 16 * cost.bytes) fn(user, name, 1e-9 * cost.flops / seconds, "GFLOP/s");

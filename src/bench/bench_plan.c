@@ -1,4 +1,4 @@
-/* bench_plan.c - how fast planning through a model is, and what a rollout is made of. */
+/* bench_plan.c - speed of planning through a model, and the time of a rollout by operation. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "core/threads.h"
 #include "ops/check/cost.h"
 #include "ops/cpu/gemm.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
 
 enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
@@ -22,7 +22,7 @@ typedef struct bed {
     int episodes;
     double peak;     /* FLOP/s of matrix products */
     float *z, *goal; /* (MANY, D) */
-    cgs_bench_world subject;
+    cgs_bench_target target;
     cgs_bench_fn fn;
     void *user;
 } bed;
@@ -30,9 +30,9 @@ typedef struct bed {
 static void say(const bed *b, const char *planner, const char *what, double value,
                 const char *unit) {
     char name[128];
-    bool lewm = !strcmp(b->subject.family, "lewm");
-    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->subject.preset,
-             lewm ? "" : " ", lewm ? "" : b->subject.family, b->act == CGS_BF16 ? "bf16" : "f32",
+    bool lewm = !strcmp(b->target.family, "lewm");
+    snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->target.preset,
+             lewm ? "" : " ", lewm ? "" : b->target.family, b->act == CGS_BF16 ? "bf16" : "f32",
              b->episodes, b->episodes == 1 ? "" : "s", what);
     b->fn(b->user, name, value, unit);
 }
@@ -42,7 +42,7 @@ static double tape_flops(const cgs_tape *t, bool backward) {
     for (int i = 0; i < cgs_tape_records(t); i++) {
         const cgs_record *r = cgs_tape_record(t, i);
         sum += cgs_forward_cost(r).flops;
-        /* weights are constants: of backward's two products only the one for inputs is made */
+        /* weights are constants: of backward's two products only the one for inputs runs */
         if (backward && r->out->wants_grad)
             sum += r->op == CGS_OP_linear ? cgs_forward_cost(r).flops : cgs_backward_cost(r).flops;
     }
@@ -81,7 +81,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
     for (int op = 0; op < CGS_OP_COUNT; op++) {
         char what[64];
         if (spent[op] < 0.005 * total) continue;
-        snprintf(what, sizeof what, "share of %s in a rollout", cgs_op_name((cgs_opcode)op));
+        snprintf(what, sizeof what, "fraction of %s in a rollout", cgs_op_name((cgs_opcode)op));
         say(b, planner, what, 100 * spent[op] / total, "%");
     }
 }
@@ -94,13 +94,14 @@ static cgs_status one_scoring(const bed *b, const char *planner, const cgs_devic
     size_t rows = (size_t)E * (size_t)q->K, plans = rows * (size_t)n;
     void *memory;
     double took[RUNS];
+    bool gradient = cgs_planner_kind_of(planner)->needs & CGS_NEEDS_GRADIENT;
     CGS_TRY(d->ops->alloc(d, &memory, (2 * plans + rows) * sizeof(float)));
     float *cost = memory, *plan = cost + rows, *grad = plan + plans;
     cgs_status rc = q->begin(q->ctx, E);
     for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
         double begin = cgs_now();
         for (int i = 0; i < TIMES; i++)
-            if (!strcmp(planner, "gd"))
+            if (gradient)
                 q->gradient(q->ctx, plan, E, cost, grad);
             else
                 q->cost(q->ctx, plan, E, q->K, cost);
@@ -120,7 +121,7 @@ static cgs_plan_config settings(const bed *b, const char *planner) {
     p.iters = ITERS;
     p.gd_steps = STEPS;
     p.H = H;
-    p.A = cgs_model_block(b->model);
+    p.A = cgs_model_action_block(b->model);
     return p;
 }
 
@@ -138,37 +139,37 @@ static void close_solver(bench_solver *s) {
 }
 
 static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_config *p, int E) {
-    bool gradient = !strcmp(p->kind.s, "gd");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(p->kind.s);
     *s = (bench_solver){.config = {.episodes = E,
                                    .context = 1,
                                    .horizon = H,
-                                   .samples = gradient ? 1 : K,
-                                   .gradient = gradient,
-                                   .group = E == 1, /* many: what is efficient */
+                                   .samples = cgs_planner_candidates(kind, p),
+                                   .gradient = kind->needs & CGS_NEEDS_GRADIENT,
+                                   .group = E == 1, /* many: a batch size that is efficient */
                                    .act = b->act}};
     CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
     CGS_TRY(cgs_planner_create(&s->planner, p, E));
+    CGS_TRY(cgs_planner_use_device(s->planner, b->device));
     CGS_TRY(cgs_rollout_set(s->rollout, E, b->z, NULL, b->goal));
     s->problem = (cgs_plan_problem){.E = E,
                                     .cost = cgs_rollout_cost,
                                     .gradient = cgs_rollout_gradient,
                                     .ctx = s->rollout,
-                                    .resident = cgs_rollout_device_scorer(s->rollout)};
+                                    .on_device = cgs_rollout_device_scorer(s->rollout)};
     return CGS_OK;
 }
 
 /* work: FLOP of a solve for one episode, measured by the call for one and used by the others */
 static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     cgs_plan_config p = settings(b, planner);
-    bool gradient = !strcmp(planner, "gd");
     bench_solver s;
     cgs_plan_result result;
     double seconds[RUNS], outside[RUNS];
     b->episodes = E;
     cgs_status rc = open_solver(&s, b, &p, E);
     cgs_plan_problem q = s.problem;
-    /* the first solve on a device makes its program */
-    if (rc == CGS_OK && q.resident) {
+    /* the first solve on a device builds its program */
+    if (rc == CGS_OK && q.on_device) {
         rc = cgs_planner_solve(s.planner, &q, &result);
         if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
     }
@@ -179,17 +180,17 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     }
     if (rc == CGS_OK) {
         const cgs_tape *t = cgs_rollout_tape(s.rollout);
-        double took = cgs_median(seconds, RUNS), turns = gradient ? STEPS : ITERS;
+        double took = cgs_median(seconds, RUNS), turns = cgs_plan_iterations(&p);
         turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
-        if (E == 1) *work = tape_flops(t, gradient) * turns;
+        if (E == 1) *work = tape_flops(t, s.config.gradient) * turns;
         say(b, planner, "solve", took, "s");
         say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
-        say(b, planner, "share of the rate of matrix products", 100 * *work * E / took / b->peak,
-            "%");
-        if (q.resident) {
+        say(b, planner, "fraction of the peak rate of matrix products",
+            100 * *work * E / took / b->peak, "%");
+        if (q.on_device) {
             say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
                 cgs_rollout_fused(s.rollout), "");
-            rc = one_scoring(b, planner, q.resident, E, p.H * p.A);
+            rc = one_scoring(b, planner, q.on_device, E, p.H * p.A);
         } else {
             say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
         }
@@ -204,7 +205,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     return rc;
 }
 
-static cgs_status open_bed(bed *b, cgs_bench_world s) {
+static cgs_status open_bed(bed *b, cgs_bench_target s) {
     CGS_TRY(cgs_bench_model(&b->model, s, false, b->device));
     size_t n = MANY * (size_t)b->model->width;
     b->z = malloc(2 * n * sizeof *b->z);
@@ -238,9 +239,9 @@ static cgs_status latency(bed *b, double *seconds, int solves) {
     return CGS_OK;
 }
 
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, int solves,
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
                              cgs_bench_fn fn, void *user) {
-    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
     if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
     double *seconds = malloc((size_t)solves * sizeof *seconds);
     cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
@@ -250,18 +251,21 @@ cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_world s, cgs_dtype act, in
     return rc;
 }
 
-cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_world s, cgs_dtype act, cgs_bench_fn fn,
+cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_bench_fn fn,
                           void *user) {
-    bed b = {.device = d, .act = act, .subject = s, .fn = fn, .user = user};
+    bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
     cgs_status rc = open_bed(&b, s);
     if (rc == CGS_OK) rc = cgs_bench_gemm_peak(d, act, &b.peak);
-    static const char *const planners[] = {"mppi", "cem", "gd"};
-    for (int i = 0; i < 3 && rc == CGS_OK; i++) {
+    const cgs_planner_kind *kind;
+    for (int i = 0; rc == CGS_OK && (kind = cgs_planner_kind_at(i)); i++) {
         double work = 0;
-        rc = measure(&b, planners[i], 1, &work);
-        /* on a CPU many episodes take as many times as long, and so do patches anywhere */
-        if (rc == CGS_OK && d->ops->planning && strcmp(s.family, "patch") != 0)
-            rc = measure(&b, planners[i], MANY, &work);
+        /* a prior changes where a search begins and not what it costs */
+        if (!(kind->needs & CGS_NEEDS_SCORES) || kind->needs & CGS_NEEDS_PRIOR) continue;
+        rc = measure(&b, kind->name, 1, &work);
+        /* on a CPU the time is proportional to the number of episodes, and for patches it is on any
+         * device */
+        if (rc == CGS_OK && d->ops->kind == CGS_DEVICE_GPU && strcmp(s.family, "patch") != 0)
+            rc = measure(&b, kind->name, MANY, &work);
     }
     close_bed(&b);
     return rc;

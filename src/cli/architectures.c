@@ -1,7 +1,7 @@
 /* architectures.c - see architectures.h.
  *
- * The paper's seconds are of its own machine and programs; what can be compared with them is the
- * ratio of two architectures on one machine. */
+ * The paper's seconds come from its own machine and code; only ratios of two architectures on one
+ * machine can be compared. */
 #include "cli/architectures.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 enum { SOLVES = 2 /* of an episode in the paper's protocol */ };
 
-/* how many times as long as LeWM; NAN where the paper has no number */
+/* time relative to LeWM; NAN where the paper gives none */
 static double published_ratio(const char *method, const char *planner) {
     double own, lewm;
     if (!cgs_published_seconds(method, planner, &own) ||
@@ -63,7 +63,6 @@ static void fill_document(cJSON *doc, cgs_device *d, const cgs_timing_options *o
 
 static void print_table(cgs_device *d, const cgs_timing_options *o,
                         const cgs_architecture_time *a) {
-    char name[64];
     printf("seconds of planning an episode (two solves): K = %d, I = %d, %d steps of GD (%d "
            "episodes together);\nsize %s, %s, %s, %d threads, median of %d\n\n",
            o->work.samples, o->work.iters, o->work.gd_steps, o->work.episodes, o->size,
@@ -72,15 +71,13 @@ static void print_table(cgs_device *d, const cgs_timing_options *o,
     for (int k = 0; k < CGS_TIMED_PLANNERS; k++)
         printf(" %12s", cgs_planner_name(a[0].solve[k].planner));
     for (int i = 0; i < CGS_ARCHITECTURES; i++) {
-        cgs_method_name(a[i].method, name, sizeof name);
-        printf("\n%-16s %10zu %10d", name, a[i].parameters, a[i].latent);
+        printf("\n%-16s %10zu %10d", cgs_method_title(a[i].method), a[i].parameters, a[i].latent);
         for (int k = 0; k < CGS_TIMED_PLANNERS; k++)
             printf(" %12.4g", SOLVES * a[i].solve[k].seconds);
     }
     printf("\n\n%-38s", "times as long as LeWM");
     for (int i = 1; i < CGS_ARCHITECTURES; i++) {
-        cgs_method_name(a[i].method, name, sizeof name);
-        printf("\n%-38s", name);
+        printf("\n%-38s", cgs_method_title(a[i].method));
         for (int k = 0; k < CGS_TIMED_PLANNERS; k++)
             printf(" %11.1fx", a[i].solve[k].seconds / a[0].solve[k].seconds);
         if (!isfinite(published_ratio(a[i].method, a[i].solve[0].planner))) continue;

@@ -1,5 +1,5 @@
-/* architectures.h - cgs bench architectures: planner time of LeWM and DINO-WM beside the paper's.
- */
+/* architectures.h - cgs bench architectures: planning time of LeWM and DINO-WM beside the paper's.
+ * */
 #ifndef CGS_CLI_ARCHITECTURES_H
 #define CGS_CLI_ARCHITECTURES_H
 

@@ -1,8 +1,8 @@
 /* child.c - see child.h.
  *
- * A terminal sends Ctrl-C to parent and child alike, kill only to the process it names.  The
- * parent therefore passes on only what somebody sent to it alone: a second signal would kill
- * the child before it has saved its work. */
+ * A terminal sends Ctrl-C to parent and child alike, kill only to the process it names.  The parent
+ * therefore forwards only signals sent to it alone: a second signal would kill the child before it
+ * has saved its work. */
 #define _GNU_SOURCE
 #include "cli/child.h"
 
@@ -41,7 +41,8 @@ bool cgs_child_stopped(void) { return stopped; }
 /* in the child; never returns */
 static void become(char *const *word, int count, int log, pid_t parent) {
     char **argv = calloc((size_t)count + 2, sizeof *argv);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* saves its work and ends when the parent is killed */
+    prctl(PR_SET_PDEATHSIG,
+          SIGTERM); /* asks the child to save its work and exit when the parent is killed */
     if (!argv || getppid() != parent || dup2(log, STDOUT_FILENO) < 0) _exit(127);
     argv[0] = (char *)"cgs";
     for (int i = 0; i < count; i++) argv[i + 1] = word[i];
@@ -84,6 +85,6 @@ cgs_status cgs_child_run(char *const *word, const char *log, double deadline, cg
     pid_t parent = getpid(), child = fork();
     if (child == 0) become(word, count, fd, parent);
     close(fd);
-    if (child < 0) return cgs_fail(CGS_EIO, "no new process: %s", strerror(errno));
+    if (child < 0) return cgs_fail(CGS_EIO, "cannot start a process: %s", strerror(errno));
     return wait_for(child, deadline, end);
 }

@@ -1,4 +1,4 @@
-/* child.h - a verb of this program run as a process of its own. */
+/* child.h - runs a verb of this program as a child process. */
 #ifndef CGS_CLI_CHILD_H
 #define CGS_CLI_CHILD_H
 
@@ -8,9 +8,9 @@
 
 typedef enum cgs_child_end {
     CGS_CHILD_OK,
-    CGS_CHILD_FAILED,  /* it said why on standard error             */
+    CGS_CHILD_FAILED,  /* the reason is on standard error             */
     CGS_CHILD_STOPPED, /* by Ctrl-C or a signal to this process     */
-    CGS_CHILD_TIMEOUT  /* the time was up, and it was asked to stop */
+    CGS_CHILD_TIMEOUT  /* the deadline passed, and it was asked to stop */
 } cgs_child_end;
 
 /* Runs `cgs word...` (NULL at the end).  What it prints goes to the end of the file `log`; its
@@ -18,7 +18,7 @@ typedef enum cgs_child_end {
  * Ctrl-C.  It does not outlive this process. */
 cgs_status cgs_child_run(char *const *word, const char *log, double deadline, cgs_child_end *end);
 
-/* Signals that ask to stop are passed on once; call before the first cgs_child_run. */
+/* Signals that ask to stop are forwarded once; call before the first cgs_child_run. */
 void cgs_child_catch(void);
 bool cgs_child_stopped(void);
 

@@ -1,7 +1,7 @@
-/* cmd_bench.c - cgs bench: how fast, and what share of the machine that is.
+/* cmd_bench.c - cgs bench: speed, and the share of the machine's peak.
  *
- * Every figure is a median; each JSON line carries device, threads, version and commit.
- * Machines are noisy: compare figures of one run with each other. */
+ * Every figure is a median; each JSON line carries device, threads, version and commit. Machines
+ * are noisy: compare only figures of the same run. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -13,6 +13,7 @@
 #include "cli/verbs.h"
 #include "core/build.h"
 #include "core/threads.h"
+#include "ops/cuda/variants.h"
 
 typedef struct printing {
     const char *what, *device;
@@ -41,9 +42,61 @@ typedef struct settings {
     bool profile;
     double seconds;
     cgs_timing_work work; /* of architectures */
-    const char *out;
+    const char *out, *list;
     char command[1024];
 } settings;
+
+/* ---- the table of variants, as text ---------------------------------------------------------- */
+
+typedef struct variant {
+    const char *name, *part[3], *runs, *when, *worth;
+} variant;
+
+static const variant variants[] = {
+#define X(id, before, operation, after, between, runs, timed, when, worth)                         \
+    {#id, {#before, #operation, #after}, #runs, when, worth},
+    CGS_CUDA_VARIANTS(X)
+#undef X
+};
+
+/* "`add`, **`layernorm`**": the operations of a pattern, in bold the one whose functions run */
+static void print_pattern(const variant *v) {
+    const char *comma = "";
+    if (!strcmp(v->runs, "device")) printf("the device");
+    for (int i = 0; i < 3; i++) {
+        if (!strcmp(v->part[i], "none")) continue;
+        printf(i == 1 ? "%s**`%s`**" : "%s`%s`", comma, v->part[i]);
+        comma = ", ";
+    }
+    if (!strcmp(v->runs, "forward") || !strcmp(v->runs, "backward")) printf(", %s", v->runs);
+}
+
+static cgs_status list_variants(const char *form) {
+    bool names = !strcmp(form, "names");
+    if (!names && strcmp(form, "markdown") != 0)
+        return cgs_fail(CGS_EARG, "--list: \"%.20s\" is not names or markdown", form);
+    if (!names)
+        puts(
+            "# Variants of operations on a GPU\n\n"
+            "Optional faster forms; without one of them its operations run in their generic form,\n"
+            "and of those that fit the first in this table runs. `CGS_VARIANTS_OFF` takes names "
+            "of\n"
+            "variants to turn off. `cgs bench variants` measures work with and without each,\n"
+            "`test_gpu variants` tests without each. Numbers are of an H200: layers of an encoder\n"
+            "for 512 images, updates of 128 windows. The table is `src/ops/cuda/variants.h`; this\n"
+            "page is what `cgs bench variants --list markdown` prints.\n\n"
+            "| name | stands for | when it fits | what it is worth |\n|---|---|---|---|");
+    for (int i = 0; i < CGS_COUNT(variants); i++) {
+        if (names) {
+            puts(variants[i].name);
+            continue;
+        }
+        printf("| `%s` | ", variants[i].name);
+        print_pattern(&variants[i]);
+        printf(" | %s | %s |\n", variants[i].when, variants[i].worth);
+    }
+    return CGS_OK;
+}
 
 static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
     cgs_timing_options o = {.size = s->size,
@@ -57,7 +110,7 @@ static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
 
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
-    cgs_bench_world subject = {s->model, s->size};
+    cgs_bench_target target = {s->model, s->size};
     p->what = what;
     if (!strcmp(what, "architectures")) return architectures(s, d, p->json);
     if (!p->json) printf("%s\n", what);
@@ -66,19 +119,21 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, prin
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
                                 print_result, p);
-    if (!strcmp(what, "plan")) return cgs_bench_plan(d, subject, act, print_result, p);
+    if (!strcmp(what, "variants")) return cgs_bench_variants(d, s->windows, print_result, p);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, target, act, print_result, p);
     if (!strcmp(what, "latency"))
-        return cgs_bench_latency(d, subject, act, s->solves, print_result, p);
+        return cgs_bench_latency(d, target, act, s->solves, print_result, p);
     if (!strcmp(what, "encode"))
-        return cgs_bench_encode(d, subject, act, 4 * s->windows, print_result, p);
+        return cgs_bench_encode(d, target, act, 4 * s->windows, print_result, p);
     char scratch[64];
     snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
     if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
     if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
-    return cgs_fail(
-        CGS_EARG,
-        "\"%.40s\" is not gemm, ops, train, encode, plan, latency, architectures, env, data or all",
-        what);
+    return cgs_fail(CGS_EARG,
+                    "\"%.40s\" is not gemm, ops, train, encode, plan, latency, variants, "
+                    "architectures, env, data "
+                    "or all",
+                    what);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -96,26 +151,30 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &s.device, false},
         {"size", "NAME", "size preset of models: paper or small (paper)", OPT_STR, &s.size, false},
-        {"model", "NAME", "of encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
+        {"model", "NAME", "for encode and plan: lewm, or DINO-WM on cls or patch features", OPT_STR,
          &s.model, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
-        {"windows", "N", "windows of an update, four frames each", OPT_INT, &s.windows, false},
-        {"class-bits", "N", "train: of the class token and both heads with bf16, 16 or 32 (16)",
-         OPT_INT, &s.class_bits, false},
-        {"profile", NULL, "train: times of an update by shape too", OPT_FLAG, &s.profile, false},
-        {"seconds", "S", "least time of one measurement", OPT_REAL, &s.seconds, false},
-        {"samples", "K", "architectures: candidates of cem and mppi (128)", OPT_INT,
+        {"windows", "N", "windows per update, four frames each", OPT_INT, &s.windows, false},
+        {"class-bits", "N",
+         "train: precision of the class token and both heads with bf16, 16 or 32 (16)", OPT_INT,
+         &s.class_bits, false},
+        {"profile", NULL, "train: also list times by shape", OPT_FLAG, &s.profile, false},
+        {"seconds", "S", "shortest time of one measurement, in seconds", OPT_REAL, &s.seconds,
+         false},
+        {"samples", "K", "architectures: candidates per iteration of cem and mppi (128)", OPT_INT,
          &s.work.samples, false},
-        {"iters", "I", "architectures: their iterations (30)", OPT_INT, &s.work.iters, false},
+        {"iters", "I", "architectures: iterations of cem and mppi (30)", OPT_INT, &s.work.iters,
+         false},
         {"gd-steps", "N", "architectures: steps of gd (100)", OPT_INT, &s.work.gd_steps, false},
-        {"episodes", "N", "architectures: episodes that gd plans together (50)", OPT_INT,
+        {"episodes", "N", "architectures: episodes that gd plans at once (50)", OPT_INT,
          &s.work.episodes, false},
-        {"runs", "N", "architectures: solves that a median is of (5)", OPT_INT, &s.work.runs,
+        {"runs", "N", "architectures: solves per median (5)", OPT_INT, &s.work.runs, false},
+        {"solves", "N", "latency: solves to measure (200)", OPT_INT, &s.solves, false},
+        {"list", "FORM", "variants: their names, or their table in markdown; measures nothing",
+         OPT_STR, &s.list, false},
+        {"out", "FILE", "architectures: result file for cgs report (timing.json)", OPT_STR, &s.out,
          false},
-        {"solves", "N", "latency: solves to look at (200)", OPT_INT, &s.solves, false},
-        {"out", "FILE", "architectures: a document for cgs report (timing.json)", OPT_STR, &s.out,
-         false},
-        {"threads", "N", "threads, 0: one a core", OPT_INT, &s.threads, false},
+        {"threads", "N", "threads, 0: one per core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
     };
     cgs_words words;
@@ -123,12 +182,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_command_text(s.command, sizeof s.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(
-            CGS_EARG,
-            "needs what to measure: gemm, ops, train, encode, plan, latency, architectures, "
-            "env, data or all");
+        rc = cgs_fail(CGS_EARG,
+                      "name what to measure: gemm, ops, train, encode, plan, latency, variants, "
+                      "architectures, env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
+    if (rc == CGS_OK && s.list) return cgs_exit_code(self, list_variants(s.list));
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
     if (rc != CGS_OK) return cgs_exit_code(self, rc);
     printing p = {.device = d.ops->name, .json = json};
@@ -144,12 +203,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_bench = {
-    "bench", "gemm|ops|train|encode|plan|latency|architectures|env|data|all ...",
-    "speed: medians, and the share of what the machine can do",
+    "bench", "gemm|ops|train|encode|plan|latency|variants|architectures|env|data|all ...",
+    "speed: medians, and the share of the machine's peak",
     "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
-    "tokens in one process and prints their ratios beside the paper's (Table 14); it is not\n"
-    "part of all.\n"
+    "tokens in one process and prints their ratios beside the paper's (Table 14).  variants\n"
+    "measures work with and without each optional faster form of a GPU's operations; with --list\n"
+    "it prints what they are, on any machine.  Neither is part of all.\n"
     "  cgs bench train plan --device cuda\n"
+    "  cgs bench variants --device cuda --windows 128\n"
     "  cgs bench architectures --device cuda\n"
     "  cgs bench architectures --device cpu --size small",
     run};

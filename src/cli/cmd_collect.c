@@ -1,4 +1,4 @@
-/* cmd_collect.c - cgs collect: offline pixel-action data, and what it covers. */
+/* cmd_collect.c - cgs collect: records offline image-action data and prints what it covers. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "core/threads.h"
 #include "env/env.h"
 
-/* what is known of the published files; NAN where nothing is */
+/* published numbers; NAN where the paper gives none */
 typedef struct published {
     const char *env, *moves;
     double short_move; /* the success distance, for the share of short moves */
@@ -127,7 +127,7 @@ static cgs_status collect(cgs_collect_options *o, int threads, bool quiet, bool 
     cgs_status rc = cgs_collect(o, &r);
     cgs_progress_end(&s.bar);
     if (rc == CGS_ESTOPPED) /* not a success: the dataset is not there yet */
-        return cgs_fail(CGS_EIO, "stopped after %lld of %lld episodes; the same command continues",
+        return cgs_fail(CGS_EIO, "stopped after %lld of %lld episodes; rerun the command to resume",
                         (long long)(r.resumed + r.episodes), (long long)o->episodes);
     if (rc != CGS_OK) return rc;
     if (quiet && !json) return CGS_OK;
@@ -141,8 +141,8 @@ static cgs_status collect(cgs_collect_options *o, int threads, bool quiet, bool 
     printf("%s: %s, policy %s, %d episodes, %lld rows", o->out, o->env, r.policy, c.episodes,
            (long long)c.rows);
     if (r.seconds > 0) printf(", %.0f frames/s", (double)r.frames / r.seconds);
-    if (r.resumed > 0) printf(", continued after %lld", (long long)r.resumed);
-    if (r.dropped > 0) printf(", %lld failed simulations drawn again", (long long)r.dropped);
+    if (r.resumed > 0) printf(", resumed after %lld", (long long)r.resumed);
+    if (r.dropped > 0) printf(", %lld failed simulations redrawn", (long long)r.dropped);
     printf("\n");
     print_coverage(&c, p);
     return CGS_OK;
@@ -159,11 +159,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "F.h5", "the dataset to write; it must not exist", OPT_STR, &o.out, true},
         {"episodes", "N", "episodes (1000)", OPT_INT, &episodes, false},
         {"policy", "P", "behaviour policy, see cgs envs (the first)", OPT_STR, &o.policy, false},
-        {"size", "N", "side of the pictures (224); 0: none", OPT_INT, &o.side, false},
-        {"every", "N", "draw rows 0, N, 2N, ... of an episode only (1)", OPT_INT, &o.every, false},
+        {"size", "N", "image size in pixels (224); 0: record no images", OPT_INT, &o.side, false},
+        {"every", "N", "render only rows 0, N, 2N, ... of each episode (1)", OPT_INT, &o.every,
+         false},
         {"seed", "S", "seed (0)", OPT_U64, &o.seed, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &threads, false},
-        {"json", NULL, "print what the file covers as one JSON object", OPT_FLAG, &json, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
+        {"json", NULL, "print the coverage of the file as one JSON object", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar, no table", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -175,11 +176,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_collect = {
     "collect", "--env ID --out F.h5 [--episodes N] [--policy P] [--size N] [--every N]",
-    "offline pixel-action data from a behaviour policy",
-    "Episode e depends on the seed and e alone: any number of threads gives the same file.\n"
-    "With --every equal to the frameskip of training, windows begin at drawn rows and nothing\n"
-    "else is missed: data of the same length costs a fifth of the pictures.\n"
-    "Finished episodes are kept beside the file as F.h5.part; a command that was interrupted\n"
-    "or killed continues where it stopped when it is given again.  At the end it prints what\n"
-    "the file covers beside what is known of the published one.",
+    "records image-action data with a behaviour policy",
+    "Episode e depends only on the seed and e: the file is the same for any number of threads.\n"
+    "With --every equal to the frameskip of training, windows begin at rendered rows and lose\n"
+    "nothing; with a frameskip of 5 only a fifth of the images is rendered and stored.\n"
+    "Finished episodes are kept in F.h5.part: rerun an interrupted or killed command and it\n"
+    "resumes.  At the end it prints the coverage of the file beside that of the published\n"
+    "one.",
     run};

@@ -1,4 +1,4 @@
-/* cmd_data.c - cgs data info, preview, check: looking at a dataset before using it. */
+/* cmd_data.c - cgs data info, preview, check: inspecting a dataset before using it. */
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -68,14 +68,14 @@ static void print_info(cgs_dataset *d, const cgs_stats *stats) {
     for (int j = 0; j < stats->dims; j++)
         printf("%-10d %-13.6g %-13.6g %-13.6g %-13.6g %-13.6g%s\n", j, stats->mean[j],
                stats->std_unbiased[j], stats->std_population[j], stats->low[j], stats->high[j],
-               stats->constant[j] ? " constant: std taken as 1" : "");
-    printf("over %" PRId64 " rows; %" PRId64 " with NaN left out\n", stats->rows, stats->skipped);
+               stats->constant[j] ? " constant: std set to 1" : "");
+    printf("over %" PRId64 " rows; %" PRId64 " with NaN skipped\n", stats->rows, stats->skipped);
 }
 
 static cgs_status print_json(cJSON *root) {
     char *text = root ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
-    if (!text) return cgs_fail(CGS_ENOMEM, "no memory for the answer");
+    if (!text) return cgs_fail(CGS_ENOMEM, "no memory for the result");
     puts(text);
     cJSON_free(text);
     return CGS_OK;
@@ -157,7 +157,7 @@ static cgs_status check(cgs_dataset *d, const request *r) {
     cgs_catch_interrupt();
     cgs_status rc = cgs_dataset_check(d, &c, show_check, &bar);
     cgs_progress_end(&bar);
-    if (rc == CGS_ESTOPPED) return cgs_fail(CGS_EIO, "stopped before the end");
+    if (rc == CGS_ESTOPPED) return cgs_fail(CGS_EIO, "stopped before the end of the file");
     CGS_TRY(rc);
     if (r->json) {
         cJSON *root = cJSON_CreateObject();
@@ -192,7 +192,7 @@ typedef struct strip {
     int n;                      /* episodes side by side */
     int episode[MOST_EPISODES]; /* (n) */
     int width;
-    uint8_t *rgb;   /* (height, width, 3) the picture of one moment */
+    uint8_t *rgb;   /* (height, width, 3) one row's image */
     uint8_t *frame; /* (height, source width, 3) */
 } strip;
 
@@ -237,12 +237,12 @@ static cgs_status preview(cgs_dataset *d, const request *r) {
     if (!(fps >= 1 && fps <= 50)) fps = fps > 50 ? 50 : 10;
     cgs_gif *g = NULL;
     cgs_status rc = CGS_OK;
-    if (!p.rgb || !p.frame) rc = cgs_fail(CGS_ENOMEM, "no memory for a picture");
+    if (!p.rgb || !p.frame) rc = cgs_fail(CGS_ENOMEM, "no memory for an image");
     if (rc == CGS_OK) memset(p.rgb, 128, bytes);
     if (rc == CGS_OK) rc = cgs_gif_open(&g, r->out, p.width, s->height);
     for (int t = 0; t < longest && rc == CGS_OK; t++) {
         rc = draw(&p, t);
-        /* the end stays a while before it begins again */
+        /* hold the last frame before the loop restarts */
         int delay = (int)(100 / fps + 0.5);
         if (rc == CGS_OK) rc = cgs_gif_add(g, p.rgb, t + 1 == longest ? delay + 70 : delay);
     }
@@ -266,13 +266,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     } actions[] = {{"info", info}, {"preview", preview}, {"check", check}};
     request r = {.episodes = 4, .frames = 300};
     const cgs_opt opts[] = {
-        {"out", "FILE.gif", "preview: the picture to write", OPT_STR, &r.out, false},
+        {"out", "FILE.gif", "preview: the animation to write", OPT_STR, &r.out, false},
         {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
-        {"frames", "N", "preview: at most so many frames (300)", OPT_INT, &r.frames, false},
-        {"fps", "N", "preview: frames a second (the dataset's rate, or 10)", OPT_INT, &r.fps,
+        {"frames", "N", "preview: most frames (300)", OPT_INT, &r.frames, false},
+        {"fps", "N", "preview: frames per second (the dataset's rate, or 10)", OPT_INT, &r.fps,
          false},
         {"json", NULL, "one JSON object on standard output", OPT_FLAG, &r.json, false},
-        {"quiet", NULL, "no progress, no words on success", OPT_FLAG, &r.quiet, false}};
+        {"quiet", NULL, "no progress bar, no message on success", OPT_FLAG, &r.quiet, false}};
     cgs_words words;
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     int which = -1;
@@ -281,7 +281,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     for (int i = 0; rc == CGS_OK && i < CGS_COUNT(actions); i++)
         if (!strcmp(words.word[0], actions[i].name)) which = i;
     if (rc == CGS_OK && which < 0)
-        rc = cgs_fail(CGS_EARG, "no action is called \"%.80s\"; info, preview and check are",
+        rc = cgs_fail(CGS_EARG, "unknown action \"%.80s\": use info, preview or check",
                       words.word[0]);
     if (rc == CGS_OK) {
         cgs_dataset *d;
@@ -295,7 +295,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_data = {
-    "data", "info|preview|check FILE.h5 [options]", "what a dataset holds, a look at it, its check",
+    "data", "info|preview|check FILE.h5 [options]", "describes, previews or checks a dataset",
     "  cgs data info pusht.h5                       columns, attributes, action statistics\n"
     "  cgs data check pusht.h5                      reads all of it; exit 1 at the first problem\n"
     "  cgs data preview pusht.h5 --out pusht.gif    a few episodes side by side",

@@ -1,4 +1,4 @@
-/* cmd_decode.c - cgs decode: pictures of latents, and of what a model imagined. */
+/* cmd_decode.c - cgs decode: images decoded from latents and imagined plans. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,13 @@
 #include "analysis/document.h"
 #include "cli/command.h"
 #include "cli/lists.h"
+#include "cli/planners.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "io/png.h"
 #include "train/decoder_fit.h"
+#include "train/method.h"
 
 typedef struct job {
     cgs_texts models;
@@ -29,7 +31,7 @@ static bool on_progress(void *user, const char *what, double done, double total,
     return cgs_phases_update(user, what, done, total, note);
 }
 
-/* fits one unless there is one and nobody asked for updates */
+/* fits a decoder unless one is stored and --updates was not given */
 static cgs_status obtain(const job *j, cgs_decoder **out, cgs_loaded_model *s, cgs_dataset *data,
                          cgs_device *d) {
     char path[4096];
@@ -39,7 +41,7 @@ static cgs_status obtain(const job *j, cgs_decoder **out, cgs_loaded_model *s, c
         return cgs_decoder_load(out, s->dir, s->weights, d);
     cgs_status rc = cgs_decoder_fit(out, s, data, &j->config, on_progress, &view);
     cgs_progress_end(&view.bar);
-    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before there was a decoder");
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before the decoder was fitted");
     return rc == CGS_OK ? cgs_decoder_save(s->dir, *out) : rc;
 }
 
@@ -91,7 +93,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
         cgs_document_number(o, "error", p->card.loss);
         cgs_document_number(o, "mean_picture_error", p->card.mean_loss);
         if (!j->json)
-            printf("%s/%s: %llu updates, error of held-out frames %.4f; the mean picture has "
+            printf("%s/%s: %llu updates, error of held-out frames %.4f; the mean image has "
                    "%.4f\n",
                    dir, CGS_DECODER_FILE, (unsigned long long)p->card.updates, p->card.loss,
                    p->card.mean_loss);
@@ -138,31 +140,33 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     j.strips = cgs_strip_defaults();
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     cgs_strip_options *o = &j.strips;
+    char planners[CGS_PLANNER_HELP];
+    cgs_planner_help(planners, sizeof planners, o->planner, CGS_NEEDS_PRIOR);
     const cgs_opt opts[] = {
-        {"model", "DIR ...", "model directories; a decoder is stored in each", OPT_LIST, &models,
-         true},
-        {"data", "F.h5", "dataset of the frames", OPT_STR, &j.data, true},
-        {"updates", "N", "fit anew, with this many updates (1500 where there is none)", OPT_INT,
-         &j.updates, false},
-        {"strip", NULL, "plan, and draw what was imagined beside the simulator", OPT_FLAG, &j.strip,
+        {"model", "DIR ...", "model directories; each gets its decoder", OPT_LIST, &models, true},
+        {"data", "F.h5", "dataset that frames are taken from", OPT_STR, &j.data, true},
+        {"updates", "N", "refit with this many updates (1500 for a first fit)", OPT_INT, &j.updates,
          false},
-        {"out", "D.json", "result file of strips; pictures beside it (decode.json)", OPT_STR,
-         &j.out, false},
-        {"episodes", "N", "starts that strips are chosen from (16)", OPT_INT, &o->episodes, false},
-        {"planner", "P", "cem, mppi or gd (mppi)", OPT_STR, &o->planner, false},
-        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &o->samples, false},
+        {"strip", NULL, "plan episodes and draw imagined beside simulated frames", OPT_FLAG,
+         &j.strip, false},
+        {"out", "D.json", "result file of strips; PNGs go beside it (decode.json)", OPT_STR, &j.out,
+         false},
+        {"episodes", "N", "starts to choose strips from (16)", OPT_INT, &o->episodes, false},
+        {"planner", "P", planners, OPT_STR, &o->planner, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &o->samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
-        {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &o->tau, false},
-        {"budget", "N", "actions at most (50)", OPT_INT, &o->budget, false},
+        {"tau", "T", "temperature (by environment)", OPT_REAL, &o->tau, false},
+        {"budget", "N", "most actions per episode (50)", OPT_INT, &o->budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o->goal_offset, false},
-        {"held-out", NULL, "starts from episodes the model did not train on", OPT_FLAG,
-         &o->held_out, false},
-        {"seed", "S", "of weights, frames, starts and candidates (0)", OPT_U64, &j.config.seed,
+        {"held-out", NULL, "starts from episodes held out of training", OPT_FLAG, &o->held_out,
+         false},
+        {"seed", "S", "seed of weights, frames, starts and candidates (0)", OPT_U64, &j.config.seed,
          false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
-        {"precision", "P", "f32 or bf16, of the model (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "the result on standard output", OPT_FLAG, &j.json, false},
+        {"precision", "P", "precision of the model, f32 or bf16 (as trained)", OPT_STR,
+         &j.precision, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "print the result on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
@@ -181,10 +185,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_decode = {
     "decode", "--model DIR ... --data F.h5 [--updates N] [--strip] [decode.key=value ...]",
-    "a pixel decoder for a trained model, and pictures of what it imagined",
-    "Fits a decoder to the frozen latents and stores it in the model directory; one that is\n"
-    "there is used again.  --strip plans episodes and draws one that missed its goal and one\n"
-    "that reached it: above the simulator, below the decoded imagination of the plans, at the\n"
-    "right the goal.  Settings: decode.width, layers, heads, frames, batch, lr, weight_decay.\n"
+    "fits a pixel decoder to a model and draws imagined plans",
+    "Fits a decoder to the frozen latents and stores it in the model directory; a stored one is\n"
+    "reused.  --strip plans episodes and draws one that missed its goal and one that reached\n"
+    "it: simulated frames above, decoded imagined ones below, the goal at the right.  Settings:\n"
+    "decode.width, layers, heads, frames, batch, lr, weight_decay.\n"
     "  cgs decode --model runs/lewm runs/lewm-cgs --data pusht.h5 --strip --out runs/decode.json",
     run};

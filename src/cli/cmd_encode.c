@@ -1,4 +1,4 @@
-/* cmd_encode.c - cgs encode: latents of pictures. */
+/* cmd_encode.c - cgs encode: latents of images. */
 #include <cJSON.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static cgs_status encode(cgs_model_run *r, cgs_words images, bool json) {
 
     uint8_t *pixels = calloc((size_t)F, frame);               /* (F, S, S, 3) */
     float *out = malloc((size_t)F * (size_t)D * sizeof *out); /* (F, D)       */
-    if (rc == CGS_OK && (!pixels || !out)) rc = cgs_fail(CGS_ENOMEM, "no memory for pictures");
+    if (rc == CGS_OK && (!pixels || !out)) rc = cgs_fail(CGS_ENOMEM, "no memory for images");
     for (int i = 0; rc == CGS_OK && i < images.count; i += F) {
         int n = images.count - i < F ? images.count - i : F;
         for (int k = 0; rc == CGS_OK && k < n; k++)
@@ -70,8 +70,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
     const cgs_opt opts[] = {
         CGS_MODEL_RUN_OPTIONS(r),
-        {"images", "PNG...", "pictures of the model's size", OPT_LIST, &images, true},
-        {"json", NULL, "one JSON object a line", OPT_FLAG, &json, false},
+        {"images", "PNG...", "PNG files of the model's image size", OPT_LIST, &images, true},
+        {"json", NULL, "one JSON object per line", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_model_run_open(&r);
@@ -82,5 +82,5 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_encode = {
     "encode", "--model DIR --images a.png b.png ... [--json]", "latents of PNG files",
-    "Pictures must have the model's size.  With --json, one {\"image\":...,\"z\":[...]} a line.",
+    "Images must have the model's size.  With --json, one {\"image\":...,\"z\":[...]} per line.",
     run};

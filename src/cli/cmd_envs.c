@@ -29,7 +29,7 @@ static void print_json(const cgs_env_class *c) {
 
 static void print_text(const cgs_env_class *c) {
     printf("%s, version %d: %s\n", c->id, c->version, c->summary);
-    printf("    state %d, action %d, pictures %d x %d\n", c->state_dim, c->action_dim, c->native,
+    printf(" state %d, action %d, images %d x %d\n", c->state_dim, c->action_dim, c->native,
            c->native);
     printf("    success: %s\n    policies: ", c->success);
     list_policies(c->id, "", ", ", "");
@@ -38,7 +38,7 @@ static void print_text(const cgs_env_class *c) {
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
-    const cgs_opt opts[] = {{"json", NULL, "one JSON object a line", OPT_FLAG, &json, false}};
+    const cgs_opt opts[] = {{"json", NULL, "one JSON object per line", OPT_FLAG, &json, false}};
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     for (int i = 0; rc == CGS_OK && i < cgs_env_count(); i++)
         (json ? print_json : print_text)(cgs_env_at(i));

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "cli/lists.h"
+#include "cli/planners.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "eval/summary.h"
+#include "plan/planners.h"
 
 static void on_progress(void *user, const char *what, double done, double total) {
     cgs_progress *bar = user;
@@ -21,16 +23,13 @@ static bool on_stop(void *user) {
 
 /* "mppi K=128 I=30 tau=4" */
 static void plan_text(const cgs_plan_config *p, char *out, size_t size) {
-    cgs_plan_kind kind = CGS_PLAN_ZERO;
-    (void)cgs_plan_kind_parse(&kind, p->kind.s);
-    if (kind == CGS_PLAN_GD)
-        snprintf(out, size, "gd steps=%d", p->gd_steps);
-    else if (kind == CGS_PLAN_ZERO || kind == CGS_PLAN_RANDOM)
-        snprintf(out, size, "%.20s", p->kind.s);
-    else if (kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI)
-        snprintf(out, size, "%.20s K=%d I=%d tau=%g", p->kind.s, p->K, p->iters, (double)p->tau);
-    else
-        snprintf(out, size, "%.20s K=%d I=%d", p->kind.s, p->K, p->iters);
+    const cgs_planner_kind *kind = cgs_planner_kind_of(p->kind.s);
+    const cgs_planner_setting *s;
+    size_t used = (size_t)snprintf(out, size, "%.20s", p->kind.s);
+    for (int i = 0; kind && used < size && (s = cgs_planner_setting_at(i)); i++)
+        if (kind->reads & s->bit && *s->label)
+            used += (size_t)snprintf(out + used, size - used, s->whole ? " %s=%.0f" : " %s=%g",
+                                     s->label, s->value(p));
 }
 
 static const char *short_name(const char *dir) {
@@ -60,7 +59,7 @@ static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cg
                short_name(models->item[a->model]), a->plan->kind.s, sweeps[a->over], a->low,
                a->high, a->points, a->nauc);
     }
-    if (s->pairs) printf("\nthe same starts: second against first\n");
+    if (s->pairs) printf("\npaired on the same starts: second minus first\n");
     for (int i = 0; i < s->pairs; i++) {
         const cgs_summary_pair *p = &s->pair[i];
         plan_text(p->plan, text, sizeof text);
@@ -139,8 +138,8 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
     cgs_status rc = cgs_evaluate(&e, o);
     cgs_progress_end(&bar);
     if (rc == CGS_ESTOPPED)
-        rc = cgs_fail(CGS_EIO, "stopped; the same command continues%s",
-                      o->out ? "" : " from the beginning, because it has no --out");
+        rc = cgs_fail(CGS_EIO, "stopped; rerun the command to resume%s",
+                      o->out ? "" : " (from the beginning: no --out was given)");
     if (rc == CGS_OK) rc = cgs_summarise(&s, &e);
     int reused = 0;
     for (int i = 0; rc == CGS_OK && i < e.count; i++) reused += e.run[i].reused;
@@ -155,48 +154,54 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
+    static const char *const default_planner[] = {"mppi"};
     const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
     cgs_words models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
     const char *history = "native";
     bool quiet = false, json = false;
+    char names[CGS_PLANNER_HELP];
+    cgs_planner_help(names, sizeof names, default_planner[0], 0);
     const cgs_opt opts[] = {
-        {"model", "DIR ...", "model directories; several are compared", OPT_LIST, &models, true},
-        {"data", "F.h5", "dataset that starts and goals come from", OPT_STR, &o.data, true},
+        {"model", "DIR ...", "model directories; several are compared on the same starts", OPT_LIST,
+         &models, true},
+        {"data", "F.h5", "dataset to draw starts and goals from", OPT_STR, &o.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
-        {"planner", "LIST", "cem, mppi, pg-cem, pg-mppi, gd, zero, random (mppi)", OPT_LIST,
-         &planners, false},
-        {"samples", "LIST", "candidates K an iteration (128)", OPT_LIST, &samples, false},
-        {"iters", "LIST", "iterations I of the sampling planners (30)", OPT_LIST, &iters, false},
-        {"tau", "LIST", "temperatures of mppi (by environment)", OPT_LIST, &taus, false},
-        {"seeds", "LIST", "seeds of starts and noise (0 1 42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts a seed (50)", OPT_INT, &o.episodes, false},
-        {"out", "R.jsonl", "result file; what it has is not run again", OPT_STR, &o.out, false},
-        {"manifest", "FILE", "starts to reuse, or to save (FILE.SEED with several seeds)", OPT_STR,
-         &o.manifest, false},
-        {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
-        {"held-out", NULL, "only episodes that no model trained on", OPT_FLAG, &o.held_out, false},
-        {"skip-solved", NULL, "no starts that satisfy the predicate already", OPT_FLAG,
-         &o.skip_solved, false},
-        {"whole-range", NULL, "draw from all V possible starts, not the published V - 1", OPT_FLAG,
-         &o.whole_range, false},
-        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &o.horizon, false},
-        {"execute", "N", "blocks carried out before the next solve (all)", OPT_INT, &o.execute,
+        {"planner", "LIST", names, OPT_LIST, &planners, false},
+        {"samples", "LIST", "candidates K per iteration (128)", OPT_LIST, &samples, false},
+        {"iters", "LIST", "iterations I (30)", OPT_LIST, &iters, false},
+        {"tau", "LIST", "temperatures (by environment)", OPT_LIST, &taus, false},
+        {"seeds", "LIST", "seeds of starts and planning noise (0 1 42)", OPT_LIST, &seeds, false},
+        {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
+        {"out", "R.jsonl", "result file; results that it already holds are reused", OPT_STR, &o.out,
          false},
-        {"budget", "N", "actions an episode may take (50)", OPT_INT, &o.budget, false},
+        {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
+         OPT_STR, &o.manifest, false},
+        {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"held-out", NULL, "only starts from episodes held out of every model's training", OPT_FLAG,
+         &o.held_out, false},
+        {"skip-solved", NULL, "skip starts that already satisfy the success predicate", OPT_FLAG,
+         &o.skip_solved, false},
+        {"whole-range", NULL, "draw from all V possible starts instead of the published V - 1",
+         OPT_FLAG, &o.whole_range, false},
+        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &o.horizon, false},
+        {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &o.execute,
+         false},
+        {"budget", "N", "most actions per episode (50)", OPT_INT, &o.budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o.goal_offset, false},
-        {"elites", "N", "candidates cem refits to (a quarter)", OPT_INT, &o.elites, false},
-        {"gd-steps", "N", "Adam steps of gd (100)", OPT_INT, &o.gd_steps, false},
-        {"batch", "N", "episodes side by side (50; on a GPU 512)", OPT_INT, &o.batch, false},
+        {"elites", "N", "elites to refit to (a quarter of the candidates)", OPT_INT, &o.elites,
+         false},
+        {"gd-steps", "N", "steps of a descent (100)", OPT_INT, &o.gd_steps, false},
+        {"batch", "N", "episodes planned at once (50; on a GPU 512, and last bits depend on it)",
+         OPT_INT, &o.batch, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &o.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},
-        {"json", NULL, "rates, areas and comparisons as JSON lines", OPT_FLAG, &json, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"json", NULL, "print rates, areas and comparisons as JSON lines", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };
-    static const char *const default_planner[] = {"mppi"};
     static const uint64_t default_seeds[] = {0, 1, 42};
     static const int default_samples[] = {128}, default_iters[] = {30};
     cgs_texts model_list, planner_list;
@@ -232,12 +237,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_eval = {
     "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [--out R.jsonl] ...",
     "goal-reaching success with 95% intervals",
-    "The published protocol by default: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
-    "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25;\n"
-    "success when the predicate holds after any action.  Lists (spaces or commas) are swept in\n"
-    "all combinations that a planner uses.  Each combination, model and seed is one line of\n"
-    "R.jsonl with all settings and every episode; the same command continues an interrupted\n"
-    "run.  Several models are compared on the same starts with McNemar's test.\n"
+    "Defaults are the published protocol: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
+    "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25; an\n"
+    "episode succeeds when the predicate holds after any action.  Lists (separated by spaces or\n"
+    "commas) are swept in all combinations that a planner reads.  Each combination, model and\n"
+    "seed is one line of R.jsonl with all settings and every episode; rerun an interrupted\n"
+    "command and it resumes.  Several models are compared on the same starts with McNemar's test.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"
     "           --samples 1,2,4,8,16,32,64,128 --out results.jsonl",
     run};

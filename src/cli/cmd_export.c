@@ -29,7 +29,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_export = {
-    "export", "DIR --out FILE", "one safetensors file of a model directory",
-    "Tensor names and shapes are the published ones, f32.  The file carries the config.json in\n"
-    "its metadata, so cgs import needs nothing else.",
+    "export", "DIR --out FILE", "writes a model directory as one safetensors file",
+    "Tensor names and shapes are the published ones, in f32.  The metadata holds config.json,\n"
+    "so cgs import needs nothing else.",
     run};

@@ -1,4 +1,4 @@
-/* cmd_geometry.c - cgs geometry: paths, response pictures and the mechanism of MPPI. */
+/* cmd_geometry.c - cgs geometry: paths, response heat maps and the mechanism of MPPI. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ static cgs_status geometry(job *j) {
     cgs_status rc = j->mechanism ? cgs_mechanism_run(&doc, &j->o, j->command)
                                  : cgs_geometry_run(&doc, &j->o, j->command);
     cgs_progress_end(&s.bar);
-    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; nothing was written");
     if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
     if (rc == CGS_OK && j->json) {
         rc = cgs_document_print(doc, stdout);
@@ -125,24 +125,24 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     char command[4096];
     j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
-        {"model", "DIR ...", "model directories, side by side", OPT_LIST, &models, true},
-        {"data", "F.h5", "dataset that windows and anchors come from", OPT_STR, &j.o.data, true},
+        {"model", "DIR ...", "model directories to compare", OPT_LIST, &models, true},
+        {"data", "F.h5", "dataset to draw windows and anchors from", OPT_STR, &j.o.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &j.o.env, false},
-        {"windows", "N", "windows to draw, chosen by the seed (2)", OPT_INT, &j.o.windows, false},
-        {"window", "E:S ...", "these instead: episode:step, or episode:step:frame", OPT_LIST,
+        {"windows", "N", "number of windows, chosen by the seed (2)", OPT_INT, &j.o.windows, false},
+        {"window", "E:S ...", "windows to use: episode:step, or episode:step:frame", OPT_LIST,
          &windows, false},
-        {"frames", "N", "frames of a window (30)", OPT_INT, &j.o.frames, false},
-        {"anchors", "N", "anchors of the summary (128) or the mechanism (32)", OPT_INT,
+        {"frames", "N", "frames per window (30)", OPT_INT, &j.o.frames, false},
+        {"anchors", "N", "anchors for the summary (128) or the mechanism (32)", OPT_INT,
          &j.o.anchors, false},
-        {"mechanism", NULL, "the spectrum of responses and one update of mppi instead", OPT_FLAG,
+        {"mechanism", NULL, "instead: the response spectrum and one update of mppi", OPT_FLAG,
          &j.mechanism, false},
-        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &j.o.horizon, false},
+        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.o.horizon, false},
         {"seed", "S", "seed of windows and anchors (0)", OPT_U64, &j.o.seed, false},
         {"out", "G.json", "result file", OPT_STR, &j.out, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.o.device, false},
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &j.o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.o.threads, false},
-        {"json", NULL, "the result file on standard output", OPT_FLAG, &j.json, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.o.threads, false},
+        {"json", NULL, "print the result file on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -166,13 +166,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_geometry = {
     "geometry",
     "--model DIR ... --data F.h5 [--windows N | --window E:S ...] [--out geometry.json]",
-    "how latents follow actions, and how plans answer to moves",
-    "Windows: the path of actions and each model's path of latents laid over it, and a picture\n"
-    "of the answers of the imagined end to small moves of the plan in 32 directions.  Summaries\n"
-    "over random anchors with 95% bootstrap intervals: distance of that picture from the ideal,\n"
-    "isotropy of the curvature, agreement of actions and latent changes.  With --mechanism: the\n"
-    "spectrum of the answers to the first action channels and the chance that one update of\n"
-    "mppi comes closer.\n"
+    "control geometry: how latents respond to actions",
+    "Windows: the path of actions, each model's aligned path of latents, and a heat map of how\n"
+    "the imagined end responds to small changes of the plan in 32 directions.  Summaries over\n"
+    "random anchors with 95% bootstrap intervals: distance of that heat map from the ideal,\n"
+    "isotropy of the curvature, agreement of actions with latent changes.  With --mechanism: the\n"
+    "spectrum of the responses to the first action channels, and the probability that one update\n"
+    "of mppi makes progress.\n"
     "  cgs geometry --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/geometry.json\n"
     "  cgs geometry --mechanism --model runs/lewm runs/lewm-cgs --data cube.h5 \\\n"
     "               --out runs/mechanism.json",

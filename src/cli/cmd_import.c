@@ -1,4 +1,5 @@
-/* cmd_import.c - cgs import: a weight file of any accepted spelling becomes a model directory. */
+/* cmd_import.c - cgs import: a weight file becomes a model directory, whichever tensor names it
+ * uses. */
 #include <string.h>
 
 #include "cli/plain.h"
@@ -17,13 +18,13 @@ static const cgs_env_class *find_env(const char *id) {
     return NULL;
 }
 
-/* What the user says about the actions: their number, and their statistics. */
+/* What the user says about the actions: how many numbers, and their statistics. */
 static cgs_status read_actions(const request *q, cgs_model_card *said, int *action_dim) {
     int means = 0, stds = 0;
     *said = (cgs_model_card){0};
     *action_dim = 0;
     if (!q->mean != !q->std)
-        return cgs_fail(CGS_EARG, "--action-mean and --action-std are given together");
+        return cgs_fail(CGS_EARG, "--action-mean and --action-std must be given together");
     if (q->mean) {
         CGS_TRY(cgs_parse_numbers(q->mean, "--action-mean", CGS_CARD_ACTIONS, said->action_mean,
                                   &means));
@@ -58,19 +59,19 @@ static void report(const request *q, const cgs_lewm *m, const cgs_import *how,
     if (json) {
         printf("{\"tensors\":%d,\"parameters\":%zu,\"ignored\":%d,\"history\":%d,"
                "\"action_block\":%d,\"action_dim\":%d,\"guessed\":\"%s\",\"statistics\":%s}\n",
-               tensors, learnable, how->ignored, m->config.history, cgs_lewm_block(&m->config),
-               m->config.action_dim, how->guessed,
+               tensors, learnable, how->ignored, m->config.history,
+               cgs_lewm_action_block(&m->config), m->config.action_dim, how->guessed,
                cgs_card_has_statistics(card) ? "true" : "false");
         return;
     }
     printf("%s: %d tensors, %zu parameters, history %d, actions of %d x %d numbers\n", q->out,
            tensors, learnable, m->config.history, m->config.frameskip, m->config.action_dim);
     if (how->ignored) printf("    ignored %d tensors of training\n", how->ignored);
-    if (how->guessed[0]) printf("    guessed, for want of --config: %s\n", how->guessed);
+    if (how->guessed[0]) printf("    guessed, as there is no --config: %s\n", how->guessed);
     if (q->env && !find_env(q->env))
-        printf("    %s is no environment of this build; see cgs envs\n", card->env);
+        printf("    this build has no environment %s; see cgs envs\n", card->env);
     if (!cgs_card_has_statistics(card))
-        printf("    action statistics are not known: planning will need the data\n");
+        printf("    action statistics are unknown: planning will need the data\n");
 }
 
 static cgs_status import_file(const request *q, bool json) {
@@ -95,7 +96,7 @@ static cgs_status import_file(const request *q, bool json) {
     return rc;
 }
 
-/* a frozen backbone: checked, and written in one spelling whichever it had */
+/* a frozen backbone: checked, and written with torch-hub's tensor names */
 static cgs_status import_backbone(const request *q, const cgs_backbone_config *c, bool json) {
     cgs_backbone_view view = {.image_size = c->patch * c->grid, .size = c->patch * c->grid};
     cgs_device d;
@@ -130,11 +131,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_words words;
     const cgs_opt opts[] = {
         {"out", "DIR", "model directory to write", OPT_STR, &q.out, true},
-        {"config", "FILE", "the config.json that belongs to the weights", OPT_STR, &q.config,
-         false},
+        {"config", "FILE", "config.json of the weights", OPT_STR, &q.config, false},
         {"env", "ID", "environment of the training data, see cgs envs", OPT_STR, &q.env, false},
         {"action-mean", "V,V,...", "means of the training data's actions", OPT_STR, &q.mean, false},
-        {"action-std", "V,V,...", "their deviations (divisor: rows)", OPT_STR, &q.std, false},
+        {"action-std", "V,V,...", "their standard deviations (divisor: rows)", OPT_STR, &q.std,
+         false},
         {"json", NULL, "print one JSON object", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
@@ -144,8 +145,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         cgs_backbone_config c;
         char origin[64];
         q.file = words.word[0];
-        rc = cgs_backbone_look(q.file, &c, origin, NULL) == CGS_OK ? import_backbone(&q, &c, json)
-                                                                   : import_file(&q, json);
+        rc = cgs_backbone_inspect(q.file, &c, origin, NULL) == CGS_OK
+                 ? import_backbone(&q, &c, json)
+                 : import_file(&q, json);
     }
     return cgs_exit_code(self, rc);
 }
@@ -153,7 +155,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_import = {
     "import",
     "FILE --out DIR [--config config.json] [--env ID] [--action-mean V,.. --action-std V,..]",
-    "makes a model directory of published weights",
+    "makes a model directory from published weights",
     "FILE is safetensors or a torch zip file (.pt, .ckpt), with tensor names of Transformers 4.x\n"
     "or 5.x, and \"model.\" before them or not.  Nothing in it is executed.  Sizes come from "
     "shapes\n"

@@ -1,5 +1,5 @@
-/* cmd_info.c - cgs info: what a model directory or weight file is, before trusting it; with no
- * name, what this machine and this program are.
+/* cmd_info.c - cgs info: inspects a model directory or weight file before it is trusted; without a
+ * name, describes this machine and this program.
  *
  * Everything is read and checked, nothing is executed, and what the file says of itself is
  * printed without control characters. */
@@ -78,7 +78,7 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
         bool ok = sizes && about && cJSON_AddNumberToObject(to, "parameters", (double)learnable) &&
                   cJSON_AddNumberToObject(to, "ignored", how.ignored) &&
                   cJSON_AddNumberToObject(to, "history", m->config.history) &&
-                  cJSON_AddNumberToObject(to, "action_block", cgs_lewm_block(&m->config)) &&
+                  cJSON_AddNumberToObject(to, "action_block", cgs_lewm_action_block(&m->config)) &&
                   cJSON_AddNumberToObject(to, "batches_tracked", (double)m->base.batches_tracked) &&
                   cJSON_AddStringToObject(to, "guessed", how.guessed) &&
                   cJSON_AddItemToObject(to, "sizes", sizes) &&
@@ -159,7 +159,8 @@ static cgs_status describe(cJSON *to, const char *path) {
     cgs_backbone_config backbone;
     char origin[64];
     bool dino = dir && cgs_dinowm_is_dir(path), lewm = !dino && is_lewm(w);
-    bool frozen = !dino && !lewm && cgs_backbone_look(w->path, &backbone, origin, NULL) == CGS_OK;
+    bool frozen =
+        !dino && !lewm && cgs_backbone_inspect(w->path, &backbone, origin, NULL) == CGS_OK;
     const char *kind = dino     ? "DINO-WM"
                        : lewm   ? "LeWM"
                        : frozen ? "backbone"
@@ -200,11 +201,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_info = {
     "info", "[DIR|FILE] [--json]",
-    "what a model directory or file is, before trusting it; alone: this machine and program",
+    "inspects a model directory or file; without a name, this machine and program",
     "Without a name: version, commit, compiler, versions of the libraries, processor, which\n"
-    "instruction sets are used and why, cores and threads, which devices work, variables that\n"
-    "matter.  It is what a report of a fault needs.\n"
-    "With one: reads every number and executes nothing: names, shapes, sizes, parameters, the "
+    "instruction sets are used and why, cores and threads, which devices work, environment\n"
+    "variables that matter.  Attach it to a bug report.\n"
+    "With one: reads every number, executes nothing, and prints names, shapes, sizes, parameters, "
+    "the "
     "model card,\n"
-    "and whether the checksum is right.  Exits with 1 when the model would not load.",
+    "and whether the checksum matches.  Exits with 1 when the model would not load.",
     run};

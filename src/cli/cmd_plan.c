@@ -1,18 +1,21 @@
-/* cmd_plan.c - cgs plan: one episode, watched: costs as the search goes on, the outcome, and
- * an animation of what happened beside the goal. */
+/* cmd_plan.c - cgs plan: plans one episode and prints costs per iteration, the outcome, and an
+ * animation of the rollout beside the goal. */
 #include <cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/planners.h"
 #include "cli/verbs.h"
 #include "core/build.h"
 #include "core/file.h"
 #include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
+#include "eval/temperature.h"
 #include "io/gif.h"
+#include "plan/planners.h"
 #include "rollout/loaded_model.h"
 
 enum { GAP = 4, PIECES = 12 };
@@ -105,37 +108,30 @@ static cgs_status choose(const job *j, const cgs_loaded_model *s, const cgs_sour
 
 static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class *env,
                            cgs_plan_config *p) {
-    cgs_plan_kind kind;
     *p = cgs_plan_defaults();
-    CGS_TRY(cgs_plan_kind_parse(&kind, j->planner));
     snprintf(p->kind.s, sizeof p->kind.s, "%s", j->planner);
     p->K = j->samples;
     p->iters = j->iters;
     p->H = j->horizon;
     p->seed = j->seed;
-    p->tau = j->tau != 0 ? (float)j->tau : cgs_model_tau(m, env->id);
-    bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
-    if (j->tau == 0 && !(p->tau > 0)) {
-        if (mppi) return cgs_fail(CGS_EARG, "no temperature is known for %s; give --tau", env->id);
-        p->tau = 1;
-    }
+    CGS_TRY(cgs_choose_tau(p, j->tau, m, env->id));
     return cgs_plan_check(p);
 }
 
 static cgs_status open_gif(watcher *w, cgs_dataset *data, const cgs_env_class *env,
                            const cgs_start *s) {
-    cgs_recorded_images pictures;
+    cgs_recorded_images images;
     if (!w->j->gif) return CGS_OK;
     size_t frame = (size_t)w->side * (size_t)w->side * 3;
     w->now = malloc(frame);
     w->canvas = malloc(frame * 2 + (size_t)w->side * GAP * 3);
     if (!w->now || !w->canvas) return cgs_fail(CGS_ENOMEM, "%s: no memory", w->j->gif);
     memset(w->canvas, 255, frame * 2 + (size_t)w->side * GAP * 3);
-    cgs_status rc = cgs_recorded_images_open(&pictures, data, env);
+    cgs_status rc = cgs_recorded_images_open(&images, data, env);
     if (rc == CGS_OK)
-        rc = cgs_recorded_images_read(&pictures, s->row - s->step, s->step + w->j->goal_offset,
+        rc = cgs_recorded_images_read(&images, s->row - s->step, s->step + w->j->goal_offset,
                                       w->now);
-    cgs_recorded_images_close(&pictures);
+    cgs_recorded_images_close(&images);
     if (rc != CGS_OK) return rc;
     put(w, w->now, w->side + GAP);
     return cgs_gif_open(&w->gif, w->j->gif, 2 * w->side + GAP, w->side);
@@ -218,7 +214,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &w}};
     CGS_TRY(settings(j, s->model, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
-    if (rc == CGS_OK && !strncmp(j->planner, "pg-", 3))
+    if (rc == CGS_OK && cgs_planner_kind_of(j->planner)->needs & CGS_NEEDS_PRIOR)
         rc = cgs_prior_load(&prior, s->dir, s->weights, d);
     c.prior = prior;
     if (rc == CGS_OK)
@@ -227,7 +223,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     if (rc == CGS_OK) rc = cgs_loop_create(&loop, &c);
     if (rc == CGS_OK) rc = open_gif(&w, data, env, &starts.start[0]);
     if (rc == CGS_OK) rc = cgs_loop_run(loop, &cases, &outcome);
-    if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* the end stays a while */
+    if (rc == CGS_OK && w.gif) rc = cgs_gif_add(w.gif, w.canvas, 100); /* hold the last frame */
     if (rc == CGS_OK && w.gif) {
         rc = cgs_gif_close(w.gif);
         w.gif = NULL;
@@ -272,34 +268,34 @@ static int run(int argc, char **argv, const cgs_verb *self) {
              .goal_offset = 25,
              .delay = 8,
              .episode = -1};
+    char planners[CGS_PLANNER_HELP];
+    cgs_planner_help(planners, sizeof planners, j.planner, 0);
     const cgs_opt opts[] = {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
-        {"data", "F.h5", "dataset that start and goal come from", OPT_STR, &j.data, true},
+        {"data", "F.h5", "dataset to take start and goal from", OPT_STR, &j.data, true},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
-        {"planner", "P", "cem, mppi, pg-cem, pg-mppi, gd, zero or random (mppi)", OPT_STR,
-         &j.planner, false},
-        {"samples", "N", "candidates K an iteration (128)", OPT_INT, &j.samples, false},
+        {"planner", "P", planners, OPT_STR, &j.planner, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &j.samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
-        {"tau", "T", "temperature of mppi (by environment)", OPT_REAL, &j.tau, false},
+        {"tau", "T", "temperature (by environment)", OPT_REAL, &j.tau, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
-        {"horizon", "N", "blocks in a plan (5)", OPT_INT, &j.horizon, false},
-        {"execute", "N", "blocks carried out before the next solve (all)", OPT_INT, &j.execute,
+        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.horizon, false},
+        {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &j.execute,
          false},
-        {"budget", "N", "actions at most (50)", OPT_INT, &j.budget, false},
+        {"budget", "N", "most actions per episode (50)", OPT_INT, &j.budget, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &j.goal_offset, false},
         {"episode", "E", "episode of the dataset (drawn)", OPT_INT, &j.episode, false},
-        {"step", "T", "its row to start from (0)", OPT_INT, &j.step, false},
-        {"held-out", NULL, "draw from episodes the model did not train on", OPT_FLAG, &j.held_out,
-         false},
-        {"seed", "S", "of the start and the candidates (0)", OPT_U64, &j.seed, false},
-        {"gif", "x.gif", "an animation: the rollout beside the goal", OPT_STR, &j.gif, false},
-        {"delay", "N", "hundredths of a second a frame (8)", OPT_INT, &j.delay, false},
+        {"step", "T", "row of the episode to start from (0)", OPT_INT, &j.step, false},
+        {"held-out", NULL, "draw from episodes held out of training", OPT_FLAG, &j.held_out, false},
+        {"seed", "S", "seed of the start and the candidates (0)", OPT_U64, &j.seed, false},
+        {"gif", "x.gif", "animation to write: the rollout beside the goal", OPT_STR, &j.gif, false},
+        {"delay", "N", "hundredths of a second per frame (8)", OPT_INT, &j.delay, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "print solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -310,8 +306,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_plan = {
     "plan", "--model DIR --data F.h5 [--planner P] [--gif x.gif] ...",
-    "one episode, watched: costs per iteration, outcome, animation",
-    "Start and goal are rows of the dataset as in cgs eval; the first plan sees the recorded\n"
-    "frame, later ones what the environment shows.\n"
+    "plans one episode: costs per iteration, outcome, animation",
+    "Start and goal are rows of the dataset as in cgs eval.  The first plan sees the recorded\n"
+    "frame, later ones what the environment renders.\n"
     "  cgs plan --model runs/cgs --data tworooms.h5 --planner cem --gif episode.gif",
     run};

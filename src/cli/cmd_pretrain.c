@@ -1,4 +1,4 @@
-/* cmd_pretrain.c - cgs pretrain: a stand-in backbone from frames collected here. */
+/* cmd_pretrain.c - cgs pretrain: trains a stand-in backbone on collected frames. */
 #include <stdio.h>
 
 #include "cli/lists.h"
@@ -15,7 +15,7 @@ typedef struct watching {
     bool json;
 } watching;
 
-/* views a second, of the two that each frame has, since the first update */
+/* views per second, of the two that each frame has, since the first update */
 static double frames_per_s(const watching *w, int update) {
     double since = cgs_now() - w->start;
     return update > w->first && since > 0 ? 2.0 * w->o->batch * (update - w->first) / since : 0;
@@ -60,7 +60,8 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
         fprintf(stderr, "%s: a " CGS_STAND_IN " backbone; invariance %.4f, SIGReg %.3f\n", out,
                 w.last[1], w.last[2]);
     else if (rc == CGS_OK && !quiet && !json)
-        fprintf(stderr, "%s: a " CGS_STAND_IN " backbone, all updates were made before\n", out);
+        fprintf(stderr, "%s: a " CGS_STAND_IN " backbone, all updates had already been made\n",
+                out);
     return rc;
 }
 
@@ -72,22 +73,22 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int threads = 0;
     bool quiet = false, json = false;
     const cgs_opt opts[] = {
-        {"data", "F.h5...", "datasets with pictures of one size", OPT_LIST, &data, true},
+        {"data", "F.h5...", "datasets whose images have the same size", OPT_LIST, &data, true},
         {"out", "FILE", "backbone to write (safetensors, torch-hub names)", OPT_STR, &out, true},
         {"size", "NAME", "paper (ViT-S/14 at 196 px) or small (paper)", OPT_STR, &o.size, false},
         {"updates", "N", "updates (2000)", OPT_INT, &o.updates, false},
-        {"batch", "N", "frames an update (64)", OPT_INT, &o.batch, false},
+        {"batch", "N", "frames per update (64)", OPT_INT, &o.batch, false},
         {"lr", "X", "peak learning rate (5e-4)", OPT_REAL, &o.lr, false},
         {"sigreg", "X", "weight of SIGReg (0.05)", OPT_REAL, &o.sigreg, false},
-        {"seed", "S", "of weights, frames and views (0)", OPT_U64, &o.seed, false},
+        {"seed", "S", "seed of weights, frames and views (0)", OPT_U64, &o.seed, false},
         {"checkpoint-every", "N", "updates between checkpoints, FILE.checkpoint (250)", OPT_INT,
          &o.checkpoint_every, false},
         {"resume", NULL, "continue from FILE.checkpoint", OPT_FLAG, &o.resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
-        {"json", NULL, "a JSON line a checkpoint", OPT_FLAG, &json, false},
+        {"json", NULL, "one JSON line per checkpoint", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_list_texts(&files, "data", &data);
@@ -101,9 +102,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_pretrain = {
     "pretrain", "--data F.h5... --out FILE [--size small] [--resume]",
-    "a stand-in for a pretrained backbone, from frames collected here",
-    "For cgs train --method dinowm-... where DINOv2 weights cannot be had.  Two views of a frame\n"
-    "shall have the same tokens, and SIGReg keeps frames apart.  Results that use it say so.  "
+    "trains a stand-in for a pretrained backbone on collected frames",
+    "For cgs train --method dinowm-... where DINOv2 weights are not available.  Two views of a\n"
+    "frame are trained to the same tokens; SIGReg keeps frames apart.  Results name it.  "
     "Killed\n"
     "at any time, the same command with --resume ends in the same bytes.\n"
     "  cgs pretrain --data pusht.h5 --out standin.safetensors --size small --updates 1000\n"

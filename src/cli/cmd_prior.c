@@ -1,4 +1,4 @@
-/* cmd_prior.c - cgs prior: the matched behaviour-cloning head of a model, and how good it is. */
+/* cmd_prior.c - cgs prior: fits a model's matched behaviour-cloning prior, or measures it. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,10 +44,10 @@ static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
 
 static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset *data) {
     cgs_phases s = {.quiet = j->quiet};
-    cgs_loaded_model subject;
+    cgs_loaded_model loaded;
     cgs_prior *p = NULL;
-    CGS_TRY(cgs_loaded_model_open(&subject, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
-    cgs_status rc = cgs_prior_fit(&p, &subject, data, &j->config, on_progress, &s);
+    CGS_TRY(cgs_loaded_model_open(&loaded, dir, d, j->precision, CGS_FRAMES_BY_DEVICE, data));
+    cgs_status rc = cgs_prior_fit(&p, &loaded, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
     if (rc == CGS_OK) rc = cgs_prior_save(dir, p);
     if (rc == CGS_OK && j->json) {
@@ -61,7 +61,7 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
             p->card.zero_loss);
     }
     cgs_prior_destroy(p);
-    cgs_loaded_model_close(&subject);
+    cgs_loaded_model_close(&loaded);
     return rc;
 }
 
@@ -78,7 +78,7 @@ static cgs_status fit_all(const job *j) {
     }
     cgs_dataset_close(data);
     cgs_device_close(&d);
-    return rc == CGS_ESTOPPED ? cgs_fail(CGS_EIO, "stopped before a prior was found") : rc;
+    return rc == CGS_ESTOPPED ? cgs_fail(CGS_EIO, "stopped before the first validation") : rc;
 }
 
 /* ---- measuring ----------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static cgs_status measure(job *j) {
     o->user = &s;
     cgs_status rc = cgs_prior_quality_run(&doc, o, j->command);
     cgs_progress_end(&s.bar);
-    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before anything was written");
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; nothing was written");
     if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
     if (rc == CGS_OK && j->json)
         rc = cgs_document_print(doc, stdout);
@@ -135,10 +135,10 @@ static cgs_status measure(job *j) {
 
 /* ---- the verb ------------------------------------------------------------------------ */
 
-/* what belongs to the other use of the verb is not ignored in silence */
+/* options of the other mode are refused instead of ignored */
 static cgs_status check(const job *j, const cgs_words *settings, const cgs_words *seeds) {
     if (j->quality && settings->count)
-        return cgs_fail(CGS_EARG, "\"%.40s\" is for fitting, --quality fits nothing",
+        return cgs_fail(CGS_EARG, "\"%.40s\" is a setting of the fit, but --quality fits nothing",
                         settings->word[0]);
     if (!j->quality && (j->out || seeds->count))
         return cgs_fail(CGS_EARG, "--%s belongs to --quality", j->out ? "out" : "seeds");
@@ -156,24 +156,26 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
     cgs_prior_quality_options *q = &j.measure;
     const cgs_opt opts[] = {
-        {"model", "DIR ...", "model directories; a prior is stored in each", OPT_LIST, &models,
-         true},
-        {"data", "F.h5", "dataset to clone, or of the starts", OPT_STR, &j.data, true},
+        {"model", "DIR ...", "model directories; each gets its prior", OPT_LIST, &models, true},
+        {"data", "F.h5", "dataset to clone, or to draw starts from", OPT_STR, &j.data, true},
         {"seed", "S", "seed (0)", OPT_U64, &j.config.seed, false},
-        {"quality", NULL, "measure the priors that are there instead", OPT_FLAG, &j.quality, false},
+        {"quality", NULL, "measure the stored priors instead of fitting", OPT_FLAG, &j.quality,
+         false},
         {"out", "Q.json", "result file of --quality", OPT_STR, &j.out, false},
         {"seeds", "LIST", "seeds of the starts (0,1,42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts a seed (50)", OPT_INT, &q->episodes, false},
+        {"episodes", "N", "starts per seed (50)", OPT_INT, &q->episodes, false},
         {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &q->goal_offset, false},
-        {"held-out", NULL, "starts from episodes that no model trained on", OPT_FLAG, &q->held_out,
-         false},
-        {"zero", "Z", "doing nothing is zero control or the mean action: control, mean (control)",
+        {"held-out", NULL, "starts from episodes held out of every model's training", OPT_FLAG,
+         &q->held_out, false},
+        {"zero", "Z",
+         "what counts as doing nothing, zero control or the mean action: control, mean (control)",
          OPT_STR, &j.zero, false},
         {"env", "ID", "environment of the starts (the dataset's)", OPT_STR, &q->env, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
-        {"precision", "P", "f32 or bf16, of the model (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "the results as JSON objects", OPT_FLAG, &j.json, false},
+        {"precision", "P", "precision of the model, f32 or bf16 (as trained)", OPT_STR,
+         &j.precision, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "print the results as JSON objects", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
@@ -198,7 +200,7 @@ const cgs_verb cmd_prior = {
     "Settings: prior.horizon, hidden, batch, updates, every, patience, lr, weight_decay,\n"
     "train_fraction, stride, episodes, seed.  The head with the lowest validation error is\n"
     "stored in the model directory; Ctrl-C ends the fitting early and stores the best so far.\n"
-    "With --quality: at the starts that cgs eval has for the same seeds, how far the imagined\n"
+    "With --quality: at the starts that cgs eval draws for the same seeds, how far the imagined\n"
     "end of the prior's plan is from the goal, divided by how far doing nothing would leave it\n"
     "(rho; 0 is the goal).  The success of a prior alone is that of pg-mppi with one sample.\n"
     "  cgs prior --quality --model runs/lewm runs/lewm-cgs --data pusht.h5 \\\n"

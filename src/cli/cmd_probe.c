@@ -1,4 +1,4 @@
-/* cmd_probe.c - cgs probe: physical effects of actions, and how latents show them. */
+/* cmd_probe.c - cgs probe: probes latents for the physical effects of actions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void print_tables(const cgs_probe_result *r) {
     for (int i = 0; i < CGS_PHYSICAL_SCORES; i++) printf(" %-15s", physical[i]);
     printf("\n");
     for (int t = 0; t < m->targets; t++) {
-        if (!r->wanted[t]) continue;
+        if (!r->requested[t]) continue;
         printf("%-24s", m->target[t].name);
         for (int i = 0; i < CGS_PHYSICAL_SCORES; i++)
             print_score(r->physical[t].score[i], cgs_published_physical(env, m->target[t].name), i);
@@ -41,7 +41,7 @@ static void print_tables(const cgs_probe_result *r) {
     for (int i = 0; i < CGS_LATENT_SCORES; i++) printf(" %-15s", cgs_latent_names[i]);
     printf("\n");
     for (int t = 0; t < m->targets; t++)
-        for (int i = 0; i < r->models && r->wanted[t]; i++) {
+        for (int i = 0; i < r->models && r->requested[t]; i++) {
             printf("%-24s %-20.20s", m->target[t].name, r->name[i]);
             for (int k = 0; k < CGS_LATENT_SCORES; k++)
                 print_score(r->latent[i * CGS_MAX_TARGETS + t].score[k],
@@ -60,7 +60,7 @@ static cgs_status probe(cgs_probe_options *o, const char *out, const char *comma
     o->user = &s;
     cgs_status rc = cgs_probe_run(&r, o);
     cgs_progress_end(&s.bar);
-    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; latents that were done are kept");
+    if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; finished latents are kept");
     if (rc == CGS_OK) rc = cgs_probe_document(&doc, &r, command);
     if (rc == CGS_OK && out) rc = cgs_document_save(doc, out);
     if (rc == CGS_OK && json) {
@@ -68,7 +68,8 @@ static cgs_status probe(cgs_probe_options *o, const char *out, const char *comma
     } else if (rc == CGS_OK) {
         print_tables(&r);
         if (!quiet)
-            printf("\n%.1f s%s\n", r.seconds, r.cached ? ", latents from an earlier run" : "");
+            printf("\n%.1f s%s\n", r.seconds,
+                   r.cached ? ", latents reused from an earlier run" : "");
     }
     cJSON_Delete(doc);
     cgs_probe_result_free(&r);
@@ -85,22 +86,23 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool quiet = false, json = false;
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
-        {"data", "F.h5", "dataset whose motion is probed", OPT_STR, &o.data, true},
-        {"model", "DIR ...", "model directories; none: the environment alone", OPT_LIST, &models,
+        {"data", "F.h5", "dataset to probe", OPT_STR, &o.data, true},
+        {"model", "DIR ...", "model directories; none: only the environment", OPT_LIST, &models,
          false},
         {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
-        {"target", "NAME,...", "physical quantities (all of the environment)", OPT_LIST, &targets,
-         false},
-        {"episodes", "N", "episodes used: 70% fitted, 10% validating, 20% scored (200)", OPT_INT,
+        {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
+         &targets, false},
+        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_INT,
          &o.episodes, false},
         {"out", "P.json", "result file", OPT_STR, &out, false},
-        {"cache", "DIR", "folder for latents (of the result file, or each model's)", OPT_STR,
-         &o.cache, false},
+        {"cache", "DIR", "folder of cached latents (that of the result file, or each model's)",
+         OPT_STR, &o.cache, false},
         {"device", "D", "cuda, cpu or ref, for encoding (a GPU if there is one)", OPT_STR,
          &o.device, false},
-        {"precision", "P", "f32 or bf16, of the encoder (f32)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &o.threads, false},
-        {"json", NULL, "the result file on standard output", OPT_FLAG, &json, false},
+        {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &o.precision,
+         false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"json", NULL, "print the result file on standard output", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
@@ -126,11 +128,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_probe = {
     "probe", "--data F.h5 [--model DIR ...] [--out probe.json] [probe.key=value ...]",
-    "physical effects of actions, and how latents show them",
-    "Scores (R2 on held-out episodes, beside the published ones) of predicting physical change\n"
-    "from actions, states and both (P), from changes of latents (D), and how far a linear map\n"
-    "of these agrees with the effect that actions predict (C, B); linear and nonlinear.\n"
-    "Latents are computed once and kept as latents-*.safetensors.  Settings: probe.hidden,\n"
+    "probes latents for the physical effects of actions",
+    "Scores (R2 on held-out episodes, beside the published ones) of predicting physical changes\n"
+    "from actions, states and both (P) and from latent changes (D), and how far a linear map of\n"
+    "latent changes agrees with the effect that actions predict (C, B); linear and nonlinear.\n"
+    "Latents are computed once and cached as latents-*.safetensors.  Settings: probe.hidden,\n"
     "batch, epochs, patience, lr, joint.\n"
     "  cgs probe --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/probe.json",
     run};

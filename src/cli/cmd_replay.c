@@ -59,8 +59,9 @@ static cgs_status play(replay *r, char *text, const char *path) {
             CGS_TRY(parse_numbers(p, what, e->cls->action_dim, e->action));
             cgs_env_step(e);
             if (*e->done)
-                return cgs_fail(CGS_ENUMERIC, "%s: the action leads out of what %s can represent",
-                                what, e->cls->id);
+                return cgs_fail(CGS_ENUMERIC,
+                                "%s: the action leaves the range that %s can represent", what,
+                                e->cls->id);
             CGS_TRY(show(r, ++step));
         }
         p = end ? end + 1 : NULL;
@@ -87,10 +88,10 @@ static cgs_status replay_file(const char *id, const char *state, const char *goa
     if (rc == CGS_OK && r->frames) {
         rc = cgs_make_dirs(r->frames);
         if (rc == CGS_OK && (r->side < 8 || r->side > CGS_ENV_MAX_SIDE))
-            rc = cgs_fail(CGS_EARG, "--size: a picture has a side of 8 to %d pixels, not %d",
+            rc = cgs_fail(CGS_EARG, "--size: an image has 8 to %d pixels per side, not %d",
                           CGS_ENV_MAX_SIDE, r->side);
         if (rc == CGS_OK) r->rgb = malloc((size_t)r->side * (size_t)r->side * 3);
-        if (rc == CGS_OK && !r->rgb) rc = cgs_fail(CGS_ENOMEM, "no memory for a picture");
+        if (rc == CGS_OK && !r->rgb) rc = cgs_fail(CGS_ENOMEM, "no memory for an image");
     }
     if (rc == CGS_OK) rc = play(r, text, actions);
     cgs_env_destroy(r->env);
@@ -108,11 +109,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"state", "V,V,...", "the state to start from", OPT_STR, &state, true},
-        {"actions", "FILE", "raw actions, comma-separated, one a line", OPT_STR, &actions, true},
-        {"goal", "V,V,...", "the state that success is measured against", OPT_STR, &goal, false},
-        {"frames", "DIR", "also write every picture as PNG", OPT_STR, &r.frames, false},
-        {"size", "N", "side of the pictures", OPT_INT, &r.side, false},
-        {"json", NULL, "one JSON object a line", OPT_FLAG, &r.json, false},
+        {"actions", "FILE", "raw actions, comma-separated, one per line", OPT_STR, &actions, true},
+        {"goal", "V,V,...", "state that success is measured against", OPT_STR, &goal, false},
+        {"frames", "DIR", "also write every frame as PNG", OPT_STR, &r.frames, false},
+        {"size", "N", "image size in pixels", OPT_INT, &r.side, false},
+        {"json", NULL, "one JSON object per line", OPT_FLAG, &r.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(env, xml);
@@ -123,7 +124,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_replay = {
     "replay", "--env ID --state V,V,... --actions FILE [--goal V,V,...] [--frames DIR] [--json]",
     "sets a state, applies recorded actions, prints every state",
-    "Step 0 is the state as set: a new world whose state is set twice, as PushT's reference\n"
+    "Step 0 is the state as set: a new simulation whose state is set twice, as PushT's reference\n"
     "trajectories were recorded (each setting ends with one physics substep of 0.01 s, so an\n"
-    "agent set with velocity v is seen at 0.01 v from there).  Without --goal success is false.",
+    "agent set with velocity v is seen at 0.01 v from there).  Without --goal success is false\n"
+    "and no action ends early.",
     run};

@@ -1,4 +1,4 @@
-/* cmd_report.c - cgs report: one page that shows what a study found and how. */
+/* cmd_report.c - cgs report: one page with the results of a study. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -25,17 +25,17 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
         {"title", "TEXT", "title of the page (the names of the runs)", OPT_STR, &title, false},
         {"tables", "FILE",
-         "success, sweeps, areas, priors, straightness, commands as Markdown, too", OPT_STR,
-         &tables, false},
-        {"quiet", NULL, "only warnings and errors", OPT_FLAG, &quiet, false},
-        {"json", NULL, "what was drawn, as one line of JSON", OPT_FLAG, &json, false},
+         "also write success, sweeps, areas, priors, straightness and commands as Markdown",
+         OPT_STR, &tables, false},
+        {"quiet", NULL, "print only warnings and errors", OPT_FLAG, &quiet, false},
+        {"json", NULL, "print what was drawn as one line of JSON", OPT_FLAG, &json, false},
     };
     cgs_words words;
     cgs_report_summary s = {0};
     struct stat st = {0};
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(CGS_EARG, "needs at least one run: a folder, or a file of results");
+        rc = cgs_fail(CGS_EARG, "name at least one run: a folder, or a file of results");
     if (rc == CGS_OK && tables && !strcmp(tables, out))
         rc = cgs_fail(CGS_EARG, "--tables and --out name the same file, \"%s\"", out);
     if (rc == CGS_OK) {
@@ -62,10 +62,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_report = {
     "report", "RUN... [--out report.html] [--tables FILE.md]",
-    "one self-contained page: verdict, tables, curves, heat maps, pictures",
+    "one self-contained page: verdict, tables, curves, heat maps, images",
     "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
-    "when its files are there; files that are broken or foreign are named in a warning.\n"
-    "--tables writes the numbers of all runs as Markdown in the form of the paper's tables: mean\n"
+    "when its files exist; damaged or unknown files are named in a warning.\n"
+    "--tables writes the numbers of all runs as Markdown, laid out like the paper's tables: mean\n"
     "and deviation, areas, intervals, the paper's number in brackets, and the commands of the "
     "runs.\n"
     "\n"

@@ -1,7 +1,7 @@
 /* cmd_reproduce.c - cgs reproduce: a study of the paper, stage by stage.
  *
- * Each stage is a verb of this program, run as a process of its own with the command that is
- * printed.  A crash of one leaves the others; a finished one is not run again. */
+ * Each stage is a verb of this program, run as a child process with the command that is printed.  A
+ * crash of one does not affect the others; a finished one is not rerun. */
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
 
 typedef struct job {
     cgs_study_options study;
-    char again[4096]; /* the command that goes on */
+    char again[4096]; /* the command to resume with */
     double deadline;  /* cgs_now, 0: none */
     bool dry, quiet, json;
 } job;
@@ -45,7 +45,7 @@ static int print_list(void) {
         const cgs_recipe_group *g = &cgs_recipe_groups[i];
         printf("  %-23s %s\n  %-23s studies: %s\n", g->name, g->what, "", g->members);
     }
-    printf("\ntables and figures of the paper; each command does what is missing before it\n");
+    printf("\ntables and figures of the paper; each command also runs the stages it needs\n");
     for (int i = 0; i < cgs_paper_item_count; i++) {
         const cgs_paper_item *p = &cgs_paper_items[i];
         printf("  %-14s %s\n", p->item, p->what);
@@ -58,7 +58,7 @@ static int print_list(void) {
     printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
            "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.  brief has the paper's "
            "sizes with\n"
-           "few data, updates and starts.\n");
+           "little data, few updates and few starts.\n");
     return 0;
 }
 
@@ -114,14 +114,14 @@ static cgs_status lock_folder(const char *dir, int *fd) {
     if (*fd < 0) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
     for (int tries = 0; flock(*fd, LOCK_EX | LOCK_NB) != 0; tries++) {
         if (tries == 100)
-            return cgs_fail(CGS_EIO, "%s: another cgs reproduce is at work in this folder", dir);
+            return cgs_fail(CGS_EIO, "%s: another cgs reproduce is running in this folder", dir);
         struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
         nanosleep(&pause, NULL);
     }
     return CGS_OK;
 }
 
-/* A stage that takes whatever there is ("*") waits for nothing. */
+/* A stage with "*" takes whatever exists and waits for nothing. */
 static bool needs_met(const cgs_study *s, const cgs_stage *g) {
     bool all = !strcmp(g->row->needs, "*");
     for (int i = 0; !all && i < g->need_count; i++)
@@ -140,9 +140,9 @@ static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
     CGS_TRY(cgs_stage_started(s, g, command));
     CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
     if (*end != CGS_CHILD_OK) return CGS_OK;
-    if (!cgs_file_exists(g->output)) { /* a success without its result is none */
+    if (!cgs_file_exists(g->output)) { /* a success without its output is a failure */
         *end = CGS_CHILD_FAILED;
-        fprintf(stderr, "cgs reproduce: %s left no %s\n", g->name, g->output);
+        fprintf(stderr, "cgs reproduce: %s did not write %s\n", g->name, g->output);
         return CGS_OK;
     }
     cgs_stage_found(g, found);
@@ -160,7 +160,7 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
     cgs_stage_do todo;
     *end = CGS_CHILD_OK;
     if (!needs_met(s, g)) {
-        if (!j->quiet) fprintf(stderr, "        waits for a stage that failed\n");
+        if (!j->quiet) fprintf(stderr, "        skipped: a stage that it needs failed\n");
         t->waiting++;
         return CGS_OK;
     }
@@ -175,7 +175,7 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
         t->ran += *end == CGS_CHILD_OK;
         t->failed += *end == CGS_CHILD_FAILED;
         if (*end == CGS_CHILD_FAILED && !j->quiet)
-            fprintf(stderr, "        failed; what it printed is in %s\n", g->log);
+            fprintf(stderr, "        failed; its log is %s\n", g->log);
     } else {
         print_found(j, g, "done before: ");
         t->done++;
@@ -188,11 +188,11 @@ static cgs_status run_all(job *j, cgs_study *s) {
     double start = cgs_now(), deadline = j->deadline;
     int total = 0, number = 0;
     tally t = {0};
-    for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
+    for (int i = 0; i < s->count; i++) total += s->stage[i].selected;
     for (int i = 0; i < s->count; i++) {
         cgs_stage *g = &s->stage[i];
         cgs_child_end end = CGS_CHILD_OK;
-        if (!g->wanted) continue;
+        if (!g->selected) continue;
         number++;
         if (!j->quiet && !j->json) printf("[%2d/%d] %s\n", number, total, g->name);
         if (cgs_child_stopped())
@@ -202,16 +202,16 @@ static cgs_status run_all(job *j, cgs_study *s) {
         else
             CGS_TRY(do_stage(j, s, g, deadline, &t, &end));
         if (end == CGS_CHILD_STOPPED || end == CGS_CHILD_TIMEOUT)
-            return cgs_fail(CGS_EIO,
-                            "%s at \"%s\", %d of %d stages are finished; the same command goes on",
-                            end == CGS_CHILD_STOPPED ? "stopped" : "the time is up", g->name,
-                            t.done + t.ran, total);
+            return cgs_fail(
+                CGS_EIO, "%s at \"%s\", %d of %d stages are finished; rerun the command to resume",
+                end == CGS_CHILD_STOPPED ? "stopped" : "the time budget is used up", g->name,
+                t.done + t.ran, total);
     }
     char took[32];
     clock_text(took, sizeof took, cgs_now() - start);
     if (t.failed)
         return cgs_fail(CGS_EIO,
-                        "%d of %d stages failed, %d waited for them; the same command tries again",
+                        "%d of %d stages failed, %d were skipped; rerun the command to retry",
                         t.failed, total, t.waiting);
     if (!j->quiet && !j->json) {
         printf("\n%s: %d of %d stages done now, %d before, in %s\n", s->dir, t.ran, total, t.done,
@@ -226,10 +226,10 @@ static cgs_status run_all(job *j, cgs_study *s) {
 
 static void print_plan(const cgs_study *s) {
     int total = 0, number = 0;
-    for (int i = 0; i < s->count; i++) total += s->stage[i].wanted;
+    for (int i = 0; i < s->count; i++) total += s->stage[i].selected;
     for (int i = 0; i < s->count; i++) {
         const cgs_stage *g = &s->stage[i];
-        if (!g->wanted) continue;
+        if (!g->selected) continue;
         char command[COMMAND_MAX];
         printf("[%2d/%d] %s  (%s)\n        %s\n", ++number, total, g->name, g->hash,
                command_of(g, command));
@@ -256,7 +256,7 @@ static cgs_status reproduce(job *j) {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-/* one page of all members that have got as far as a page of their own */
+/* one page of all members that have a page of their own */
 static cgs_status report_all(const job *j, const char *base, char *const *dir, int dirs) {
     char *word[WORDS_MAX], page[4096], log[4096], out[] = "--out", verb[] = "report";
     int n = 0;
@@ -274,8 +274,8 @@ static cgs_status report_all(const job *j, const char *base, char *const *dir, i
     word[n++] = page;
     word[n] = NULL;
     CGS_TRY(cgs_child_run(word, log, 0, &end));
-    if (end != CGS_CHILD_OK) return cgs_fail(CGS_EIO, "no page of all; why is in %s", log);
-    if (!j->quiet && !j->json) printf("\nall of them: open %s\n", page);
+    if (end != CGS_CHILD_OK) return cgs_fail(CGS_EIO, "no combined page; the reason is in %s", log);
+    if (!j->quiet && !j->json) printf("\nall studies: open %s\n", page);
     return CGS_OK;
 }
 
@@ -300,7 +300,7 @@ static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char 
     char **dir = name ? calloc((size_t)members, sizeof *dir) : NULL;
     cgs_status rc = dir ? CGS_OK : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
     if (rc == CGS_OK && j->study.data)
-        rc = cgs_fail(CGS_EARG, "the studies of %s have data of their own; give --data to one",
+        rc = cgs_fail(CGS_EARG, "each study of %s has its own data; give --data to a single study",
                       g->name);
     for (int i = 0; rc == CGS_OK && i < members; i++) {
         dir[i] = malloc(4096);
@@ -310,7 +310,7 @@ static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char 
     if (rc == CGS_OK) rc = run_members(j, name, dir, members, &failed);
     if (rc == CGS_OK && !j->dry) rc = report_all(j, base, dir, members);
     if (rc == CGS_OK && failed)
-        rc = cgs_fail(CGS_EIO, "%d of %d studies are not complete; the same command tries again",
+        rc = cgs_fail(CGS_EIO, "%d of %d studies are not complete; rerun the command to retry",
                       failed, members);
     for (int i = 0; name && i < members; i++) {
         if (dir) free(dir[i]);
@@ -333,32 +333,32 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"preset", "P", "paper, small or brief (paper; demo: small)", OPT_STR, &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.study.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.study.threads, false},
         {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
-        {"updates", "N", "updates of a training (by recipe; 0: ten epochs)", OPT_INT, &updates,
+        {"updates", "N", "updates per training (by recipe; 0: ten epochs)", OPT_INT, &updates,
          false},
         {"seeds", "LIST", "training seeds, separated by commas (3072)", OPT_STR, &seeds, false},
-        {"data", "F.h5", "a dataset that exists, instead of collecting one", OPT_STR, &j.study.data,
+        {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
-        {"backbone", "FILE", "DINO-WM: weights of the frozen backbone, instead of a stand-in",
+        {"backbone", "FILE", "DINO-WM: weights of the frozen backbone instead of a stand-in",
          OPT_STR, &j.study.backbone, false},
-        {"only", "STAGE ...", "these stages and what they need", OPT_LIST, &only, false},
-        {"budget-minutes", "M", "stop after this time, to go on later", OPT_REAL, &budget, false},
-        {"dry-run", NULL, "print the commands, run nothing", OPT_FLAG, &j.dry, false},
-        {"json", NULL, "a JSON object a stage", OPT_FLAG, &j.json, false},
-        {"quiet", NULL, "only what goes wrong", OPT_FLAG, &j.quiet, false},
+        {"only", "STAGE ...", "run only these stages and those they need", OPT_LIST, &only, false},
+        {"budget-minutes", "M", "stop after this time; rerun to resume", OPT_REAL, &budget, false},
+        {"dry-run", NULL, "print the commands without running them", OPT_FLAG, &j.dry, false},
+        {"json", NULL, "one JSON object per stage", OPT_FLAG, &j.json, false},
+        {"quiet", NULL, "print only failures", OPT_FLAG, &j.quiet, false},
     };
-    /* the command that goes on is the one that was given, before parsing changes argv */
+    /* the command to resume with is the one given, copied before parsing changes argv */
     cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count == 0)
-        rc = cgs_fail(CGS_EARG, "which study? cgs reproduce list names them");
+        rc = cgs_fail(CGS_EARG, "name a study; cgs reproduce list shows them");
     if (rc == CGS_OK && !strcmp(words.word[0], "list")) return print_list();
     if (rc == CGS_OK) {
         j.study.recipe = cgs_recipe_find(words.word[0]);
         group = cgs_recipe_group_find(words.word[0]);
         if (!j.study.recipe && !group)
-            rc = cgs_fail(CGS_EARG, "no study is called \"%.40s\"; cgs reproduce list names them",
+            rc = cgs_fail(CGS_EARG, "unknown study \"%.40s\"; cgs reproduce list shows them",
                           words.word[0]);
     }
     if (rc == CGS_OK && words.count + only.count + 2 > WORDS_MAX)
@@ -391,7 +391,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         rc = group ? reproduce_group(&j, group, j.study.dir) : reproduce(&j);
     }
     int code = cgs_exit_code(self, rc);
-    if (code == 1) fprintf(stderr, "go on with: %s\n", j.again);
+    if (code == 1) fprintf(stderr, "resume with: %s\n", j.again);
     return code;
 }
 
@@ -399,11 +399,11 @@ const cgs_verb cmd_reproduce = {
     "reproduce",
     "NAME|list [--preset paper|small|brief] [--out DIR] [--only STAGE ...] [key=value ...]",
     "a study of the paper, from data to report, stage by stage",
-    "Each stage is a command of this program, which is printed and can be typed alone.  A\n"
-    "finished stage is not run again; the same command continues after Ctrl-C, a crash or a\n"
-    "reboot.  cgs reproduce list names the studies, their stages and what each table and\n"
+    "Each stage is a command of this program, which is printed and can be run by itself.  A\n"
+    "finished stage is not rerun: after Ctrl-C, a crash or a reboot, rerun the command and it\n"
+    "resumes.  cgs reproduce list shows the studies, their stages and what each table and\n"
     "figure of the paper needs.  Settings of a recipe (K=1,8,64 held=500 ...) can be changed;\n"
-    "--dry-run shows the commands.\n"
+    "--dry-run prints the commands.\n"
     "  cgs reproduce demo\n"
     "  cgs reproduce tworooms --preset small --only budget-mppi held-out\n"
     "  cgs reproduce pusht --seeds 3072,1,2 --budget-minutes 240\n"

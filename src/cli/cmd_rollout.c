@@ -1,4 +1,4 @@
-/* cmd_rollout.c - cgs rollout: what a model imagines of candidate action sequences. */
+/* cmd_rollout.c - cgs rollout: latents that a model predicts for candidate action sequences. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ typedef struct plans {
 } plans;
 
 static cgs_status parse_plan(plans *p, const char *line, const char *what, double *numbers) {
-    int n, room = STEPS_MAX * p->block;
-    CGS_TRY(cgs_parse_numbers(line, what, room, numbers, &n));
-    if (n % p->block || n > room)
+    int n, capacity = STEPS_MAX * p->block;
+    CGS_TRY(cgs_parse_numbers(line, what, capacity, numbers, &n));
+    if (n % p->block || n > capacity)
         return cgs_fail(
             CGS_EARG, "%s: %d numbers, expected a multiple of the action block %d, up to %d steps",
             what, n, p->block, STEPS_MAX);
@@ -39,7 +39,7 @@ static cgs_status parse_plan(plans *p, const char *line, const char *what, doubl
     return CGS_OK;
 }
 
-/* Lines that are empty or hold only a comment are passed over. */
+/* Empty lines and comments are skipped. */
 static cgs_status read_plans(plans *p, const char *path) {
     char *text;
     size_t bytes;
@@ -55,10 +55,10 @@ static cgs_status read_plans(plans *p, const char *path) {
         if (line[strspn(line, " \t\r")] != '\0') rc = parse_plan(p, line, what, numbers);
         line = end ? end + 1 : NULL;
     }
-    if (rc == CGS_OK && !p->count) rc = cgs_fail(CGS_EARG, "%s: holds no candidate", path);
+    if (rc == CGS_OK && !p->count) rc = cgs_fail(CGS_EARG, "%s: contains no candidate", path);
     free(numbers);
     free(text);
-    return rc == CGS_EARG ? CGS_EFORMAT : rc; /* a bad file is no wrong usage */
+    return rc == CGS_EARG ? CGS_EFORMAT : rc; /* a bad file is not a usage error */
 }
 
 static void show(int candidate, const float *terminal, int D, float cost, bool json) {
@@ -116,9 +116,9 @@ static cgs_status rollout(cgs_model_run *r, const char *start, const char *goal,
     CGS_TRY(cgs_model_run_open(r));
     int S = r->model->config.image_size;
     size_t frame = (size_t)S * (size_t)S * 3;
-    plans p = {.block = cgs_lewm_block(&r->model->config)};
+    plans p = {.block = cgs_lewm_action_block(&r->model->config)};
     uint8_t *frames = malloc(2 * frame);
-    cgs_status rc = frames ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for pictures");
+    cgs_status rc = frames ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for images");
     if (rc == CGS_OK) rc = cgs_read_frame(start, S, frames);
     if (rc == CGS_OK) rc = cgs_read_frame(goal, S, frames + frame);
     if (rc == CGS_OK) rc = read_plans(&p, actions);
@@ -134,10 +134,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
     const cgs_opt opts[] = {
         CGS_MODEL_RUN_OPTIONS(r),
-        {"start", "PNG", "the frame the plan starts from", OPT_STR, &start, true},
-        {"goal", "PNG", "the frame to reach", OPT_STR, &goal, true},
-        {"actions", "FILE", "candidates, one a line", OPT_STR, &actions, true},
-        {"json", NULL, "one JSON object a line", OPT_FLAG, &json, false},
+        {"start", "PNG", "frame that the plan starts from", OPT_STR, &start, true},
+        {"goal", "PNG", "goal frame", OPT_STR, &goal, true},
+        {"actions", "FILE", "candidates, one per line", OPT_STR, &actions, true},
+        {"json", NULL, "one JSON object per line", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = rollout(&r, start, goal, actions, json);
@@ -147,8 +147,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_rollout = {
     "rollout", "--model DIR --start a.png --goal b.png --actions FILE [--json]",
-    "what a model imagines of action sequences, and how far from the goal they end",
-    "Each line of FILE is one candidate: H times action-block standardised values, separated by\n"
-    "commas; H follows from their number.  Prints for each the terminal latent and its squared\n"
-    "distance to the goal's.",
+    "predicts where action sequences lead, and how far from the goal they end",
+    "Each line of FILE is one candidate: H action blocks of standardised values, separated by\n"
+    "commas; H follows from their count.  Prints the terminal latent of each and its squared\n"
+    "distance to the goal's latent.",
     run};

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/lists.h"
 #include "cli/verbs.h"
+#include "train/method.h"
 
 typedef struct job {
     cgs_texts models, edits;
@@ -30,7 +31,7 @@ static void print_curve(const cgs_surprise *c, int edited) {
     }
 }
 
-/* one curve for each model; rows[] collects them an episode and edit */
+/* one curve per model; rows[] collects them by episode and edit */
 static cgs_status measure(job *j, cgs_device *d, cgs_dataset *data, const char *dir, cJSON **rows) {
     cgs_loaded_model s;
     CGS_TRY(cgs_loaded_model_open(&s, dir, d, j->precision, 16, data));
@@ -66,8 +67,8 @@ static cgs_status surprise(job *j, const char *command) {
     cJSON *rows[CGS_LIST_MAX] = {0};
     char title[128];
     if (j->episode_count * (j->edits.count + 1) > CGS_LIST_MAX)
-        return cgs_fail(CGS_EARG, "more than %d curves a model", CGS_LIST_MAX);
-    for (int i = 0; i < j->edits.count; i++) { /* before any work is done */
+        return cgs_fail(CGS_EARG, "more than %d curves per model", CGS_LIST_MAX);
+    for (int i = 0; i < j->edits.count; i++) { /* checked before any work is done */
         cgs_edit kind;
         int step;
         CGS_TRY(cgs_edit_parse(j->edits.item[i], &kind, &step));
@@ -109,17 +110,17 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories", OPT_LIST, &models, true},
-        {"data", "F.h5", "dataset of the episode", OPT_STR, &j.data, true},
+        {"data", "F.h5", "dataset of the episodes", OPT_STR, &j.data, true},
         {"episode", "E ...", "episodes of the dataset (0)", OPT_LIST, &episodes, false},
         {"edit", "KIND@STEP ...",
          "teleport, freeze, black or reverse at a model step; or KIND:STEP", OPT_LIST, &edits,
          false},
         {"out", "S.json", "result file", OPT_STR, &j.out, false},
-        {"seed", "S", "of the episode that a teleport goes to (0)", OPT_U64, &j.seed, false},
+        {"seed", "S", "seed of the episode that a teleport jumps to (0)", OPT_U64, &j.seed, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "the result on standard output", OPT_FLAG, &j.json, false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "print the result on standard output", OPT_FLAG, &j.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.models, "model", &models);
@@ -135,8 +136,8 @@ const cgs_verb cmd_surprise = {
     "surprise", "--model DIR ... --data F.h5 [--episode E ...] [--edit KIND@STEP ...]",
     "prediction error along a recorded or edited episode",
     "The error of each model step is |predicted - encoded latent|^2 / D, the predictor seeing\n"
-    "the frames before it.  Edits: teleport (the rest of another episode), freeze (the picture\n"
-    "stands still), black (one black frame), reverse (actions negated); each curve is made\n"
+    "the frames before it.  Edits: teleport (continue with another episode), freeze (the image\n"
+    "stands still), black (one black frame), reverse (actions negated); each curve is computed\n"
     "with and without.  A teleport or a black frame should show as a peak at its step.\n"
     "  cgs surprise --model runs/lewm --data tworooms.h5 --episode 3 --edit teleport@8",
     run};

@@ -1,4 +1,4 @@
-/* cmd_theory.c - cgs theory: the statements of the theory, checked and measured. */
+/* cmd_theory.c - cgs theory: checks the statements of the theory and measures models. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/threads.h"
+#include "train/method.h"
 
 typedef struct job {
     int systems, anchors, horizon, threads;
@@ -278,19 +279,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     char command[4096];
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
-        {"systems", "N", "random linear systems (2000)", OPT_INT, &j.systems, false},
-        {"seed", "S", "of systems, samples and anchors (0)", OPT_U64, &j.seed, false},
-        {"system", "FILE", "a system of one's own: A, B, cov, H, c as JSON", OPT_STR, &j.system,
+        {"systems", "N", "number of random linear systems (2000)", OPT_INT, &j.systems, false},
+        {"seed", "S", "seed of systems, samples and anchors (0)", OPT_U64, &j.seed, false},
+        {"system", "FILE", "check this system: A, B, cov, H, c as JSON", OPT_STR, &j.system, false},
+        {"model", "DIR ...", "measure models through their local linearisations", OPT_LIST, &words,
          false},
-        {"model", "DIR ...", "measure on models' local linearisations", OPT_LIST, &words, false},
-        {"data", "F.h5", "dataset of the anchors", OPT_STR, &j.data, false},
+        {"data", "F.h5", "dataset to draw anchors from", OPT_STR, &j.data, false},
         {"anchors", "N", "recorded steps to linearise at (64)", OPT_INT, &j.anchors, false},
-        {"horizon", "H", "of models' Hessians (5)", OPT_INT, &j.horizon, false},
+        {"horizon", "H", "horizon of the models' Hessians (5)", OPT_INT, &j.horizon, false},
         {"out", "T.json", "result file", OPT_STR, &j.out, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
-        {"precision", "P", "f32 or bf16, of the encoder (f32)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one a core)", OPT_INT, &j.threads, false},
-        {"json", NULL, "the result file on standard output", OPT_FLAG, &j.json, false},
+        {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &j.precision,
+         false},
+        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"json", NULL, "print the result file on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
@@ -304,11 +306,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_theory = {
     "theory", "[--systems N] [--system FILE] [--model DIR ... --data F.h5] [--out theory.json]",
-    "every statement of the theory, checked on random systems and measured on models",
+    "checks every statement of the theory on random systems, or measures models",
     "Without a system or a model: draws linear systems and checks every proposition, corollary\n"
-    "and theorem on each.  A margin is (bound - value) / bound, or the share of the tolerance\n"
-    "that an equality left over; below 0 is a violation and exit code 1.  Systems outside a\n"
-    "statement's hypotheses are counted, not tried.\n"
+    "and theorem on each.  A margin is (bound - value) / bound, or the fraction of the tolerance\n"
+    "that an equality leaves unused; below 0 is a violation and exit code 1.  Systems outside a\n"
+    "statement's hypotheses are counted, not checked.\n"
     "  cgs theory --systems 2000 --out runs/theory.json\n"
     "  cgs theory --model runs/lewm runs/lewm-cgs --data tworooms.h5 --out runs/theory.json",
     run};

@@ -1,4 +1,4 @@
-/* cmd_train.c - cgs train: a world model from a dataset. */
+/* cmd_train.c - cgs train: trains a world model on a dataset. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     return !cgs_interrupted();
 }
 
-/* what the data decides: sizes of actions and proprioception, which of the paper's weights apply */
+/* what the data decide: sizes of actions and proprioception, which of the paper's weights apply */
 static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *method) {
     cgs_dataset *d;
     CGS_TRY(cgs_dataset_open(&d, data));
@@ -72,14 +72,14 @@ static void print_settings(cgs_run_config *c, cgs_trainer *t) {
 
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
                         bool resume, bool quiet, bool json, bool view) {
-    static cgs_view picture; /* series of fixed size: too much for a stack */
+    static cgs_view drawing; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
     view = view && !quiet && isatty(STDERR_FILENO);
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
     if (!quiet && !json && !view) print_settings(c, t);
-    watching w = {.json = json, .view = view ? &picture : NULL};
-    cgs_view_begin(&picture, c->train.method.s);
+    watching w = {.json = json, .view = view ? &drawing : NULL};
+    cgs_view_begin(&drawing, c->train.method.s);
     cgs_catch_interrupt();
     cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
@@ -98,20 +98,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int threads = 0;
     const cgs_opt opts[] = {
         {"data", "F.h5", "dataset", OPT_STR, &data, true},
-        {"out", "DIR", "run directory, becomes a model directory", OPT_STR, &out, true},
+        {"out", "DIR", "run directory; becomes a model directory", OPT_STR, &out, true},
         {"config", "FILE", "settings, `key = value` lines", OPT_STR, &config, false},
         {"size", "NAME", "size preset: paper or small", OPT_STR, &size, false},
         {"method", "NAME",
          "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full, dinowm-cls, dinowm-patch "
          "(-ts, -cgs)",
          OPT_STR, &method, false},
-        {"backbone", "FILE", "frozen backbone of dinowm: DINOv2 weights, or from cgs pretrain",
+        {"backbone", "FILE", "frozen backbone of dinowm: DINOv2 weights, or those of cgs pretrain",
          OPT_STR, &backbone, false},
-        {"resume", NULL, "continue from the checkpoint in DIR", OPT_FLAG, &resume, false},
+        {"resume", NULL, "resume from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
-        {"threads", "N", "threads, 0: one a core", OPT_INT, &threads, false},
-        {"watch", NULL, "sparklines instead of a progress bar, on a terminal", OPT_FLAG, &view,
+        {"threads", "N", "threads, 0: one per core", OPT_INT, &threads, false},
+        {"watch", NULL, "sparklines instead of a progress bar (on a terminal)", OPT_FLAG, &view,
          false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
         {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},

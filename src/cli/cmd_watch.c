@@ -1,7 +1,7 @@
-/* cmd_watch.c - cgs watch: the training run in a folder as it goes on.
+/* cmd_watch.c - cgs watch: shows a training run while it goes on.
  *
- * Reads metrics.jsonl as it grows and asks nothing of the run, which may be on another machine
- * with the same disk.  Given the folder of a study it shows the training that moved last. */
+ * Reads metrics.jsonl as it grows and does not touch the run, which may be on another machine with
+ * the same disk.  In the folder of a study it shows the training with the newest metrics. */
 #include <cJSON.h>
 #include <dirent.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static void take_line(cgs_view *view, const char *line) {
     cJSON_Delete(j);
 }
 
-/* what was added since; a file that shrank was resumed from a checkpoint and is read anew */
+/* reads what was appended; a file that shrank was resumed from a checkpoint and is reread */
 static void read_more(reader *r) {
     static char line[LINE_MAX_BYTES];
     struct stat st;
@@ -121,7 +121,7 @@ static bool at_work(const char *dir) {
     return locked;
 }
 
-/* the stage that finished last, below the picture */
+/* the stage that finished last, below the image */
 static void last_stage(const char *dir, char *out, size_t size) {
     char path[4096], tail[4096];
     out[0] = '\0';
@@ -142,7 +142,7 @@ static void last_stage(const char *dir, char *out, size_t size) {
     if (cJSON_IsString(name))
         snprintf(out, size, "last: %.60s: %.160s", name->valuestring,
                  cJSON_IsString(found) ? found->valuestring : "");
-    for (char *p = out; *p; p++) /* a file does not get to send codes to the terminal */
+    for (char *p = out; *p; p++) /* a file must not send control codes to the terminal */
         if ((unsigned char)*p < 32 || (unsigned char)*p > 126) *p = '?';
     cJSON_Delete(j);
 }
@@ -204,19 +204,19 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     bool once = false, quiet = false;
     cgs_words words;
     const cgs_opt opts[] = {
-        {"once", NULL, "draw once, also when the output is no terminal", OPT_FLAG, &once, false},
+        {"once", NULL, "draw once, also when the output is not a terminal", OPT_FLAG, &once, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count != 1)
-        rc = cgs_fail(CGS_EARG, "wants one folder, got %d", words.count);
+        rc = cgs_fail(CGS_EARG, "needs one folder, got %d", words.count);
     if (rc == CGS_OK) rc = watch(words.word[0], once, quiet);
     return cgs_exit_code(self, rc);
 }
 
 const cgs_verb cmd_watch = {
-    "watch", "DIR [--once]", "a training run as it goes on: sparklines in the terminal",
-    "DIR is a run directory of cgs train or the folder of cgs reproduce.  Draws once a second\n"
-    "until the run is over or Ctrl-C; the run itself is not touched.  Silent when the output is\n"
-    "no terminal.  cgs train --watch draws the same instead of its progress bar.",
+    "watch", "DIR [--once]", "shows a running training: sparklines in the terminal",
+    "DIR is a run directory of cgs train or the folder of cgs reproduce.  Draws once per second\n"
+    "until the run ends or Ctrl-C; the run itself is not touched.  Silent when the output is not\n"
+    "a terminal.  cgs train --watch draws the same instead of its progress bar.",
     run};

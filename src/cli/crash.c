@@ -1,6 +1,6 @@
 /* crash.c - see crash.h.
  *
- * The sentences are made beforehand, as a handler may do little more than write. */
+ * The message is prepared in advance, as a signal handler may do little more than write. */
 #define _GNU_SOURCE
 #include "cli/crash.h"
 
@@ -33,11 +33,12 @@ static void explain(int number) {
         (void)written;
     }
     signal(number, SIG_DFL);
-    raise(number); /* acts when the handler returns: exit status and core dump are the signal's */
+    raise(number); /* re-raised when the handler returns: exit status and core dump are the signal's
+                    */
 }
 
 void cgs_crash_explain(const char *verb) {
-    if (cgs_sanitized()) return; /* whose reports say more */
+    if (cgs_sanitized()) return; /* whose own reports say more */
     const cgs_cpu_answer *cpu = cgs_cpu_ask();
     char advice[128] = "";
     const char *lower = cpu->own > CGS_ISA_BASE ? cgs_isa_name((cgs_isa)(cpu->own - 1)) : NULL;

@@ -1,7 +1,6 @@
 /* instructions.c - see instructions.h.
  *
- * The variable is the setting and the option sets it: so programs that this one starts (cgs
- * reproduce) obey without being told. */
+ * The option sets the environment variable, so that child processes (cgs reproduce) inherit it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/instructions.h"
 
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
+#include "core/environment.h"
 
 cgs_status cgs_take_isa(int *argc, char ***argv) {
     while (*argc > 1 && !strncmp((*argv)[1], "--isa", 5)) {
@@ -25,6 +25,7 @@ cgs_status cgs_take_isa(int *argc, char ***argv) {
             break;
         }
         if (setenv("CGS_ISA", word, 1) != 0) return cgs_fail(CGS_ENOMEM, "no memory");
+        cgs_environment_reread();
         *argc -= taken;
         *argv += taken;
     }
@@ -40,5 +41,5 @@ void cgs_limit_lapack(char **argv) {
     if (!want || getenv("OPENBLAS_CORETYPE")) return;
     if (setenv("OPENBLAS_CORETYPE", want, 1) != 0) return;
     execv("/proc/self/exe", argv);
-    /* not possible here: then LAPACK goes on with what it chose */
+    /* not possible here: LAPACK keeps its own choice */
 }

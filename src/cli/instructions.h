@@ -1,14 +1,14 @@
-/* instructions.h - the instruction set that a person asks for. */
+/* instructions.h - the instruction set that the user requests. */
 #ifndef CGS_CLI_INSTRUCTIONS_H
 #define CGS_CLI_INSTRUCTIONS_H
 
 #include "core/status.h"
 
-/* Takes "--isa SET" or "--isa=SET" off the front of the arguments, for this process and those that
- * it starts, and checks that it (or CGS_ISA) can be obeyed. */
+/* Removes "--isa SET" or "--isa=SET" from the front of the arguments, applies it to this process
+ * and its children, and checks that it (or CGS_ISA) is available. */
 cgs_status cgs_take_isa(int *argc, char ***argv);
 
-/* Makes LAPACK's library obey, too; may start the program anew, with the same arguments. */
+/* Applies it to LAPACK's library too; may re-execute the program with the same arguments. */
 void cgs_limit_lapack(char **argv);
 
 #endif /* CGS_CLI_INSTRUCTIONS_H */

@@ -15,7 +15,7 @@ cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *w
             char *item = rest;
             rest = strchr(rest, ',');
             if (rest) *rest++ = '\0';
-            if (!*item) return cgs_fail(CGS_EARG, "--%s: an empty value in its list", option);
+            if (!*item) return cgs_fail(CGS_EARG, "--%s: empty value in the list", option);
             if (out->count == CGS_LIST_MAX)
                 return cgs_fail(CGS_EARG, "--%s: more than %d values", option, CGS_LIST_MAX);
             out->item[out->count++] = item;

@@ -27,7 +27,7 @@
 
 enum { LINE = 256 };
 
-/* what follows "key" and a separator in the first line of a file that has it */
+/* the text after "key" and a separator in the first line that has it */
 static bool look_up(const char *path, const char *key, char *out, size_t size) {
     char line[4 * LINE];
     bool found = false;
@@ -130,7 +130,7 @@ static bool describe_cores(cJSON *to) {
            cJSON_AddNumberToObject(to, "threads", c.use);
 }
 
-/* what NVIDIA's driver says, also to a program without CUDA */
+/* the version of NVIDIA's driver, also in a build without CUDA */
 static bool describe_gpus(cJSON *to) {
     static const char folder[] = "/proc/driver/nvidia/gpus/";
     char text[LINE], address[32];
@@ -149,7 +149,7 @@ static bool describe_gpus(cJSON *to) {
     return ok;
 }
 
-/* Opens each device, which is the only way to know whether it works. */
+/* Opens each device: only that shows whether it works. */
 static bool describe_devices(cJSON *to) {
     bool ok = to != NULL, works = true;
     char name[16] = "cpu";
@@ -157,7 +157,7 @@ static bool describe_devices(cJSON *to) {
         cgs_device d;
         if (i >= 0) snprintf(name, sizeof name, "cuda:%d", i);
         works = cgs_device_open(&d, name, 0) == CGS_OK;
-        /* one more than there are is no news */
+        /* the end of the list is not an error */
         if (!works && i > 0) break;
         ok = cJSON_AddStringToObject(to, name, works ? "works" : cgs_last_error()) != NULL;
         if (works) cgs_device_close(&d);
@@ -165,7 +165,7 @@ static bool describe_devices(cJSON *to) {
     return ok && describe_gpus(to);
 }
 
-/* what people set and then forget */
+/* variables that people set and forget */
 static bool describe_environment(cJSON *to) {
     static const char *const ours[] = {"CGS_",  "OMP_",    "GOMP_", "KMP_",
                                        "DNNL_", "ONEDNN_", "CUDA_", "OPENBLAS_"};

@@ -1,4 +1,4 @@
-/* machine.h - what a report of a fault needs: program, libraries, processor, devices, threads. */
+/* machine.h - what a bug report needs: program, libraries, processor, devices, threads. */
 #ifndef CGS_CLI_MACHINE_H
 #define CGS_CLI_MACHINE_H
 

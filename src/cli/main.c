@@ -56,7 +56,7 @@ static int help(int argc, char **argv) {
     }
     const cgs_verb *v = find_verb(argv[0]);
     if (!v) {
-        fprintf(stderr, "cgs help: no verb is called \"%.80s\"; cgs help lists them\n", argv[0]);
+        fprintf(stderr, "cgs help: unknown verb \"%.80s\"; cgs help lists them\n", argv[0]);
         return 2;
     }
     char word[] = CGS_ASK_HELP;
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
     }
     const cgs_verb *v = find_verb(argv[1]);
     if (!v) {
-        fprintf(stderr, "cgs: no verb is called \"%.80s\"; cgs help lists them\n", argv[1]);
+        fprintf(stderr, "cgs: unknown verb \"%.80s\"; cgs help lists them\n", argv[1]);
         return 2;
     }
     rc = cgs_cpu_check();

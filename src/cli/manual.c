@@ -5,11 +5,23 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "cli/planners.h"
+#include "core/environment.h"
 #include "train/prior_fit.h"
 #include "train/probe_fit.h"
 #include "train/train.h"
 
 /* ---- help --------------------------------------------------------------------------------- */
+
+/* what the values of --planner are */
+static void list_planners(void) {
+    const cgs_planner_kind *kind;
+    char reads[CGS_PLANNER_READS];
+    printf("\nplanners:\n");
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++)
+        printf("  %-24s %s; %s\n", kind->name, kind->summary,
+               cgs_planner_reads(reads, sizeof reads, kind));
+}
 
 static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
     printf("usage: cgs %s%s%s\n\n%s\n\noptions:\n", verb->name, *verb->synopsis ? " " : "",
@@ -20,6 +32,8 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
         printf("  %-24s %s%s\n", left, opts[i].help, opts[i].required ? " (required)" : "");
     }
     printf("  %-24s %s\n", "--help, -h", "this text");
+    for (int i = 0; i < count; i++)
+        if (!strcmp(opts[i].name, "planner")) list_planners();
     if (verb->details) printf("\n%s\n", verb->details);
 }
 
@@ -65,7 +79,7 @@ void cgs_manual_settings(void) {
 
 /* ---- man page ------------------------------------------------------------------------------ */
 
-/* text with the characters that roff would read as its own made harmless */
+/* text with roff's special characters escaped */
 static void roff(const char *s) {
     bool line_start = true;
     for (; *s; s++) {
@@ -123,6 +137,19 @@ static void ask(const cgs_verb *verb, const char *question) {
     verb->run(1, argv, verb);
 }
 
+static void roff_planners(void) {
+    const cgs_planner_kind *kind;
+    char reads[CGS_PLANNER_READS];
+    printf(
+        ".SH PLANNERS\n"
+        "What \\fB\\-\\-planner\\fR of several verbs takes, and the settings that each reads.\n");
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
+        roff_item("", kind->name, NULL, kind->summary, ";");
+        roff(cgs_planner_reads(reads, sizeof reads, kind));
+        putchar('\n');
+    }
+}
+
 void cgs_manual_man(const cgs_verb *const *verbs, int count) {
     printf(
         ".TH CGS 1 \"\" \"cgs %s\" \"User Commands\"\n"
@@ -143,16 +170,17 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
         "highest instruction set that own code and libraries may use: base, v3 (AVX2), v4 "
         "(AVX\\-512)\n"
         "or amx; \\fBcgs info\\fR says which is used and why.\n"
-        "With \\fB\\-\\-json\\fR a verb prints one JSON object a line on standard output.\n"
-        "Verbs that write leave whole files or none; the same command continues what was\n"
+        "With \\fB\\-\\-json\\fR a verb prints one JSON object per line on standard output.\n"
+        "Verbs write whole files or none; rerun an interrupted command and it resumes where\n"
         "interrupted.\n"
         ".SH VERBS\n",
         cgs_version());
     for (int i = 0; i < count; i++) ask(verbs[i], CGS_ASK_MAN);
     printf(".SS cgs help\nThe list of verbs; with a verb its options; with \\fBsettings\\fR the\n"
            "settings; with \\fB\\-\\-man\\fR this page, with \\fB\\-\\-bash\\fR the\n"
-           "completion script of bash.\n"
-           ".SH SETTINGS\n"
+           "completion script of bash.\n");
+    roff_planners();
+    printf(".SH SETTINGS\n"
            "Settings are \\fIkey\\fR=\\fIvalue\\fR words after the options; those of\n"
            "\\fBcgs train\\fR may also be lines of the file that \\fB\\-\\-config\\fR names.\n"
            "Each is shown with its default.\n");
@@ -167,6 +195,12 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
             roff_item("", f->key, initial(f, value), f->doc, "");
         }
     }
+    printf(".SH ENVIRONMENT\n"
+           "Read once at start; \\fBcgs info\\fR lists those that are set.\n");
+    for (int i = 0; i < CGS_ENV_COUNT; i++) {
+        cgs_variable_row row = cgs_environment_row((cgs_variable)i);
+        roff_item("", row.name, row.values, row.help, "");
+    }
     printf(".SH EXIT STATUS\n"
            "0 on success, 2 on a usage error, 1 on any other failure; the reason is one sentence\n"
            "on standard error.\n");
@@ -174,8 +208,8 @@ void cgs_manual_man(const cgs_verb *const *verbs, int count) {
 
 /* ---- completion ---------------------------------------------------------------------------- */
 
-/* What an option may be set to, where its help says so as a list ("cuda, cpu or ref (...)"),
- * each followed by a space; an empty text where the help is a sentence. */
+/* The values of an option whose help lists them ("cuda, cpu or ref (...)"), each followed by a
+ * space; an empty text where the help is a sentence. */
 static void choices(const cgs_opt *o, char *out, size_t size) {
     size_t used = 0;
     *out = 0;
@@ -219,7 +253,7 @@ static void bash_verb(const cgs_verb *verb, const cgs_opt *opts, int count) {
         printf("\"\n");
     }
 
-    /* "info|preview|check FILE": what to do comes first */
+    /* "info|preview|check FILE": the action comes first */
     size_t n = strcspn(verb->synopsis, " ");
     if (memchr(verb->synopsis, '|', n) && islower((unsigned char)*verb->synopsis)) {
         printf("        operands=\"");

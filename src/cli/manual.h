@@ -1,4 +1,4 @@
-/* manual.h - what the option tables say, in three forms: help, man page, bash completion.
+/* manual.h - help, man page and bash completion from the option tables.
  *
  * A verb's table lives inside its run function.  To reach it, the verb is run with one of the
  * words below as its only argument; cgs_options_parse then prints the table and nothing runs. */
@@ -11,7 +11,7 @@
 #define CGS_ASK_MAN "--help=man"
 #define CGS_ASK_BASH "--help=bash"
 
-/* Answers on standard output when arg is one of these words; false for any other. */
+/* Prints the answer when arg is one of these words; otherwise returns false. */
 bool cgs_manual_answer(const char *arg, const cgs_verb *verb, const cgs_opt *opts, int count);
 
 /* The whole pages on standard output.  verbs: (count) */

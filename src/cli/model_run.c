@@ -1,4 +1,4 @@
-/* model_run.c - opening a model for a verb, and reading pictures for it. */
+/* model_run.c - opening a model for a verb, and reading images for it. */
 #include "cli/model_run.h"
 
 #include <stdlib.h>

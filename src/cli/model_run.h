@@ -1,4 +1,4 @@
-/* model_run.h - what verbs that run a model share: its options, and pictures for it. */
+/* model_run.h - shared by verbs that run a model: options, and images for it. */
 #ifndef CGS_CLI_MODEL_RUN_H
 #define CGS_CLI_MODEL_RUN_H
 
@@ -22,7 +22,7 @@ typedef struct cgs_model_run {
         {"device", "NAME",           "cuda, cpu or ref (a GPU if there is one)",                   \
          OPT_STR,  &(r).device_name, false},                                                       \
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &(r).precision, false}, {                 \
-        "threads", "N", "threads (one a core)", OPT_INT, &(r).threads, false                       \
+        "threads", "N", "threads (one per core)", OPT_INT, &(r).threads, false                     \
     }
 
 /* Opens the device and loads the model; close after a failure too. */

@@ -48,13 +48,13 @@ static bool is_setting(const char *word) {
 
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words) {
-    /* lists point into argv, so words are kept elsewhere; a program parses once */
+    /* lists point into argv, so other words are kept separately; a program parses once */
     static char **kept;
     bool seen[64] = {false};
     if (words) {
-        char **room = realloc(kept, ((size_t)argc + 1) * sizeof *room);
-        if (!room) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
-        kept = room;
+        char **grown = realloc(kept, ((size_t)argc + 1) * sizeof *grown);
+        if (!grown) return cgs_fail(CGS_ENOMEM, "no memory for %d words", argc);
+        kept = grown;
         *words = (cgs_words){kept, 0};
     }
     for (int i = 0; i < argc; i++) {

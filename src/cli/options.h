@@ -18,7 +18,7 @@ typedef enum cgs_opt_kind {
 
 typedef struct cgs_opt {
     const char *name; /* without the dashes                  */
-    const char *arg;  /* how the value is called in the help */
+    const char *arg;  /* name of the value in the help */
     const char *help;
     cgs_opt_kind kind;
     void *value; /* holds the default until parsed      */
@@ -47,8 +47,8 @@ typedef struct cgs_verb {
 cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int count, int argc,
                              char **argv, cgs_words *words);
 
-/* Turns a status into an exit code (0, 1, or 2 for usage errors) and prints the
- * sentence on standard error.  Every verb ends with it. */
+/* Turns a status into an exit code (0, 1, or 2 for usage errors) and prints the message on standard
+ * error.  Every verb ends with it. */
 int cgs_exit_code(const cgs_verb *verb, cgs_status rc);
 
 #define CGS_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

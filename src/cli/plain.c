@@ -1,11 +1,11 @@
-/* plain.c - text from outside. */
+/* plain.c - see plain.h. */
 #include "cli/plain.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-cgs_status cgs_parse_numbers(const char *text, const char *what, int room, double *out,
+cgs_status cgs_parse_numbers(const char *text, const char *what, int capacity, double *out,
                              int *count) {
     int n = 0;
     for (const char *p = text;;) {
@@ -13,7 +13,7 @@ cgs_status cgs_parse_numbers(const char *text, const char *what, int room, doubl
         double v = strtod(p, &end);
         if (end == p) return cgs_fail(CGS_EARG, "%s: \"%.40s\" is not a number", what, p);
         if (!isfinite(v)) return cgs_fail(CGS_EARG, "%s: number %d is not finite", what, n + 1);
-        if (n < room) out[n] = v;
+        if (n < capacity) out[n] = v;
         n++;
         p = end + strspn(end, " \t\r");
         if (*p == '\0') break;
@@ -26,7 +26,7 @@ cgs_status cgs_parse_numbers(const char *text, const char *what, int room, doubl
 
 void cgs_print_plain(const char *text, FILE *to) {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        /* C0, DEL, and C1 as UTF-8 spells it */
+        /* C0, DEL, and C1 as UTF-8 encodes it */
         int steers = *p < 0x20 || *p == 0x7F || (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0);
         fputc(steers ? '?' : *p, to);
         if (steers && *p == 0xC2) p++;

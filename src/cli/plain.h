@@ -1,4 +1,4 @@
-/* plain.h - text from outside: numbers read from it, and text shown without its tricks. */
+/* plain.h - untrusted text: parsing its numbers, printing it without control characters. */
 #ifndef CGS_CLI_PLAIN_H
 #define CGS_CLI_PLAIN_H
 
@@ -6,11 +6,12 @@
 
 #include "core/status.h"
 
-/* Comma-separated finite numbers up to the end of a text, of which the first `room` go to
- * out; *count says how many there were.  what: names the text in messages. */
-cgs_status cgs_parse_numbers(const char *text, const char *what, int room, double *out, int *count);
+/* Comma-separated finite numbers up to the end of a text, of which the first `capacity` go to out;
+ * *count says how many there were.  what: the name of the text in messages. */
+cgs_status cgs_parse_numbers(const char *text, const char *what, int capacity, double *out,
+                             int *count);
 
-/* Prints a text with control characters as '?': a file must not steer the terminal. */
+/* Prints a text with control characters as '?': a file must not control the terminal. */
 void cgs_print_plain(const char *text, FILE *to);
 
 #endif /* CGS_CLI_PLAIN_H */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/plain.h"
+#include "core/environment.h"
 #include "core/log.h"
 #include "core/threads.h"
 
@@ -78,8 +79,8 @@ static void on_signal(int sig) {
 }
 
 bool cgs_wants_debug(void) {
-    const char *wish = getenv("CGS_LOG");
-    return wish && !strcmp(wish, "debug");
+    const char *level = cgs_environment(CGS_ENV_LOG);
+    return level && !strcmp(level, "debug");
 }
 
 static void show_line(void *user, int level, const char *line) {

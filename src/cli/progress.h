@@ -12,7 +12,7 @@ typedef struct cgs_progress {
 
 /* quiet also silences it on a terminal */
 void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool quiet);
-/* note: a short text behind the bar, or NULL */
+/* note: a short text after the bar, or NULL */
 void cgs_progress_update(cgs_progress *p, double done, const char *note);
 void cgs_progress_end(cgs_progress *p);
 
@@ -22,15 +22,15 @@ typedef struct cgs_phases {
     const char *phase;
     bool quiet;
 } cgs_phases;
-/* Returns false when the work shall stop, after Ctrl-C. */
+/* Returns false when the work is to stop, after Ctrl-C. */
 bool cgs_phases_update(cgs_phases *p, const char *phase, double done, double total,
                        const char *note);
-/* The same for the library to call, without a note; phases: a cgs_phases. */
+/* The same as a callback for the library, without a note; phases: a cgs_phases. */
 bool cgs_on_phase(void *phases, const char *phase, double done, double total);
 
-/* From here on what long work says of itself goes to standard error, not only what is wrong. */
+/* From here on informational log lines go to standard error, not only warnings. */
 void cgs_show_log(void);
-bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also where time goes */
+bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also timings */
 
 /* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
  * verb can leave a resumable state; a second Ctrl-C kills. */

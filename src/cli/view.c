@@ -15,7 +15,7 @@ void cgs_series_add(cgs_series *s, double v) {
     s->last = v;
     if (s->per == 0) s->per = 1;
     if (s->count == 0 || s->n[s->count - 1] == s->per) {
-        if (s->count == CGS_SERIES_MAX) { /* full: two buckets become one */
+        if (s->count == CGS_SERIES_MAX) { /* full: merge pairs of buckets */
             for (int i = 0; i < CGS_SERIES_MAX / 2; i++) {
                 s->sum[i] = s->sum[2 * i] + s->sum[2 * i + 1];
                 s->n[i] = s->n[2 * i] + s->n[2 * i + 1];
@@ -104,7 +104,8 @@ typedef struct canvas {
 
 /* one line of text, cut to the width; the text before the sparkline is plain ASCII */
 static void put(canvas *c, const char *text, const char *spark) {
-    if (c->lines + 1 >= c->height) return; /* never more than the screen: it would scroll */
+    if (c->lines + 1 >= c->height)
+        return; /* never more lines than the screen has: it would scroll */
     fprintf(c->to, "%s%.*s%s\n", c->codes ? "\r\033[K" : "", c->width - 1, text, spark);
     c->lines++;
 }
@@ -118,9 +119,9 @@ static void put_series(canvas *c, const char *name, const cgs_series *s, const c
     }
     snprintf(number, sizeof number, format, s->last);
     snprintf(text, sizeof text, "  %-12s %10s  ", name, number);
-    int room = c->width - 2 - (int)strlen(text);
-    if (room > 0) cgs_series_draw(s, room < 100 ? room : 100, c->utf8, spark);
-    put(c, text, room > 0 ? spark : "");
+    int cells = c->width - 2 - (int)strlen(text);
+    if (cells > 0) cgs_series_draw(s, cells < 100 ? cells : 100, c->utf8, spark);
+    put(c, text, cells > 0 ? spark : "");
     free(spark);
 }
 
@@ -156,8 +157,6 @@ void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8) {
     v->drawn = c.lines;
     fflush(to);
 }
-
-void cgs_view_end(cgs_view *v) { v->drawn = 0; }
 
 /* ---- the terminal -------------------------------------------------------------------- */
 

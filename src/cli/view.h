@@ -17,7 +17,7 @@ enum { CGS_SERIES_MAX = 512 };
 typedef struct cgs_series {
     double sum[CGS_SERIES_MAX], last;
     int n[CGS_SERIES_MAX];
-    int count, per; /* buckets in use, values a bucket */
+    int count, per; /* buckets in use, values per bucket */
 } cgs_series;
 
 void cgs_series_add(cgs_series *s, double v);
@@ -38,14 +38,12 @@ typedef struct cgs_view {
 void cgs_view_begin(cgs_view *v, const char *title);
 void cgs_view_step(cgs_view *v, const cgs_step_info *i, double memory);
 void cgs_view_validation(cgs_view *v, const cgs_validation *valid);
-/* Draws over what was drawn before.  width, height: of the terminal; 0: 80 x 24. */
+/* Redraws in place.  width, height: of the terminal; 0: 80 x 24. */
 void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8);
-/* Forgets what is on the screen: the next drawing goes below it. */
-void cgs_view_end(cgs_view *v);
 
-/* The size of the terminal behind a descriptor; 0 x 0 when it is none or does not say. */
+/* The size of a descriptor's terminal; 0 x 0 when it is not a terminal or does not tell. */
 void cgs_terminal_size(int fd, int *width, int *height);
-/* Does the locale of the environment write UTF-8? */
+/* Is the locale's encoding UTF-8? */
 bool cgs_terminal_utf8(void);
 
 #endif /* CGS_CLI_VIEW_H */

@@ -1,5 +1,5 @@
-/* collect.c - see collect.h.  Every thread simulates, draws and packs episodes of its own; the
- * writer is fed in episode order by whichever thread holds the next one. */
+/* collect.c - see collect.h.  Every thread simulates, renders and packs its own episodes; the
+ * thread that has the next episode in order appends it. */
 #include "collect/collect.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 /* pixels, action, state, terminated; then the environment's own */
 enum { FIXED = 4, MAX_COLUMNS = FIXED + 20 };
-enum { ATTEMPTS = 100 }; /* at an episode, before its simulation is called hopeless */
+enum { ATTEMPTS = 100 }; /* per episode, before its simulation is given up */
 
 /* one thread's environment, policy and episode */
 typedef struct worker {
@@ -31,13 +31,13 @@ typedef struct job {
     const cgs_collect_options *o;
     const cgs_env_class *env;
     const cgs_policy_class *policy;
-    cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without pictures */
+    cgs_column_spec columns[MAX_COLUMNS]; /* the first is not written without images */
     int column_count;
     cgs_writer *writer;
     int64_t next;         /* episode to be written next */
-    int64_t first, turn;  /* the first one here, and whose turn it is to be written */
+    int64_t first, turn;  /* the first one of this call, and the next to be written */
     pthread_mutex_t lock; /* of turn and of the result */
-    pthread_cond_t turned;
+    pthread_cond_t turn_changed;
     cgs_failure failure;
     cgs_collect_result *result;
 } job;
@@ -85,21 +85,21 @@ static cgs_status worker_make(job *j, worker *w) {
     for (int i = 0; i < j->column_count; i++) {
         w->data[i] = malloc((size_t)(j->env->limit + 1) * row_bytes(&j->columns[i]) + 1);
         if (!w->data[i])
-            return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d pictures of %d pixels",
+            return cgs_fail(CGS_ENOMEM, "no memory for an episode of %d images of %d pixels",
                             j->env->limit + 1, j->o->side);
     }
     return CGS_OK;
 }
 
-/* everything of the present row but its action, which is not known yet */
+/* everything of the present row except its action, which is not known yet */
 static cgs_status record(job *j, worker *w, int row) {
     cgs_env *e = w->env;
     size_t frame = row_bytes(&j->columns[0]);
-    uint8_t *picture = (uint8_t *)w->data[0] + (size_t)row * frame;
+    uint8_t *image = (uint8_t *)w->data[0] + (size_t)row * frame;
     if (frame > 0 && j->o->every > 1 && row % j->o->every != 0)
-        memset(picture, 0, frame);
+        memset(image, 0, frame);
     else if (frame > 0)
-        CGS_TRY(cgs_env_render(e, j->o->side, picture));
+        CGS_TRY(cgs_env_render(e, j->o->side, image));
     float *state = (float *)w->data[2] + (size_t)row * (size_t)j->env->state_dim;
     for (int i = 0; i < j->env->state_dim; i++) state[i] = (float)e->state[i];
     ((uint8_t *)w->data[3])[row] = j->policy->seeks_goal && row > 0 && *e->success;
@@ -151,8 +151,8 @@ static cgs_status run_episode(job *j, worker *w, int64_t episode) {
         if (!broken)
             return cgs_writer_pack(j->writer, w->rows,
                                    (const void *const *)w->data + (j->o->side == 0), &w->packed);
-        cgs_log(CGS_WARN, "%s: episode %lld: the simulation failed at step %d; drawn again",
-                j->env->id, (long long)episode, w->env->steps + 1);
+        cgs_log(CGS_WARN, "%s: episode %lld: the simulation failed at step %d; redrawn", j->env->id,
+                (long long)episode, w->env->steps + 1);
         pthread_mutex_lock(&j->lock);
         j->result->dropped++;
         pthread_mutex_unlock(&j->lock);
@@ -172,18 +172,18 @@ static cgs_status write_episode(job *j, const worker *w) {
     return CGS_OK;
 }
 
-/* Episodes are written in their order: who has one waits for those before it.  An episode that
- * could not be made lets nobody wait for ever, as all turns pass, but nothing is written after
- * it. */
+/* Episodes are written in order: a thread waits until those before its own are written.  After an
+ * episode that could not be made all turns still pass, so that no thread waits forever, but nothing
+ * is written after it. */
 static void take_turn(job *j, const worker *w, int64_t episode, bool made) {
     pthread_mutex_lock(&j->lock);
-    while (j->turn != episode) pthread_cond_wait(&j->turned, &j->lock);
+    while (j->turn != episode) pthread_cond_wait(&j->turn_changed, &j->lock);
     pthread_mutex_unlock(&j->lock);
     /* an earlier one is missing: a stop is under way */
     if (made && episode == j->next) cgs_failure_note(&j->failure, write_episode(j, w));
     pthread_mutex_lock(&j->lock);
     j->turn++;
-    pthread_cond_broadcast(&j->turned);
+    pthread_cond_broadcast(&j->turn_changed);
     pthread_mutex_unlock(&j->lock);
 }
 
@@ -210,12 +210,12 @@ static cgs_status run_all(job *j) {
     if (j->next >= j->o->episodes) return CGS_OK;
     j->first = j->turn = j->next;
     if (pthread_mutex_init(&j->lock, NULL)) return cgs_fail(CGS_ENOMEM, "no lock for episodes");
-    if (pthread_cond_init(&j->turned, NULL)) {
+    if (pthread_cond_init(&j->turn_changed, NULL)) {
         pthread_mutex_destroy(&j->lock);
         return cgs_fail(CGS_ENOMEM, "no lock for episodes");
     }
     cgs_together(0, run_episodes, j);
-    pthread_cond_destroy(&j->turned);
+    pthread_cond_destroy(&j->turn_changed);
     pthread_mutex_destroy(&j->lock);
     return CGS_OK;
 }
@@ -242,10 +242,10 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     r->seeks_goal = j.policy->seeks_goal;
     if (o->episodes < 1)
         return cgs_fail(CGS_EARG, "%lld episodes; at least one is needed", (long long)o->episodes);
-    if (o->every < 0) return cgs_fail(CGS_EARG, "every %dth row cannot be drawn", o->every);
+    if (o->every < 0) return cgs_fail(CGS_EARG, "every %dth row cannot be rendered", o->every);
     if (o->side != 0 && (o->side < 8 || o->side > CGS_ENV_MAX_SIDE))
-        return cgs_fail(CGS_EARG, "a picture has a side of 8 to %d pixels, not %d",
-                        CGS_ENV_MAX_SIDE, o->side);
+        return cgs_fail(CGS_EARG, "an image has 8 to %d pixels per side, not %d", CGS_ENV_MAX_SIDE,
+                        o->side);
 
     double start = cgs_now();
     declare_columns(&j);
@@ -253,7 +253,7 @@ cgs_status cgs_collect(const cgs_collect_options *o, cgs_collect_result *r) {
     if (rc == CGS_OK) {
         r->resumed = j.next;
         if (j.next > o->episodes)
-            rc = cgs_fail(CGS_EARG, "%s: the recording has %lld episodes already, more than %lld",
+            rc = cgs_fail(CGS_EARG, "%s: the recording already has %lld episodes, more than %lld",
                           o->out, (long long)j.next, (long long)o->episodes);
     }
     if (rc == CGS_OK) {

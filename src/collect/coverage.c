@@ -18,7 +18,7 @@ static cgs_status load(cgs_dataset *d, const char *name, int values, bool option
     if (c < 0 && optional) return CGS_OK;
     if (c < 0) return cgs_fail(CGS_EFORMAT, "%s: no column \"%s\"", s->path, name);
     if (s->columns[c].values != (size_t)values)
-        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values a row, not %d", s->path,
+        return cgs_fail(CGS_EFORMAT, "%s: column \"%s\" has %zu values per row, not %d", s->path,
                         name, s->columns[c].values, values);
     *out = malloc((size_t)s->rows * (size_t)values * sizeof **out);
     if (!*out) return cgs_fail(CGS_ENOMEM, "%s: no memory for column \"%s\"", s->path, name);
@@ -30,7 +30,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* where a state says what moves */
+/* where a state has the position of what moves */
 typedef struct mover {
     const char *env;
     int at, axes; /* its first coordinate, and how many there are */
@@ -38,7 +38,8 @@ typedef struct mover {
 } mover;
 
 static const mover MOVERS[] = {{"pusht", 2, 2, 4}, {"cube", 14, 3, -1}};
-static const mover AGENT = {"", 0, 2, -1}; /* elsewhere: the agent, first in the state */
+static const mover AGENT = {"", 0, 2,
+                            -1}; /* elsewhere: the agent, which comes first in the state */
 
 /* movement over the span; dim: numbers of a state */
 static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *state, int dim,

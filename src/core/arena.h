@@ -3,8 +3,8 @@
  *   base == NULL  measure: every call only adds to `used`
  *   base != NULL  bind:    every call hands out memory
  *
- * A module writes its layout once, as a function that takes an arena, and so
- * cannot disagree with itself about how much memory it needs. */
+ * A module writes its layout once, as a function that takes an arena, so the measured size and the
+ * binding cannot disagree. */
 #ifndef CGS_CORE_ARENA_H
 #define CGS_CORE_ARENA_H
 

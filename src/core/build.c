@@ -1,4 +1,4 @@
-/* build.c - the commit, compiled in here alone so that nothing else is rebuilt. */
+/* build.c - the commit is compiled into this file alone, so that nothing else is rebuilt. */
 #include "core/build.h"
 
 #ifndef CGS_COMMIT

@@ -20,7 +20,7 @@ static cgs_status out_of_range(const cgs_field *f, const char *text) {
     return cgs_fail(CGS_EARG, "%s: %.80s is outside %g ... %g", f->key, text, f->low, f->high);
 }
 
-/* the value is written only when the whole text was understood */
+/* the value is written only when the whole text parsed */
 static cgs_status set_field(const cgs_field *f, void *values, const char *text) {
     void *at = (char *)values + f->offset;
     char *end = NULL;
@@ -75,7 +75,7 @@ void cgs_config_defaults(const cgs_section *s, int sections) {
             bool quoted = n >= 2 && f->initial[0] == '"';
             snprintf(plain, sizeof plain, "%.*s", (int)(quoted ? n - 2 : n),
                      f->initial + (quoted ? 1 : 0));
-            /* C spellings of numbers: 5e-5f and 3072u */
+            /* C literals of numbers: 5e-5f and 3072u */
             if (!quoted && f->kind == CGS_KIND_float && plain[strlen(plain) - 1] == 'f')
                 plain[strlen(plain) - 1] = '\0';
             cgs_status rc = set_field(f, s[i].values, plain);
@@ -83,7 +83,7 @@ void cgs_config_defaults(const cgs_section *s, int sections) {
         }
 }
 
-/* edit distance, for naming the key that was probably meant */
+/* edit distance, for suggesting the key that was probably meant */
 static int distance(const char *a, const char *b) {
     enum { MAX = 64 };
     int row[MAX + 1], na = (int)strlen(a), nb = (int)strlen(b);
@@ -117,9 +117,8 @@ cgs_status cgs_config_set(const cgs_section *s, int sections, const char *key, c
             }
         }
     if (nearest && best <= 6)
-        return cgs_fail(CGS_EARG, "no setting is called \"%.80s\"; did you mean \"%s\"?", key,
-                        nearest);
-    return cgs_fail(CGS_EARG, "no setting is called \"%.80s\"", key);
+        return cgs_fail(CGS_EARG, "unknown setting \"%.80s\"; did you mean \"%s\"?", key, nearest);
+    return cgs_fail(CGS_EARG, "unknown setting \"%.80s\"", key);
 }
 
 static char *trim(char *s) {

@@ -4,11 +4,10 @@
  *
  *     X(kind, field, default, low, high, "dotted.key", "what it means")
  *
- * with kind one of `int`, `float`, `flag`, `u64`, `text`.  From that list come the
- * struct (CGS_CONFIG_STRUCT), its table of fields (CGS_CONFIG_TABLE), and through the
- * table the defaults, the parser, the dump and the documentation.  Files hold
- * `key = value` lines; the command line holds `key=value`.  A key that no table
- * knows is an error that names the nearest one. */
+ * with kind one of `int`, `float`, `flag`, `u64`, `text`.  From that list come the struct
+ * (CGS_CONFIG_STRUCT), its table of fields (CGS_CONFIG_ROW), and through the table the defaults,
+ * the parser, the dump and the documentation.  Files hold `key = value` lines; the command line
+ * holds `key=value`.  An unknown key is an error that names the nearest known one. */
 #ifndef CGS_CORE_CONFIG_H
 #define CGS_CORE_CONFIG_H
 
@@ -72,7 +71,7 @@ cgs_status cgs_config_assign(const cgs_section *s, int sections, const char *ass
 /* Reads a file of `key = value` lines; '#' starts a comment. */
 cgs_status cgs_config_read(const cgs_section *s, int sections, const char *path);
 
-/* The value of a field as text, written so that cgs_config_set reads back the same. */
+/* The value of a field as text that cgs_config_set reads back exactly. */
 void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t size);
 /* Writes every key as `key = value`; with docs, each after its explanation. */
 void cgs_config_dump(const cgs_section *s, int sections, FILE *to, bool docs);

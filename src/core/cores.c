@@ -16,7 +16,7 @@ enum { PATH = 4096, LINE = 4 * PATH };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* the first line of root/folder/name, without its end */
+/* the first line of root/folder/name, without the line end */
 static bool first_line(const char *root, const char *folder, const char *name, char *out,
                        size_t size) {
     char path[3 * PATH];
@@ -140,7 +140,7 @@ double cgs_cores_quota(const char *root) {
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* a set of 1024 processors is too small for some machines, and the kernel says no then */
+/* a set of 1024 processors is too small for some machines, where the kernel refuses it */
 static int allowed(void) {
     int n = 0;
     for (int most = CPU_SETSIZE; n == 0 && most <= CPU_SETSIZE << 6; most *= 4) {

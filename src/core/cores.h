@@ -1,5 +1,5 @@
-/* cores.h - how many cores this process can keep busy: those it may run on, and no more than the
- * quota of its control groups (what containers are limited by) pays for. */
+/* cores.h - how many cores this process can keep busy: those it may run on, limited by the CPU
+ * quota of its control groups (which is how containers are limited). */
 #ifndef CGS_CORE_CORES_H
 #define CGS_CORE_CORES_H
 
@@ -11,8 +11,8 @@ typedef struct cgs_cores {
 
 cgs_cores cgs_cores_ask(void);
 
-/* The smallest quota among the process's own group and those around it, of both versions of
- * control groups; 0: none.  root: "" or a folder that stands in for "/" in tests. */
+/* The smallest quota among the process's own group and its ancestors, of both versions of control
+ * groups; 0: none.  root: "" or a folder that stands in for "/" in tests. */
 double cgs_cores_quota(const char *root);
 
 #endif /* CGS_CORE_CORES_H */

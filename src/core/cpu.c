@@ -1,4 +1,4 @@
-/* cpu.c - what the processor announces against what the system allows. */
+/* cpu.c - what the processor announces and what the system allows. */
 #define _DEFAULT_SOURCE /* syscall */
 #include "core/cpu.h"
 
@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+
+#include "core/environment.h"
 
 static const char *const names[CGS_ISA_COUNT] = {
 #define X(name, word) word,
@@ -57,7 +59,7 @@ static const feature features[] = {
 enum { FEATURE_COUNT = sizeof features / sizeof features[0] };
 static const feature pairs_of_bf16 = {CGS_ISA_V4, FEATURES, 1, EAX, 5, "AVX512_BF16"};
 
-/* what the system has to save and restore, bits of XCR0 */
+/* register state that the system must save and restore, bits of XCR0 */
 static const struct {
     uint64_t bits;
     const char *name;
@@ -72,7 +74,7 @@ typedef struct processor {
     uint64_t saved;
 } processor;
 
-/* Leaves beyond the highest are answered by nonsense, so they are not read. */
+/* Leaves beyond the highest return garbage, so they are not read. */
 static void leaf(const processor *p, uint32_t number, uint32_t subleaf, uint32_t out[4]) {
     memset(out, 0, 4 * sizeof *out);
     if (number > (number >= EXTENDED ? p->highest_extended : p->highest)) return;
@@ -107,7 +109,7 @@ static const feature *head_of(cgs_isa isa) {
     return f;
 }
 
-/* whether own code can use a set, given that it can use the one before; else says why not */
+/* whether our own code can use a set, given that it can use the one below; else says why not */
 static bool usable(const processor *p, cgs_isa isa, char *why, size_t size) {
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (features[i].isa == isa && !has(p, &features[i])) {
@@ -126,8 +128,8 @@ static bool usable(const processor *p, cgs_isa isa, char *why, size_t size) {
     return true;
 }
 
-/* Own code knows the shape of tiles; libraries read it from leaf 0x1D and would use a tile
- * configuration of nothing if it is not there. */
+/* Our own code knows the shape of tiles; libraries read it from leaf 0x1D and would use an empty
+ * tile configuration if it is missing. */
 static bool tiles_described(const processor *p, char *why, size_t size) {
     enum { PALETTE_BYTES = 8192, TILE_BYTES = 1024, ROW_BYTES = 64, COUNT = 8, ROWS = 16 };
     uint32_t palettes[4], one[4];
@@ -154,7 +156,7 @@ static cgs_status obey(cgs_cpu_answer *out, const char *limit) {
         cgs_isa isa = (cgs_isa)i;
         if (isa > out->found)
             return cgs_fail(CGS_EDEVICE,
-                            "the instruction set %s was asked for (--isa, CGS_ISA), but there is "
+                            "the instruction set %s was requested (--isa, CGS_ISA), but there is "
                             "only %s: %s",
                             limit, names[out->found], out->why);
         out->own = isa;
@@ -162,7 +164,7 @@ static cgs_status obey(cgs_cpu_answer *out, const char *limit) {
         return CGS_OK;
     }
     return cgs_fail(CGS_EARG,
-                    "no instruction set is called \"%.40s\" (--isa, CGS_ISA): there are base, v3, "
+                    "unknown instruction set \"%.40s\" (--isa, CGS_ISA): use base, v3, "
                     "v4 and amx",
                     limit);
 }
@@ -178,7 +180,7 @@ cgs_status cgs_cpu_judge(cgs_cpu_answer *out, const cgs_cpu_source *ask, const c
             out->found = next;
             continue;
         }
-        /* claimed without being whole */
+        /* announced, but incomplete */
         if (has(&p, head_of(next))) {
             out->libraries = out->found;
             snprintf(distrust, sizeof distrust, "%s", out->why);
@@ -195,7 +197,7 @@ cgs_status cgs_cpu_judge(cgs_cpu_answer *out, const cgs_cpu_source *ask, const c
     size_t n = 0, size = sizeof out->reason;
     n += (size_t)snprintf(out->reason, size, "%s for own code: ", names[out->own]);
     if (out->own < out->found)
-        n += (size_t)snprintf(out->reason + n, size - n, "asked for, the processor has %s",
+        n += (size_t)snprintf(out->reason + n, size - n, "requested, the processor has %s",
                               names[out->found]);
     else
         n += (size_t)snprintf(out->reason + n, size - n, "%s",
@@ -204,7 +206,7 @@ cgs_status cgs_cpu_judge(cgs_cpu_answer *out, const cgs_cpu_source *ask, const c
         snprintf(out->reason + n, size - n, "; libraries choose for themselves");
     else
         snprintf(out->reason + n, size - n, "; libraries limited to %s: %s", names[out->libraries],
-                 out->libraries < trusted ? "asked for" : distrust);
+                 out->libraries < trusted ? "requested" : distrust);
     return rc;
 }
 
@@ -222,7 +224,7 @@ static uint64_t real_saved(void *user) {
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
 }
-/* Linux keeps no room for tiles before it is asked to */
+/* Linux reserves no state for tiles until it is asked to */
 static bool real_tile_permission(void *user) {
     (void)user;
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
@@ -241,7 +243,7 @@ static cgs_status answer_status;
 static char answer_sentence[320];
 
 static void ask_once(void) {
-    answer_status = cgs_cpu_judge(&answer, REAL, getenv("CGS_ISA"));
+    answer_status = cgs_cpu_judge(&answer, REAL, cgs_environment(CGS_ENV_ISA));
     if (answer_status != CGS_OK)
         snprintf(answer_sentence, sizeof answer_sentence, "%s", cgs_last_error());
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,9 +48,31 @@ done:
     return rc;
 }
 
-/* Two programs may make the same file, as two trainings do with the frames of one dataset:
- * the second waits, or their bytes would mix.  The lock is on the temporary file itself.
- * Who gets it after a rename holds what has just been finished, and opens anew. */
+cgs_status cgs_map_file(const char *path, size_t least, const uint8_t **map, size_t *bytes) {
+    *map = NULL;
+    *bytes = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+    cgs_status rc = CGS_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)least) {
+        rc = cgs_fail(CGS_EFORMAT, "%s: it is too short", path);
+    } else {
+        void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (at == MAP_FAILED) {
+            rc = cgs_fail(CGS_EIO, "%s: cannot be mapped: %s", path, strerror(errno));
+        } else {
+            *map = at;
+            *bytes = (size_t)st.st_size;
+        }
+    }
+    close(fd);
+    return rc;
+}
+
+/* Two programs may make the same file, as two trainings do with the packed frames of one dataset:
+ * the second waits, or their bytes would mix.  The lock is on the temporary file itself.  A process
+ * that gets the lock after a rename holds the finished file, and opens a new one. */
 static int open_alone(const char *tmp) {
     for (;;) {
         struct stat mine, there;
@@ -83,7 +106,7 @@ cgs_status cgs_newfile_open(cgs_newfile *n, const char *path) {
     return rc;
 }
 
-/* Here and below the name goes before the lock does. */
+/* Here and below the file is unlinked before the lock is released. */
 void cgs_newfile_abandon(cgs_newfile *n) {
     if (!n->f) return;
     unlink(n->tmp);
@@ -118,7 +141,7 @@ cgs_status cgs_newfile_commit(cgs_newfile *n) {
         cgs_newfile_abandon(n);
         return rc;
     }
-    fclose(n->f); /* all is on disk already */
+    fclose(n->f); /* everything is on disk already */
     n->f = NULL;
     sync_parent(n->path);
     return CGS_OK;

@@ -1,9 +1,10 @@
-/* file.h - whole files, read with a limit and written so that a crash leaves
- * either the old file or the new one, never half of it. */
+/* file.h - whole files, read with a size limit and written so that a crash leaves either the old
+ * file or the new one, never half of it. */
 #ifndef CGS_CORE_FILE_H
 #define CGS_CORE_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "core/status.h"
@@ -11,6 +12,10 @@
 /* Reads a file of at most `limit` bytes into malloc'd memory that ends with an
  * extra NUL byte.  The caller frees *data. */
 cgs_status cgs_read_file(const char *path, size_t limit, char **data, size_t *bytes);
+
+/* Maps a file of at least `least` bytes for reading; a shorter one, and what is no file, is
+ * CGS_EFORMAT.  The caller unmaps. */
+cgs_status cgs_map_file(const char *path, size_t least, const uint8_t **map, size_t *bytes);
 
 /* Writes a whole file or none of it: temporary name, fsync, rename. */
 cgs_status cgs_write_file(const char *path, const void *data, size_t bytes);

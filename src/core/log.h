@@ -1,4 +1,4 @@
-/* log.h - lines for people, through one replaceable sink (cgs_set_log). */
+/* log.h - log lines, through one replaceable sink (cgs_set_log). */
 #ifndef CGS_CORE_LOG_H
 #define CGS_CORE_LOG_H
 

@@ -156,7 +156,7 @@ void cgs_numpy_permutation(cgs_numpy_rng *r, int64_t *out, int64_t n) {
     cgs_numpy_shuffle(r, out, n);
 }
 
-/* whether v was in the open-addressed set (empty slots are -1); it is afterwards */
+/* adds v to the open-addressed set (empty slots are -1); returns whether it was there */
 static bool insert(int64_t *set, uint64_t mask, int64_t v) {
     uint64_t at = (uint64_t)v & mask;
     while (set[at] != -1 && set[at] != v) at = (at + 1) & mask;
@@ -165,7 +165,7 @@ static bool insert(int64_t *set, uint64_t mask, int64_t v) {
     return present;
 }
 
-/* Floyd's algorithm: one draw an element, whatever the population */
+/* Floyd's algorithm: one draw per element, whatever the population */
 static cgs_status choose_floyd(cgs_numpy_rng *r, int64_t population, int64_t size, int64_t *out) {
     uint64_t slots = 4;
     while (slots < 2 * (uint64_t)size) slots *= 2;

@@ -1,7 +1,7 @@
 /* numpy_rng.h - NumPy's numpy.random.default_rng(seed), draw for draw.
  *
  * Published evaluations chose their start states with it, so the same starts need the
- * same generator: SeedSequence hashes the seed, PCG64 (XSL-RR) produces 64 bits a step,
+ * same generator: SeedSequence hashes the seed, PCG64 (XSL-RR) produces 64 bits per step,
  * whole numbers come from Lemire's multiplication on 32 bits.  Everything else in cgs
  * draws from core/rng.h. */
 #ifndef CGS_CORE_NUMPY_RNG_H

@@ -4,7 +4,7 @@
 #include <math.h>
 
 uint64_t cgs_rng_below(cgs_rng *r, uint64_t n) {
-    /* redraw the few values that would make small results more likely */
+    /* redraw the few values that would bias the result */
     uint64_t limit = UINT64_MAX - UINT64_MAX % n, v;
     do v = cgs_rng_u64(r);
     while (v >= limit);

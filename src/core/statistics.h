@@ -1,7 +1,7 @@
-/* statistics.h - what may be said about a few hundred successes and failures.
+/* statistics.h - statistics of a few hundred successes and failures.
  *
- * Intervals are 95 % throughout.  Resampling draws from a stream of its own
- * (CGS_STREAM_STATS), so the same data and seed give the same interval. */
+ * Intervals are 95 % throughout.  Resampling has its own random stream (CGS_STREAM_STATS), so the
+ * same data and seed give the same interval. */
 #ifndef CGS_CORE_STATISTICS_H
 #define CGS_CORE_STATISTICS_H
 

@@ -1,8 +1,7 @@
 /* status.h - how every module reports a failure: a code and one sentence.
  *
- * The sentence names the file, key or shape and the value seen.  It lives in
- * thread-local storage, so it needs no ownership and survives until the next
- * failure of the same thread. */
+ * The sentence names the file, key or shape and the value seen.  It lives in thread-local storage,
+ * so nobody owns it, and it stays until the next failure of the same thread. */
 #ifndef CGS_CORE_STATUS_H
 #define CGS_CORE_STATUS_H
 
@@ -14,12 +13,12 @@
  *     return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno)); */
 cgs_status cgs_fail(cgs_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "prefix: " before the stored sentence; used where a caller knows the
- * file and the callee only knew the key. Returns the code it was given. */
+/* Prepends "prefix: " to the stored sentence, where the caller knows the file and the callee only
+ * knew the key. Returns the code it was given. */
 cgs_status cgs_fail_in(cgs_status code, const char *prefix);
 
-/* The first failure among threads that work together: a sentence belongs to the thread that
- * failed and is wanted in the one that waits for them.  Zeroed at first. */
+/* The first failure among threads that work together: carries the sentence of the thread that
+ * failed to the one that waits for them.  Zeroed at first. */
 typedef struct cgs_failure {
     cgs_status code;
     char sentence[512];

@@ -1,19 +1,18 @@
 /* team.c - a leader, helpers, and how they wait for each other.
  *
- * A region of shared work opens when the leader writes the job and then the gate, which counts
- * the helpers that came in.  It closes at the first meeting or when the leader has nothing left to
- * do; who comes later finds it closed and waits for the next.  So the leader waits only for helpers
- * that hold work.
+ * A parallel region opens when the leader writes the job and then the gate, which counts the
+ * helpers that entered.  It closes at the first barrier or when the leader has nothing left to do;
+ * a helper that comes later finds it closed and waits for the next.  So the leader waits only for
+ * helpers that hold work.
  *
- * Waiting: on an idle machine a thread that sleeps costs tens of microseconds to wake, a hundred
- * times in an update, so threads that wait look for the next region for a while.
+ * Waiting: waking a sleeping thread costs tens of microseconds, a hundred times per update, so
+ * waiting threads spin for a while before they sleep.
  *
- * Company: where another program wants the core of a helper, the system takes it away for a tick of
- * some milliseconds, and the leader stands still until the piece of work that the helper holds is
- * done: together no faster than one thread.  So a helper that notices goes before it is sent.  It
- * works in stints that the scheduler lets a thread finish, pauses as long as it worked, which gives
- * it the right to the next stint, and keeps off the leader's core, where the scheduler likes to
- * wake it. */
+ * Contention: where another program competes for a helper's core, the scheduler preempts the helper
+ * for some milliseconds, and the leader stalls until the helper's piece of work is done: no faster
+ * than one thread.  So a helper that detects contention yields before it is preempted.  It works in
+ * slices that the scheduler lets a thread finish, pauses as long as it worked, which earns it the
+ * next slice, and avoids the leader's core, where the scheduler likes to wake it. */
 #define _GNU_SOURCE /* syscall, sched_getcpu */
 #include "core/team.h"
 
@@ -31,20 +30,20 @@
 
 #include "core/threads.h"
 
-/* loops between two meetings; one more brings a meeting of its own */
+/* loops between two barriers; one more adds a barrier of its own */
 enum { LOOPS = 8 };
-/* the share of a thread is handed out in about this many pieces */
+/* a thread's share is handed out in about this many pieces */
 enum { PIECES = 8 };
 
 /* seconds */
-#define PATIENT 2e-3  /* look for the next region this long, then sleep */
-#define CROWDED 60e-3 /* for how long a loss of the core is remembered; until then ... */
-#define STEADY 5e-3   /* ... the leader looks this long: asleep it would give up its core ... */
+#define PATIENT 2e-3  /* spin this long for the next region, then sleep */
+#define CROWDED 60e-3 /* for how long a preemption is remembered; until then ... */
+#define STEADY 5e-3   /* ... the leader spins this long: asleep it would give up its core ... */
 #define HURRIED 20e-6 /* ... and a helper in a region this long ... */
 #define SEEKING 50e-6 /* ... and outside of one */
-#define STINT 0.5e-3  /* a helper works this long, and pauses as long */
+#define SLICE 0.5e-3  /* a helper works this long, and pauses as long */
 #define IDLE 20e-3    /* after so many pauses without work it sleeps */
-#define LOOK 5e-3     /* how often a thread looks around: has it lost its core ... */
+#define LOOK 5e-3     /* how often a thread checks: was it preempted ... */
 #define LOST 0.2      /* ... for more than this share of the time since? */
 
 /* a number that grows, and threads that wait for it to */
@@ -57,7 +56,7 @@ typedef struct counter {
     _Alignas(64) _Atomic size_t taken;
 } counter;
 
-/* The gate: how many helpers came in, and which may: members below a bound. */
+/* The gate: how many helpers entered, and which may: members below a bound. */
 #define CLOSED 0x80000000u
 #define COUNT 0xffffu
 enum { BOUND = 16, MOST = 0x7fff };
@@ -68,7 +67,7 @@ typedef struct team {
     void *context;
     int threads;
     _Alignas(64) _Atomic uint32_t gate;
-    mark opened, gone, met; /* regions opened, helpers gone out, meetings held */
+    mark opened, gone, met; /* regions opened, helpers that left, barriers passed */
     _Alignas(64) _Atomic uint32_t arrived;
     _Atomic double crowded_until;
     pid_t leader;      /* its thread ... */
@@ -85,7 +84,7 @@ typedef struct self {
     int member;
     size_t loop;                /* since the last meeting */
     team *own;                  /* that it leads */
-    double looked, used, slept; /* clock and time on a core when it looked around; asleep since */
+    double looked, used, slept; /* clock and CPU time at its last check; asleep since */
     double outside;             /* when it left its last region as leader */
 } self;
 static _Thread_local self me;
@@ -112,11 +111,11 @@ static void look_from(double now) {
     me.slept = 0;
 }
 
-/* Notes whether this thread lately had to do without the core that it wanted. */
+/* Notes whether this thread was preempted lately. */
 static void look_around(team *t, double now) {
-    double wanted = now - me.looked - me.slept;
-    if (wanted < LOOK) return;
-    bool lost = wanted - (cpu_time() - me.used) > LOST * wanted;
+    double elapsed = now - me.looked - me.slept;
+    if (elapsed < LOOK) return;
+    bool lost = elapsed - (cpu_time() - me.used) > LOST * elapsed;
     look_from(now);
     if (lost) atomic_store_explicit(&t->crowded_until, now + CROWDED, memory_order_relaxed);
 }
@@ -132,7 +131,7 @@ static void grow(mark *m) {
     if (atomic_load(&m->sleepers)) syscall(SYS_futex, &m->value, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* Looks at the mark until it is no longer at `seen`, at most until `end`: did it change? */
+/* Spins until the mark is no longer at `seen`, at most until `end`: did it change? */
 static bool changes_until(mark *m, uint32_t seen, double end) {
     do {
         for (int i = 0; i < 32; i++) {
@@ -172,15 +171,15 @@ static bool come_in(team *t) {
 
 /* what a helper remembers from region to region */
 typedef struct shift {
-    double begun; /* of its stint */
+    double begun; /* of its slice */
     double idle;  /* pauses without work in a row */
-    int avoids;   /* the core that it keeps off, or NOWHERE */
+    int avoids;   /* the core that it avoids, or NOWHERE */
 } shift;
 enum { NOWHERE = -1 };
 
-/* To wake in time, and not to be sent away within a stint: systems that know of slices (Linux 6.12
- * and later) are asked for one as long as that. */
-static void ask_for_stints(void) {
+/* To wake in time and not be preempted within a slice: systems with configurable slices (Linux 6.12
+ * and later) are asked for one of that length. */
+static void request_slices(void) {
     struct {
         uint32_t size, policy;
         uint64_t flags;
@@ -190,7 +189,7 @@ static void ask_for_stints(void) {
     } a = {.size = sizeof a};
     prctl(PR_SET_TIMERSLACK, 1000UL);
     if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0 || a.policy != SCHED_OTHER) return;
-    a.slice = (uint64_t)(STINT * 1e9);
+    a.slice = (uint64_t)(SLICE * 1e9);
     syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
@@ -204,20 +203,20 @@ static void keep_off(const team *t, shift *s, int core) {
     if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
 }
 
-/* Waits for the next region as one does in company. */
-static void await_in_company(team *t, shift *s, uint32_t seen) {
+/* Waits for the next region under contention. */
+static void await_contended(team *t, shift *s, uint32_t seen) {
     double now = cgs_now();
     keep_off(t, s, atomic_load_explicit(&t->where, memory_order_relaxed));
-    if (now - s->begun < STINT) {
+    if (now - s->begun < SLICE) {
         if (!changes_until(&t->opened, seen, now + SEEKING)) sleep_until_changed(&t->opened, seen);
         s->idle = 0;
         return;
     }
-    nanosleep(&(struct timespec){0, (long)(STINT * 1e9)}, NULL);
+    nanosleep(&(struct timespec){0, (long)(SLICE * 1e9)}, NULL);
     s->begun = cgs_now();
     me.slept += s->begun - now;
     bool worked = atomic_load_explicit(&t->opened.value, memory_order_acquire) != seen;
-    s->idle = worked ? 0 : s->idle + STINT;
+    s->idle = worked ? 0 : s->idle + SLICE;
     if (s->idle < IDLE) return;
     sleep_until_changed(&t->opened, seen);
     *s = (shift){.begun = cgs_now(), .avoids = s->avoids};
@@ -227,7 +226,7 @@ static void await_region(team *t, shift *s, uint32_t seen) {
     double now = cgs_now();
     look_around(t, now);
     if (crowded(t, now)) {
-        await_in_company(t, s, seen);
+        await_contended(t, s, seen);
         return;
     }
     keep_off(t, s, NOWHERE);
@@ -246,7 +245,7 @@ static void *help(void *p) {
     shift s = {.begun = cgs_now(), .avoids = NOWHERE};
     free(p);
     me.member = b.member;
-    ask_for_stints();
+    request_slices();
     look_from(s.begun);
     for (;;) {
         uint32_t seen = atomic_load_explicit(&t->opened.value, memory_order_acquire);
@@ -287,7 +286,7 @@ static void disband_own(void) {
 
 static void make_key(void) { pthread_key_create(&leaving, disband); }
 
-/* with as many helpers as the system gives, NULL with none */
+/* with as many helpers as the system allows, NULL with none */
 static team *assemble(int threads) {
     size_t n = (size_t)threads;
     team *t = aligned_alloc(64, sizeof *t);

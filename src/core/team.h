@@ -1,8 +1,8 @@
-/* team.h - the threads that share loops.
+/* team.h - teams of threads that share loops.
  *
- * One thread, the leader, calls cgs_together(); helpers that are free run the same function beside
- * it, as the threads of a CUDA block run one kernel.  Inside, loops are shared out in pieces, and
- * cgs_meet() stands where a loop reads what others wrote:
+ * One thread, the leader, calls cgs_together(); free helpers run the same function beside it, as
+ * the threads of a CUDA block run one kernel.  Inside, loops are divided into pieces, and
+ * cgs_meet() is the barrier before a loop that reads what others wrote:
  *
  *     static void halve(void *context) {
  *         job *j = context;
@@ -12,12 +12,12 @@
  *     }
  *     cgs_together(0, halve, &j);
  *
- * A helper may come late or not at all: its pieces are then taken by who is there.  This is what
- * keeps a busy neighbour on one core from holding up all others, and why this is not OpenMP, whose
- * barriers wait for every thread.  Which thread takes a piece must therefore not matter: partial
- * sums belong to pieces, never to threads.
+ * A helper may come late or not at all: the others then take its pieces.  So a busy neighbour on
+ * one core does not hold up all others; OpenMP's barriers, in contrast, wait for every thread.
+ * Which thread takes a piece must therefore not matter: partial sums belong to pieces, never to
+ * threads.
  *
- * Every member must reach the same loops and meetings in the same order. */
+ * Every member must reach the same loops and barriers in the same order. */
 #ifndef CGS_CORE_TEAM_H
 #define CGS_CORE_TEAM_H
 
@@ -31,10 +31,10 @@ typedef void cgs_job(void *context);
  * by a member of a team, it runs the work alone. */
 void cgs_together(int threads, cgs_job *work, void *context);
 
-/* Which of the threads this is: 0 the leader, below the number asked for.  0 outside. */
+/* Index of this thread: 0 is the leader; below the requested number.  0 outside. */
 int cgs_member(void);
 
-/* Waits for all members; afterwards each sees what the others wrote. */
+/* A barrier: afterwards each member sees what the others wrote. */
 void cgs_meet(void);
 
 /* ---- shared loops ----------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ int cgs_threads(void);
 /* Seconds on a clock that never jumps. */
 double cgs_now(void);
 
-/* Most memory that this process has held so far, in bytes. */
+/* Peak memory of this process so far, in bytes. */
 double cgs_peak_memory(void);
 
 #endif /* CGS_CORE_THREADS_H */

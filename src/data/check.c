@@ -1,4 +1,4 @@
-/* check.c - reading a whole dataset once and looking at all of it. */
+/* check.c - reads a whole dataset once and checks all of it. */
 #include "data/check.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 
 enum { PIECE = 64, MAX_ACTION = 16, MOVES = 2 };
 
-/* Alignment is judged only where it is plain to see: actions that explain nearly all of
- * the displacement that led to their row and much less of the one that follows. */
+/* Alignment is judged only where it is obvious: actions that explain nearly all of the displacement
+ * that led to their row and much less of the following one. */
 static const double clear = 0.9, unclear = 0.6;
 
 /* columns that may hold NaN or nothing of interest */
@@ -112,8 +112,8 @@ static void fit_add(fit *f, const float *action, const double *move) {
     f->count++;
 }
 
-/* explained share of the variance, by elimination with pivots on the diagonal; inputs
- * that the others already determine are left out */
+/* explained variance, by elimination with pivots on the diagonal; linearly dependent inputs are
+ * skipped */
 static double fit_explained(const fit *given) {
     fit f = *given;
     double explained = 0, total = 0;

@@ -1,4 +1,4 @@
-/* check.h - the full validation of a dataset: everything that opening does not read. */
+/* check.h - full validation of a dataset, beyond the index that opening checks. */
 #ifndef CGS_DATA_CHECK_H
 #define CGS_DATA_CHECK_H
 
@@ -7,11 +7,11 @@
 typedef struct cgs_check {
     int64_t frames;  /* decoded */
     int64_t numbers; /* looked at */
-    /* Share of the variance of x[t+1] - x[t] that a linear function of an action explains,
-     * x the first readable of pos_agent, proprio, state, qpos (its first two values):
-     * with the action of row t, and with that of row t+1.  NaN when it cannot be said. */
+    /* Fraction of the variance of x[t+1] - x[t] that a linear function of an action explains, x the
+     * first readable of pos_agent, proprio, state, qpos (its first two values): with the action of
+     * row t, and with that of row t+1.  NaN when it is undefined. */
     double explained_now, explained_late;
-    char column[CGS_COLUMN_NAME]; /* which column x was */
+    char column[CGS_COLUMN_NAME]; /* the column that x is */
 } cgs_check;
 
 /* Called now and then; returning false stops with CGS_ESTOPPED. */

@@ -1,8 +1,8 @@
-/* checksum.h - a fast 64-bit checksum for our own files.
+/* checksum.h - a fast 64-bit checksum for this project's files.
  *
- * Each 8-byte word goes through steps that can be undone, so a change inside one word
- * always changes the result; anything else goes unnoticed with probability 2^-64.  It
- * guards against damage, not against forgers. */
+ * Each 8-byte word goes through invertible steps, so a change inside one word always changes the
+ * result; other changes go unnoticed with probability 2^-64.  It protects against damage, not
+ * against forgery. */
 #ifndef CGS_DATA_CHECKSUM_H
 #define CGS_DATA_CHECKSUM_H
 

@@ -1,10 +1,10 @@
 /* dataset.c - opening an HDF5 dataset: columns, index, attributes.
  *
- * Nothing in the file is believed before it is compared with the rest: episodes must
- * have rows, lie inside the data and not overlap; `episode_idx` must be constant and
- * `step_idx` must count from 0 inside each episode.  Only plain datasets of the root
- * group are columns; links that lead elsewhere are not followed.  A file is first opened
- * in a child process (cgs_h5_trial), because libhdf5 itself trusts what it reads. */
+ * Nothing in the file is trusted before it is cross-checked: episodes must have rows, lie inside
+ * the data and not overlap; `episode_idx` must be constant and `step_idx` must count from 0 inside
+ * each episode.  Only plain datasets of the root group are columns; links that lead elsewhere are
+ * not followed.  A file is first opened in a child process (cgs_h5_try_in_child), because libhdf5
+ * trusts what it reads. */
 #include "data/dataset.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "data/h5column.h"
 
 #define MAX_ATTRIBUTES 64
-#define TRIAL_SECONDS 5u  /* of computing for a small file; a large one gets more */
-#define INDEX_PIECE 65536 /* rows of an index column looked at together */
+#define TRIAL_SECONDS 5u  /* of CPU time for a small file; a large one gets more */
+#define INDEX_PIECE 65536 /* rows of an index column checked at a time */
 
 struct cgs_dataset {
     char path[4096];
@@ -163,7 +163,7 @@ static void keep_number(cgs_attribute *a, hid_t attribute, hid_t type) {
     }
 }
 
-/* one value is kept as text; arrays and anything else are passed over */
+/* a scalar is kept as text; arrays and anything else are skipped */
 static herr_t keep_attribute(hid_t at, const char *name, const H5A_info_t *info, void *user) {
     (void)info;
     cgs_dataset *d = user;
@@ -326,9 +326,9 @@ static cgs_status open_index(cgs_dataset *d) {
     return check_rows(d, "step_idx", true);
 }
 
-/* ---- what the columns mean ------------------------------------------------------------ */
+/* ---- the columns' meaning ------------------------------------------------------------ */
 
-static bool is_picture(const cgs_column *c) {
+static bool is_image(const cgs_column *c) {
     return c->dtype == CGS_COL_U8 && c->rank == 3 && c->shape[2] == 3 && c->shape[0] <= 8192 &&
            c->shape[1] <= 8192;
 }
@@ -336,14 +336,14 @@ static bool is_picture(const cgs_column *c) {
 static cgs_status open_meaning(cgs_dataset *d) {
     cgs_source *s = &d->source;
     s->pixels = find_any(d, "pixels");
-    /* several views are called pixels.<view>; the first by name is the one looked at */
+    /* several views are called pixels.<view>; the first by name is used */
     for (int i = 0; i < s->column_count && s->pixels < 0; i++)
-        if (!strncmp(d->infos[i].name, "pixels", 6) && is_picture(&d->infos[i])) s->pixels = i;
+        if (!strncmp(d->infos[i].name, "pixels", 6) && is_image(&d->infos[i])) s->pixels = i;
     if (s->pixels >= 0) {
         const cgs_column *c = &d->infos[s->pixels];
-        if (!is_picture(c))
+        if (!is_image(c))
             return cgs_fail(CGS_EFORMAT,
-                            "column \"%s\" is %s with %d axes a row, u8 (height, width, 3) is "
+                            "column \"%s\" is %s with %d axes per row, u8 (height, width, 3) is "
                             "expected",
                             c->name, cgs_column_type_name(c->dtype), c->rank);
         if (c->rows != s->rows)
@@ -361,7 +361,7 @@ static cgs_status open_meaning(cgs_dataset *d) {
     if (s->action >= 0) {
         const cgs_column *c = &d->infos[s->action];
         if (c->dtype == CGS_COL_OTHER || c->rank > 1 || c->values > 1024)
-            return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes a row%s%s",
+            return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes per row%s%s",
                             cgs_column_type_name(c->dtype), c->rank,
                             *d->columns[s->action].problem ? ": " : "",
                             d->columns[s->action].problem);
@@ -401,7 +401,7 @@ static cgs_status source_rows(void *self, int column, int64_t first, int count, 
     return read_column(d, column, first, count, stride, CGS_H5_F32, sizeof(float), out);
 }
 
-/* everything that opening asks of libhdf5 */
+/* everything that opening needs from libhdf5 */
 static cgs_status open_all(cgs_dataset *d) {
     cgs_h5_lock();
     cgs_status rc = open_file(d);
@@ -413,12 +413,12 @@ static cgs_status open_all(cgs_dataset *d) {
     return rc;
 }
 
-/* opening, and the way to every chunk: what a damaged file can spoil without a checksum */
+/* opens the file and looks up every chunk: damage there is not covered by checksums */
 static void attempt(void *user) {
     cgs_dataset *d = user;
     if (open_all(d) == CGS_OK)
         for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
-    cgs_dataset_close(d); /* a spoiled heap shows when it is given back */
+    cgs_dataset_close(d); /* a corrupted heap shows when it is freed */
 }
 
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
@@ -433,7 +433,7 @@ cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
     cgs_status rc = look_at_file(d);
     if (rc == CGS_OK) {
         unsigned seconds = TRIAL_SECONDS + (unsigned)(d->file_bytes >> 26);
-        int ended = cgs_h5_trial(attempt, d, seconds);
+        int ended = cgs_h5_try_in_child(attempt, d, seconds);
         if (ended)
             rc = cgs_fail(CGS_EFORMAT, "%s: damaged: libhdf5 does not survive reading it (%s)",
                           path, strsignal(ended));

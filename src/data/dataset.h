@@ -1,4 +1,4 @@
-/* dataset.h - HDF5 datasets in the stable-worldmodel layout, read.
+/* dataset.h - reading HDF5 datasets in the stable-worldmodel layout.
  *
  * One file, one flat root group.  Every column is a dataset whose first axis counts
  * rows over all episodes; `ep_len` and `ep_offset` say where an episode lies, and
@@ -8,7 +8,7 @@
  * plugin is ever loaded.
  *
  * An opened dataset is a source (source.h): rows, episodes, columns and the reading of
- * pictures and numbers are reached through cgs_dataset_source. */
+ * images and numbers are reached through cgs_dataset_source. */
 #ifndef CGS_DATA_DATASET_H
 #define CGS_DATA_DATASET_H
 
@@ -28,14 +28,14 @@ cgs_status cgs_dataset_read_rows(cgs_dataset *d, const char *column, int64_t fir
                                  float *out);
 cgs_status cgs_dataset_read_rows_f64(cgs_dataset *d, const char *column, int64_t first, int count,
                                      double *out);
-/* Consecutive pictures: out (count, height, width, 3). */
+/* Consecutive images: out (count, height, width, 3). */
 cgs_status cgs_dataset_read_pixels(cgs_dataset *d, int64_t first, int count, uint8_t *out);
 
-/* How a column is stored, for people: "chunks of 1 row, deflate". */
+/* A description of how a column is stored: "chunks of 1 row, deflate". */
 const char *cgs_dataset_layout(const cgs_dataset *d, int column);
 
-/* Attributes of the file: environment, its version, policy, seed, code version...
- * Values are kept as text; numbers are printed so that they read back the same. */
+/* Attributes of the file: environment, its version, policy, seed, code version... Values are kept
+ * as text; numbers are printed so that they read back exactly. */
 typedef struct cgs_attribute {
     char name[CGS_COLUMN_NAME];
     char value[256];

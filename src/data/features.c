@@ -1,7 +1,7 @@
-/* features.c - the feature file: a head, then rows with a checksum behind each; little endian.
+/* features.c - the feature file: a header, then rows, each followed by a checksum; little endian.
  *
- * A row is checked each time it is read, so damage is found where it matters and opening a file
- * of many gigabytes costs nothing.  A beginning of a file is as good as the rows in it. */
+ * A row is checked each time it is read, so damage is found where it matters and opening a file of
+ * many gigabytes costs nothing.  The complete rows of a partial file are valid. */
 #include "data/features.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "data/checksum.h"
 
 #define MAGIC "cgsfeat\n"
@@ -25,7 +26,7 @@ typedef struct head {
     char source_name[256];
     uint64_t source_bytes;
     int64_t source_time; /* nanoseconds */
-    uint64_t checksum;   /* of all the above */
+    uint64_t checksum;   /* of all of the above */
 } head;
 
 struct cgs_features {
@@ -60,25 +61,6 @@ static cgs_status describe(head *h, const cgs_features_key *key) {
 
 /* ---- reading ----------------------------------------------------------------------- */
 
-static cgs_status map_file(cgs_features *f) {
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", f->path, strerror(errno));
-    cgs_status rc = CGS_OK;
-    if (fstat(fd, &st) != 0 || st.st_size < (off_t)sizeof(head)) {
-        rc = cgs_fail(CGS_EFORMAT, "%s: too short for a feature file", f->path);
-    } else {
-        f->bytes = (size_t)st.st_size;
-        void *map = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-            rc = cgs_fail(CGS_EIO, "%s: cannot be mapped: %s", f->path, strerror(errno));
-        else
-            f->map = map;
-    }
-    close(fd);
-    return rc;
-}
-
 cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_features_key *key) {
     head want;
     *out = NULL;
@@ -86,7 +68,7 @@ cgs_status cgs_features_open(cgs_features **out, const char *path, const cgs_fea
     cgs_features *f = calloc(1, sizeof *f);
     if (!f) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    cgs_status rc = map_file(f);
+    cgs_status rc = cgs_map_file(path, sizeof(head), &f->map, &f->bytes);
     if (rc == CGS_OK && memcmp(f->map, &want, sizeof want) != 0)
         rc = cgs_fail(CGS_EFORMAT, "%s: features of another network, dataset or version", path);
     if (rc == CGS_OK && f->bytes != sizeof want + want.rows * stride(want.row_bytes))
@@ -123,7 +105,7 @@ cgs_status cgs_features_read(const cgs_features *f, int64_t row, void *out) {
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-/* how many of the rows behind the head are whole; leaves the file behind the last of them */
+/* counts the complete rows and leaves the file positioned after the last of them */
 static cgs_status count_rows(cgs_features_writer *w) {
     uint64_t bytes = w->key.row_bytes, step = stride(bytes), check;
     uint8_t *row = malloc(step);
@@ -137,7 +119,7 @@ static cgs_status count_rows(cgs_features_writer *w) {
     return CGS_OK;
 }
 
-/* a beginning that belongs to this network and dataset is kept, anything else overwritten */
+/* a partial file of this network and dataset is kept, anything else overwritten */
 static cgs_status take_over(cgs_features_writer *w) {
     head want, have;
     CGS_TRY(describe(&want, &w->key));
@@ -151,7 +133,7 @@ static cgs_status take_over(cgs_features_writer *w) {
     return CGS_OK;
 }
 
-/* is the file that was opened still the one of that name? */
+/* is the opened file still the one of that name? */
 static bool still_there(const cgs_features_writer *w) {
     struct stat mine, now;
     return fstat(fileno(w->file), &mine) == 0 && stat(w->part, &now) == 0 &&
@@ -173,7 +155,7 @@ static cgs_status open_part(cgs_features_writer *w) {
             return cgs_fail(CGS_EIO, "%s: %s", w->part, strerror(why));
         }
         if (still_there(w)) return CGS_OK;
-        cgs_features_pause(w); /* the other writer put it in its place */
+        cgs_features_pause(w); /* another writer has finished the file */
     }
 }
 
@@ -220,6 +202,6 @@ cgs_status cgs_features_commit(cgs_features_writer *w) {
 }
 
 void cgs_features_pause(cgs_features_writer *w) {
-    if (w->file) fclose(w->file); /* and the lock with it */
+    if (w->file) fclose(w->file); /* which releases the lock */
     w->file = NULL;
 }

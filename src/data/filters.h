@@ -1,8 +1,7 @@
-/* filters.h - undoing the filters of stored HDF5 chunks.
+/* filters.h - decoding the filters of stored HDF5 chunks.
  *
- * Done here rather than by libhdf5 for two reasons: most datasets of this kind are
- * Blosc-compressed, which libhdf5 cannot read without a plugin; and its lock would make
- * threads decompress one after the other. */
+ * Done here instead of by libhdf5 for two reasons: most datasets of this kind are compressed with
+ * Blosc, which libhdf5 cannot read without a plugin; and its lock would serialise decompression. */
 #ifndef CGS_DATA_FILTERS_H
 #define CGS_DATA_FILTERS_H
 
@@ -19,11 +18,11 @@ typedef struct cgs_filter {
     unsigned first; /* its first parameter: the width of an element for shuffle */
 } cgs_filter;
 
-/* "deflate", "Blosc", ... or NULL for a filter that cannot be undone. */
+/* "deflate", "Blosc", ... or NULL for a filter that cannot be decoded. */
 const char *cgs_filter_name(int id);
 
-/* Undoes filters count-1 .. 0, leaving out those whose bit is set in mask, on a stored
- * chunk of in_bytes; the result must be exactly out_bytes long. */
+/* Decodes filters count-1 .. 0, skipping those whose bit is set in mask, on a stored chunk of
+ * in_bytes; the result must be exactly out_bytes long. */
 cgs_status cgs_filters_undo(const cgs_filter *filters, int count, uint32_t mask, const uint8_t *in,
                             size_t in_bytes, uint8_t *out, size_t out_bytes);
 

@@ -1,4 +1,4 @@
-/* h5.c - lock, silence, last words and trials of libhdf5. */
+/* h5.c - the lock, error messages and child-process test of libhdf5. */
 #include "data/h5.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void cgs_h5_lock(void) {
 
 void cgs_h5_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* the first record met walking upwards is the innermost one, which knows the cause */
+/* walking upwards, the first record is the innermost one, which has the cause */
 static herr_t take_first(unsigned n, const H5E_error2_t *e, void *user) {
     if (n == 0 && e->desc) snprintf(user, 160, "%s", e->desc);
     return 0;
@@ -52,14 +52,14 @@ static void drop_line(void *user, int level, const char *line) {
 
 enum { TRIAL_DONE = 0 };
 
-int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds) {
-    cgs_h5_lock(); /* so that no other thread is inside libhdf5 when the child is made */
+int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned seconds) {
+    cgs_h5_lock(); /* so that no other thread is inside libhdf5 at the fork */
     pid_t pid = fork();
     if (pid == 0) {
         const struct rlimit limit = {seconds, seconds}, none = {0, 0};
         setrlimit(RLIMIT_CPU, &limit);
         setrlimit(RLIMIT_CORE, &none);
-        cgs_set_log(drop_line, NULL); /* the parent will say the same again */
+        cgs_set_log(drop_line, NULL); /* the parent will report the same */
         cgs_h5_unlock();
         attempt(user);
         _exit(TRIAL_DONE);

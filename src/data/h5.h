@@ -1,8 +1,8 @@
-/* h5.h - the manners of libhdf5 inside this process, and where its versions 1.10 to 1.14 differ.
+/* h5.h - the rules for using libhdf5 in this process, and where its versions 1.10 to 1.14 differ.
  *
- * libhdf5 is not always built for threads, so every call of it happens between
- * cgs_h5_lock and cgs_h5_unlock.  The lock also silences its error printing (a setting
- * of each thread) and forbids it to load filter plugins, which a file could name. */
+ * libhdf5 is not always built for threads, so every call of it happens between cgs_h5_lock and
+ * cgs_h5_unlock.  The lock also disables its error printing (a per-thread setting) and its loading
+ * of filter plugins, which a file could name. */
 #ifndef CGS_DATA_H5_H
 #define CGS_DATA_H5_H
 
@@ -12,18 +12,17 @@
 void cgs_h5_lock(void);
 void cgs_h5_unlock(void);
 
-/* Why the last call of libhdf5 failed, in its own words; ask before unlocking. */
+/* Why the last call of libhdf5 failed, in its own words; call before unlocking. */
 const char *cgs_h5_reason(void);
 
-/* What kind of object this name of a group leads to; false when it cannot be opened. */
+/* The kind of object that a name in a group refers to; false when it cannot be opened. */
 bool cgs_h5_object_type(hid_t group, const char *name, H5O_type_t *type);
 
-/* Tries something in a child process first: 0 when it came to an end there, whatever
- * the outcome, else the signal that ended it.  libhdf5 crashes or never returns on some
- * damaged files (those of the old object formats, which carry no checksums), and this
- * turns both into an answer; `seconds` of computing are the limit.  Without the means
- * for a child the answer is 0.  The child may use libhdf5 and memory, nothing else:
- * other threads do not exist in it. */
-int cgs_h5_trial(void (*attempt)(void *user), void *user, unsigned seconds);
+/* Tries something in a child process first: 0 when it finished there, whatever the outcome, else
+ * the signal that killed it.  libhdf5 crashes or never returns on some damaged files (those of the
+ * old object formats, which carry no checksums), and this turns both into a return value; the limit
+ * is `seconds` of CPU time.  Where no child can be made it returns 0.  The child may use libhdf5
+ * and memory, nothing else: other threads do not exist in it. */
+int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned seconds);
 
 #endif /* CGS_DATA_H5_H */

@@ -17,7 +17,7 @@ static const size_t kind_size[] = {
 
 /* ---- opening ----------------------------------------------------------------------- */
 
-/* the stored number type; *plain when its bytes are what this machine computes with */
+/* the stored number type; *plain when it is native to this machine */
 static cgs_column_type number_type(hid_t type, bool *plain) {
     H5T_class_t class = H5Tget_class(type);
     hid_t base = class == H5T_ENUM ? H5Tget_super(type) : H5Tcopy(type); /* enum: booleans */
@@ -117,8 +117,7 @@ static void open_filters(cgs_h5column *c, hid_t plist, bool plain) {
     }
     c->filter_count = n;
     c->filtered = n > 0;
-    if (n > 0 && !plain)
-        set_problem(c, "its number type is not the little-endian one and it is filtered");
+    if (n > 0 && !plain) set_problem(c, "its number type is not little endian and it is filtered");
     unsigned options = 0;
     if (n > 0 && H5Pget_chunk_opts(plist, &options) >= 0 && options)
         set_problem(c, "its last chunk is stored without filters, which is not supported");
@@ -155,7 +154,7 @@ static void open_layout(cgs_h5column *c, bool plain) {
         }
     } else if (layout == H5D_CONTIGUOUS || layout == H5D_COMPACT) {
         describe(c, layout == H5D_COMPACT ? "compact" : "contiguous");
-        /* a file that names other files to read from is not followed */
+        /* references to other files are not followed */
         if (H5Pget_external_count(plist) != 0) set_problem(c, "its data lie in another file");
     } else {
         describe(c, "virtual");
@@ -208,31 +207,24 @@ void cgs_h5column_close(cgs_h5column *c) {
         for (size_t i_ = 0; i_ < n; i_++) d_[i_] = (to_type)s_[i_];                                \
     } while (0)
 
-#define CONVERT_FROM(from_type)                                                                    \
+#define CONVERT_TO(from_type, whole)                                                               \
     do {                                                                                           \
         if (kind == CGS_H5_F32)                                                                    \
             CONVERT(from_type, float);                                                             \
         else if (kind == CGS_H5_F64)                                                               \
             CONVERT(from_type, double);                                                            \
         else                                                                                       \
-            CONVERT(from_type, int64_t);                                                           \
+            whole;                                                                                 \
     } while (0)
 
-/* whole numbers of a fraction make no sense anywhere here, so those two read as 0 */
-#define CONVERT_FRACTION(from_type)                                                                \
-    do {                                                                                           \
-        if (kind == CGS_H5_F32)                                                                    \
-            CONVERT(from_type, float);                                                             \
-        else if (kind == CGS_H5_F64)                                                               \
-            CONVERT(from_type, double);                                                            \
-        else                                                                                       \
-            memset(to, 0, n * sizeof(int64_t));                                                    \
-    } while (0)
+#define CONVERT_FROM(from_type) CONVERT_TO(from_type, CONVERT(from_type, int64_t))
+/* NaN and infinity make no sense as integers, so both read as 0 */
+#define CONVERT_FRACTION(from_type) CONVERT_TO(from_type, memset(to, 0, n * sizeof(int64_t)))
 
-/* n stored values to n of a kind; both aligned, chunk buffers come from malloc */
+/* converts n stored values to a kind; both are aligned, as chunk buffers come from malloc */
 static void convert(cgs_column_type t, const void *from, size_t n, cgs_h5kind kind, void *to) {
     if (kind == CGS_H5_U8) {
-        memcpy(to, from, n); /* asked only of u8 columns */
+        memcpy(to, from, n); /* used only for u8 columns */
         return;
     }
     switch (t) {
@@ -308,24 +300,25 @@ static cgs_status read_chunk(cgs_h5column *c, const hsize_t *at, uint8_t *out) {
     return rc;
 }
 
-/* A box of a chunk to its place in the output, axis by axis, until what is left of the
- * box is contiguous on both sides. */
+/* Copies a box of a chunk to its place in the output, axis by axis, until the remaining box is
+ * contiguous on both sides. */
 typedef struct copy_job {
     const cgs_h5column *c;
     cgs_h5kind kind;
     const uint8_t *chunk;      /* (chunk shape) stored type        */
     uint8_t *out;              /* (count, row shape) kind          */
     hsize_t at[CGS_H5_RANK];   /* first element of the chunk       */
-    hsize_t low[CGS_H5_RANK];  /* the wanted box, first element... */
+    hsize_t low[CGS_H5_RANK];  /* the requested box, first element... */
     hsize_t high[CGS_H5_RANK]; /* ...and one past its last         */
-    hsize_t first;             /* row that out begins with         */
+    hsize_t first;             /* first row of out         */
 } copy_job;
 
 static void copy_box(const copy_job *j, int axis, size_t from, size_t to) {
     const cgs_h5column *c = j->c;
     size_t below_chunk = 1, below_out = 1;
     bool whole = true;
-    int rank = c->rank < CGS_H5_RANK ? c->rank : CGS_H5_RANK; /* which compilers cannot know */
+    int rank =
+        c->rank < CGS_H5_RANK ? c->rank : CGS_H5_RANK; /* a fact that compilers cannot know */
     for (int k = axis + 1; k < rank; k++) {
         whole = whole && c->chunk[k] == c->dims[k];
         below_chunk *= (size_t)c->chunk[k];
@@ -344,7 +337,7 @@ static void copy_box(const copy_job *j, int axis, size_t from, size_t to) {
         copy_box(j, axis + 1, from + i * below_chunk, to + i * below_out);
 }
 
-/* steps `at` to the next chunk of the wanted rows; false after the last */
+/* steps `at` to the next chunk of the requested rows; false after the last */
 static bool next_chunk(const cgs_h5column *c, hsize_t *at, hsize_t first_chunk_row, hsize_t end) {
     for (int k = c->rank - 1; k >= 0; k--) {
         at[k] += c->chunk[k];
@@ -361,7 +354,7 @@ static cgs_status read_filtered(cgs_h5column *c, int64_t first, int64_t count, c
     copy_job job = {.c = c, .kind = kind, .out = out, .first = begin};
     bool row_chunks = c->chunk[0] == 1;
     for (int k = 1; k < c->rank; k++) row_chunks = row_chunks && c->chunk[k] == c->dims[k];
-    uint8_t *own = NULL; /* row chunks are not worth keeping, and so need no lock */
+    uint8_t *own = NULL; /* single-row chunks are not worth caching, and so need no lock */
     if (row_chunks && kind != CGS_H5_U8 && !(own = malloc(c->chunk_bytes)))
         return cgs_fail(CGS_ENOMEM, "no memory for a chunk of %zu bytes", c->chunk_bytes);
 

@@ -1,4 +1,4 @@
-/* h5column.h - one column of an HDF5 file: what it is and how its rows are read.
+/* h5column.h - one column of an HDF5 file: its type, layout and reading.
  *
  * Filtered chunks are fetched as stored and decoded by filters.h, outside the lock of
  * libhdf5; everything else goes through libhdf5's own reading. */
@@ -18,28 +18,27 @@ typedef struct cgs_h5column {
     hid_t set;
     bool filtered;              /* read as stored chunks                        */
     char problem[160];          /* why the column cannot be read, or ""         */
-    char layout[160];           /* for people                                   */
+    char layout[160];           /* as a description                                   */
     int rank;                   /* with the axis of rows                        */
     hsize_t dims[CGS_H5_RANK];  /* (rank)                                       */
     hsize_t chunk[CGS_H5_RANK]; /* (rank) of chunked columns, else 0            */
     size_t chunk_bytes;         /* decoded                                      */
-    uint64_t file_bytes;        /* nothing stored can be longer                 */
+    uint64_t file_bytes;        /* the longest possible stored chunk                 */
     cgs_filter filters[CGS_FILTERS];
     int filter_count;
-    uint8_t fill[8]; /* what a chunk holds that was never written */
-    /* the last decoded chunk, kept where a chunk holds more than one row */
+    uint8_t fill[8]; /* contents of chunks that were never written */
+    /* the last decoded chunk, cached where chunks have more than one row */
     pthread_mutex_t lock;
     uint8_t *cache;                 /* (chunk_bytes) or NULL */
     hsize_t cached_at[CGS_H5_RANK]; /* (rank) first element; valid when cache_full */
     bool cache_full;
 } cgs_h5column;
 
-/* What reading converts to. */
+/* The type that reading converts to. */
 typedef enum cgs_h5kind { CGS_H5_U8, CGS_H5_I64, CGS_H5_F32, CGS_H5_F64 } cgs_h5kind;
 
-/* Opens column `name` of an open file; call with libhdf5 locked.  A column that is no
- * numbers or cannot be decoded opens all the same, with info.dtype CGS_COL_OTHER or a
- * problem. */
+/* Opens column `name` of an open file; call with libhdf5 locked.  A column that has no numbers or
+ * cannot be decoded still opens, with info.dtype CGS_COL_OTHER or a problem. */
 cgs_status cgs_h5column_open(cgs_h5column *c, hid_t file, const char *name, uint64_t file_bytes);
 void cgs_h5column_close(cgs_h5column *c); /* with libhdf5 locked */
 
@@ -47,8 +46,8 @@ void cgs_h5column_close(cgs_h5column *c); /* with libhdf5 locked */
 cgs_status cgs_h5column_read(cgs_h5column *c, int64_t first, int64_t count, cgs_h5kind kind,
                              void *out);
 
-/* Looks up the place of every chunk and reads a row at both ends, for what it does to
- * libhdf5; for a trial. */
+/* Looks up every chunk and reads the first and last row, so that a child process can see whether
+ * libhdf5 survives. */
 void cgs_h5column_visit(cgs_h5column *c);
 
 #endif /* CGS_DATA_H5COLUMN_H */

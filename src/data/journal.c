@@ -1,4 +1,4 @@
-/* journal.c - appending, walking and reading records. */
+/* journal.c - appending, scanning and reading entries. */
 #define _GNU_SOURCE
 #include "data/journal.h"
 
@@ -20,8 +20,8 @@
 #define MARK UINT64_C(0x65646f7369706501) /* \1episode */
 #define MAX_HEAD ((size_t)1 << 20)
 
-/* a kill loses nothing that was written; a power cut loses what was not synced, and an
- * fsync an episode would cost more than many environments do */
+/* a kill loses nothing that was written; a power cut loses what was not synced, but one fsync
+ * per episode would cost more than simulating it in many environments */
 #define SYNC_BYTES ((uint64_t)64 << 20)
 #define SYNC_SECONDS 5.0
 
@@ -60,16 +60,16 @@ static bool read_at(int fd, void *data, size_t n, uint64_t at) {
 }
 
 static cgs_status remember(cgs_journal *j, int64_t rows, uint64_t offset, uint64_t bytes) {
-    if (j->count == j->room) {
-        int64_t room = j->room ? 2 * j->room : 256;
-        uint64_t *o = realloc(j->offset, (size_t)room * sizeof *o);
+    if (j->count == j->capacity) {
+        int64_t capacity = j->capacity ? 2 * j->capacity : 256;
+        uint64_t *o = realloc(j->offset, (size_t)capacity * sizeof *o);
         if (o) j->offset = o;
-        uint64_t *b = realloc(j->bytes, (size_t)room * sizeof *b);
+        uint64_t *b = realloc(j->bytes, (size_t)capacity * sizeof *b);
         if (b) j->bytes = b;
-        int64_t *r = realloc(j->rows, (size_t)room * sizeof *r);
+        int64_t *r = realloc(j->rows, (size_t)capacity * sizeof *r);
         if (r) j->rows = r;
         if (!o || !b || !r) return cgs_fail(CGS_ENOMEM, "%s: no memory", j->path);
-        j->room = room;
+        j->capacity = capacity;
     }
     j->offset[j->count] = offset;
     j->bytes[j->count] = bytes;
@@ -88,7 +88,7 @@ static cgs_status begin(cgs_journal *j, const char *head) {
     return CGS_OK;
 }
 
-/* the first line in which two heads differ, for the message */
+/* the first line in which two headers differ, for the message */
 static cgs_status other_head(const cgs_journal *j, const char *was, const char *is) {
     while (*was && *is) {
         size_t a = strcspn(was, "\n"), b = strcspn(is, "\n");
@@ -107,7 +107,7 @@ static cgs_status check_head(cgs_journal *j, const char *head, const uint64_t *w
     char *was = n <= MAX_HEAD ? malloc(n + 1) : NULL;
     cgs_status rc = CGS_OK;
     if (!was || !read_at(j->fd, was, n, HEAD_WORDS * 8) || cgs_checksum(was, n) != words[2]) {
-        rc = cgs_fail(CGS_EFORMAT, "%s: its head is damaged; delete it to begin again", j->path);
+        rc = cgs_fail(CGS_EFORMAT, "%s: its header is damaged; delete it to start over", j->path);
     } else {
         was[n] = '\0';
         if (strcmp(was, head)) rc = other_head(j, was, head);
@@ -119,7 +119,7 @@ static cgs_status check_head(cgs_journal *j, const char *head, const uint64_t *w
 
 static cgs_status walk(cgs_journal *j, uint64_t size) {
     char *data = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     cgs_status rc = CGS_OK;
     for (;;) {
         uint64_t words[RECORD_WORDS];
@@ -128,11 +128,12 @@ static cgs_status walk(cgs_journal *j, uint64_t size) {
         if (words[0] != MARK || words[4] != cgs_checksum(words, 32) || words[2] > size - at ||
             words[1] > INT32_MAX)
             break;
-        if (words[2] > room) {
+        if (words[2] > capacity) {
             free(data);
-            room = (size_t)words[2];
-            if (!(data = malloc(room))) {
-                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for a record of %zu bytes", j->path, room);
+            capacity = (size_t)words[2];
+            if (!(data = malloc(capacity))) {
+                rc = cgs_fail(CGS_ENOMEM, "%s: no memory for an entry of %zu bytes", j->path,
+                              capacity);
                 break;
             }
         }
@@ -163,7 +164,7 @@ cgs_status cgs_journal_open(cgs_journal *j, const char *path, const char *head) 
                                   : io_error(j);
     else if (fstat(j->fd, &st) != 0)
         rc = io_error(j);
-    /* the head is written last, so a file without one holds no records */
+    /* the header is written last, so a file without one has no entries */
     else if (!read_at(j->fd, words, sizeof words, 0) || words[0] == 0)
         rc = begin(j, head);
     else if (memcmp(words, MAGIC, 8))
@@ -185,7 +186,7 @@ void cgs_journal_close(cgs_journal *j) {
     free(j->rows);
     j->offset = j->bytes = NULL;
     j->rows = NULL;
-    j->count = j->room = 0;
+    j->count = j->capacity = 0;
 }
 
 cgs_status cgs_journal_add(cgs_journal *j, int64_t rows, const void *data, size_t bytes) {
@@ -214,6 +215,6 @@ cgs_status cgs_journal_read(cgs_journal *j, int64_t i, void *out) {
     if (!read_at(j->fd, words, sizeof words, j->offset[i] - sizeof words) ||
         !read_at(j->fd, out, (size_t)j->bytes[i], j->offset[i]) || words[2] != j->bytes[i] ||
         cgs_checksum(out, (size_t)j->bytes[i]) != words[3])
-        return cgs_fail(CGS_EIO, "%s: record %" PRId64 " changed since it was written", j->path, i);
+        return cgs_fail(CGS_EIO, "%s: entry %" PRId64 " changed since it was written", j->path, i);
     return CGS_OK;
 }

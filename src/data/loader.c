@@ -1,9 +1,9 @@
 /* loader.c - a ring of batches, filled by workers in the order of tickets.
  *
- * Ticket t is the t-th batch since the start.  A worker takes the next ticket when its
- * place in the ring (t modulo the ring) is free, copies the batch's window numbers under
- * the lock, and fills the place without it.  The consumer waits for its own ticket, so
- * the order is fixed whatever the workers do.  All memory is laid out at create. */
+ * Ticket t is the t-th batch since the start.  A worker takes the next ticket when its slot in the
+ * ring (t modulo the ring) is free, copies the batch's window numbers under the lock, and fills the
+ * slot without it.  The consumer waits for its own ticket, so the order is fixed whatever the
+ * workers do.  All memory is allocated at create. */
 #include "data/loader.h"
 
 #include <inttypes.h>
@@ -51,7 +51,7 @@ struct cgs_loader {
     bool stop;
     uint64_t next_ticket; /* for the workers  */
     uint64_t taken;       /* tickets the consumer is done with */
-    bool holding;         /* the consumer looks at batch `taken` */
+    bool holding;         /* the consumer uses batch `taken` */
 };
 
 /* ---- filling -------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static cgs_status check_config(const cgs_loader_config *c) {
         return cgs_fail(CGS_EFORMAT, "%s: it has no column \"%s\"", s->path,
                         s->pixels < 0 ? "pixels" : "action");
     if (s->height != c->image_size || s->width != c->image_size)
-        return cgs_fail(CGS_EFORMAT, "%s: its frames are %dx%d, the model wants %dx%d", s->path,
+        return cgs_fail(CGS_EFORMAT, "%s: its frames are %dx%d, the model needs %dx%d", s->path,
                         s->height, s->width, c->image_size, c->image_size);
     for (int64_t i = 0; i < c->id_count; i++)
         if (c->ids[i] < 0 || c->ids[i] >= c->windows->count)
@@ -310,7 +310,7 @@ cgs_status cgs_loader_next(cgs_loader *l, cgs_batch *batch) {
 
 bool cgs_loader_ready(cgs_loader *l) {
     pthread_mutex_lock(&l->lock);
-    /* with a ring of one the next batch needs the place of the one in use */
+    /* with a ring of one the next batch needs the slot of the one in use */
     bool ready = !(l->holding && l->c.queue == 1) &&
                  l->ring[(l->taken + l->holding) % (uint64_t)l->c.queue].ready;
     pthread_mutex_unlock(&l->lock);

@@ -5,8 +5,8 @@
  * cgs_epoch_order(seed, e), and the consumer gets batches in order.  The state of a
  * loader is therefore (epoch, batch) and nothing else.
  *
- * Order of calls: create, next as often as wanted (it never ends: epoch follows epoch),
- * destroy. */
+ * Order of calls: create, next any number of times (it never ends: epoch follows epoch), destroy.
+ */
 #ifndef CGS_DATA_LOADER_H
 #define CGS_DATA_LOADER_H
 
@@ -20,9 +20,9 @@ typedef struct cgs_loader_config {
     const cgs_windows *windows;
     const int64_t *ids; /* (id_count) window numbers, e.g. cgs_split.train */
     int64_t id_count;
-    int batch;      /* windows a batch over all ranks */
+    int batch;      /* windows per batch over all ranks */
     int image_size; /* the model's S; frames of another size are an error */
-    bool no_pixels; /* batches come without pictures: somebody else has them */
+    bool no_pixels; /* batches come without images: the caller has them */
     /* per primitive channel; a standardised value is (a - mean) / std */
     const double *action_mean, *action_std; /* (action_dim) */
     /* columns delivered at the rows of the frames, e.g. "qpos" */
@@ -61,18 +61,18 @@ void cgs_loader_destroy(cgs_loader *l);
 /* Batches of one epoch. */
 int64_t cgs_loader_batches(const cgs_loader *l);
 
-/* Waits for the next batch.  A failure of the reading comes out at the batch it belongs
- * to: a NaN or an infinite action anywhere but in the last row of an episode, a file
- * that cannot be read.  After a failure every further call fails in the same way. */
+/* Waits for the next batch.  A read failure is reported at the batch it belongs to: a NaN or an
+ * infinite action anywhere but in the last row of an episode, or a file that cannot be read.  After
+ * a failure every further call fails in the same way. */
 cgs_status cgs_loader_next(cgs_loader *l, cgs_batch *batch);
 
-/* Whether the next batch is there already. */
+/* Whether the next batch is ready. */
 bool cgs_loader_ready(cgs_loader *l);
 
-/* Where all its batches lie, to be pinned. */
+/* The memory of all its batches, to be pinned. */
 void *cgs_loader_memory(const cgs_loader *l, size_t *bytes);
 
-/* Where the next batch will come from: what a checkpoint stores. */
+/* The position of the next batch, as a checkpoint stores it. */
 void cgs_loader_position(const cgs_loader *l, uint64_t *epoch, int64_t *batch);
 
 #endif /* CGS_DATA_LOADER_H */

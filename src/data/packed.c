@@ -1,20 +1,20 @@
 /* packed.c - the packed cache: layout, building, reading.
  *
- *   head      one struct head, below
- *   frames    every frame on its own, compressed with LZ4 (or as it is where that does
- *             not help), one after the other
+ *   header    one struct head, below
+ *   frames    every frame separately compressed with LZ4 (or stored where that does not
+ *             help), one after the other
  *   tables    frame index (rows x struct frame), offsets (i64 x episodes), lengths
  *             (i32 x episodes), columns (struct stored_column x columns), then the
  *             numbers of each column (f32 x rows x values); each aligned to 64 bytes
  *
- * All little endian.  LZ4 because on flat 224 x 224 pictures it shrinks 151 kB to 2.5 kB
+ * All little endian.  LZ4 because on flat 224 x 224 images it shrinks 151 kB to 2.5 kB
  * and decodes a frame in 8 us (20 GB/s; a copy takes 4 us), where Zstandard needs 26 us
  * for half the bytes; a million frames stay in the page cache instead of on the disk.
  *
- * Opening checks the head, that every table lies where the file is, and the checksum of
- * all tables; reading a frame checks the frame's own checksum.  After that no number in
- * the file can lead outside of it.  The one thing a mapping cannot survive is a file
- * that is cut short while it is open. */
+ * Opening checks the header, that every table lies inside the file, and the checksum of all tables;
+ * reading a frame checks the frame's own checksum.  After that no number in the file can lead
+ * outside of it.  The one thing a mapping does not survive is a file that is truncated while open.
+ */
 #include "data/packed.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define MAGIC "cgspack\n"
 #define VERSION 1u
 #define ALIGN ((uint64_t)64)
-#define MAX_VALUES 256 /* of a packed number column, a row */
+#define MAX_VALUES 256 /* per row of a packed number column */
 enum { TOGETHER = 256 /* frames read and compressed at a time */, PIECE = 4096 /* rows */ };
 
 typedef struct head {
@@ -103,14 +103,14 @@ typedef struct build {
     head head;
     uint64_t at; /* bytes written */
     frame *frames;
-    uint8_t *undrawn; /* (rows) 1 where a row has no picture (pixels_every) */
+    uint8_t *undrawn; /* (rows) 1 where a row has no image (pixels_every) */
     uint8_t *pixels;  /* (TOGETHER, height, width, 3) */
     char *squeezed;   /* (TOGETHER, squeezed_stride)  */
     size_t squeezed_stride;
     float *rows; /* (PIECE, MAX_VALUES) */
 } build;
 
-/* write errors stay in the stream and surface when the file is committed */
+/* write errors stay in the stream and are reported at commit */
 static void emit(build *b, const void *data, size_t bytes) {
     fwrite(data, 1, bytes, b->file.f);
     b->at += bytes;
@@ -127,7 +127,7 @@ static void mark_undrawn(const cgs_source *s, uint8_t *undrawn) {
             undrawn[s->ep_offset[e] + t] = t % s->pixels_every != 0;
 }
 
-/* frame i of the piece that begins with row `first`: read if asked, then compressed */
+/* frame i of the piece that begins with row `first`: read if requested, then compressed */
 static cgs_status pack_frame(build *b, int64_t first, int i, bool read) {
     const cgs_source *s = b->src;
     const size_t frame_bytes = (size_t)s->height * (size_t)s->width * 3;
@@ -163,7 +163,7 @@ static void pack_some(void *context) {
 
 static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) {
     const cgs_source *s = b->src;
-    /* frames that can be decoded alone are decoded by all threads */
+    /* independently stored frames are decoded by all threads */
     const bool alone = s->columns[s->pixels].together == 1;
     for (int64_t first = 0; first < s->rows; first += TOGETHER) {
         int n = s->rows - first < TOGETHER ? (int)(s->rows - first) : TOGETHER;
@@ -183,7 +183,7 @@ static cgs_status pack_frames(build *b, cgs_pack_progress progress, void *user) 
     return CGS_OK;
 }
 
-static bool wanted(const cgs_source *s, int i) {
+static bool is_packed(const cgs_source *s, int i) {
     const cgs_column *c = &s->columns[i];
     return i != s->pixels && c->readable && c->rows == s->rows && c->values <= MAX_VALUES;
 }
@@ -193,7 +193,7 @@ static cgs_status pack_tables(build *b) {
     head *h = &b->head;
     const size_t rows = (size_t)s->rows, episodes = (size_t)s->episodes;
 
-    /* places first, so that the column table can name them */
+    /* offsets first, so that the column table can name them */
     pad(b);
     h->tables_at = h->frames_at = b->at;
     h->offsets_at = align_up(h->frames_at + rows * sizeof(frame));
@@ -201,7 +201,7 @@ static cgs_status pack_tables(build *b) {
     h->columns_at = align_up(h->lengths_at + episodes * sizeof(int32_t));
     h->columns = 0;
     h->action = -1;
-    for (int i = 0; i < s->column_count; i++) h->columns += wanted(s, i);
+    for (int i = 0; i < s->column_count; i++) h->columns += is_packed(s, i);
     uint64_t numbers_at = align_up(h->columns_at + h->columns * sizeof(stored_column));
 
     emit(b, b->frames, rows * sizeof(frame));
@@ -212,7 +212,7 @@ static cgs_status pack_tables(build *b) {
     pad(b);
     int n = 0;
     for (int i = 0; i < s->column_count; i++) {
-        if (!wanted(s, i)) continue;
+        if (!is_packed(s, i)) continue;
         const cgs_column *c = &s->columns[i];
         stored_column stored;
         memset(&stored, 0, sizeof stored); /* padding and tails of names too */
@@ -228,7 +228,7 @@ static cgs_status pack_tables(build *b) {
     }
     pad(b);
     for (int i = 0; i < s->column_count; i++) {
-        if (!wanted(s, i)) continue;
+        if (!is_packed(s, i)) continue;
         for (int64_t first = 0; first < s->rows; first += PIECE) {
             int count = s->rows - first < PIECE ? (int)(s->rows - first) : PIECE;
             CGS_TRY(s->read_rows(s->self, i, first, count, 1, b->rows));
@@ -259,7 +259,7 @@ static cgs_status check_source(const cgs_source *s, int image_size) {
     if (s->pixels < 0)
         return cgs_fail(CGS_EFORMAT, "%s: it has no column \"pixels\" to pack", s->path);
     if (image_size && (s->height != image_size || s->width != image_size))
-        return cgs_fail(CGS_EFORMAT, "%s: its frames are %dx%d, the model wants %dx%d", s->path,
+        return cgs_fail(CGS_EFORMAT, "%s: its frames are %dx%d, the model needs %dx%d", s->path,
                         s->height, s->width, image_size, image_size);
     return CGS_OK;
 }
@@ -361,7 +361,7 @@ static cgs_status damaged(const cgs_packed *p, const char *what) {
     return cgs_fail(CGS_EFORMAT, "%s: not a packed cache, or a damaged one (%s)", p->path, what);
 }
 
-/* whether count things of `size` bytes lie in the tables at `at`, aligned */
+/* whether `count` items of `size` bytes lie inside the tables at `at`, aligned */
 static bool fits(const head *h, uint64_t at, uint64_t count, uint64_t size) {
     return at >= h->tables_at && at <= h->file_bytes && at % ALIGN == 0 &&
            count <= (h->file_bytes - at) / size;
@@ -375,28 +375,28 @@ static cgs_status check_head(const cgs_packed *p) {
         return cgs_fail(CGS_EFORMAT, "%s: packed by another version (%u, this one is %u)", p->path,
                         h->version, VERSION);
     if (cgs_checksum(h, offsetof(head, checksum)) != h->checksum)
-        return damaged(p, "checksum of its head");
+        return damaged(p, "checksum of its header");
     if (h->file_bytes != p->bytes)
-        return cgs_fail(CGS_EFORMAT, "%s: %zu bytes, its head says %" PRIu64, p->path, p->bytes,
+        return cgs_fail(CGS_EFORMAT, "%s: %zu bytes, its header says %" PRIu64, p->path, p->bytes,
                         h->file_bytes);
     if (h->rows < 1 || h->rows > (uint64_t)1 << 40 || h->episodes < 1 || h->episodes > INT_MAX ||
         h->columns > CGS_COLUMNS || h->height < 1 || h->height > 8192 ||
         h->pixels_every > INT_MAX || h->width < 1 || h->width > 8192 || h->tables_at < sizeof *h ||
         h->tables_at > h->file_bytes || !memchr(h->source_name, 0, sizeof h->source_name) ||
         h->action < -1 || h->action >= (int32_t)h->columns)
-        return damaged(p, "a number of its head");
+        return damaged(p, "a number of its header");
     if (!fits(h, h->frames_at, h->rows, sizeof(frame)) ||
         !fits(h, h->offsets_at, h->episodes, sizeof(int64_t)) ||
         !fits(h, h->lengths_at, h->episodes, sizeof(int32_t)) ||
         !fits(h, h->columns_at, h->columns, sizeof(stored_column)))
-        return damaged(p, "the place of a table");
+        return damaged(p, "the offset of a table");
     if (cgs_checksum(p->map + h->tables_at, (size_t)(h->file_bytes - h->tables_at)) !=
         h->tables_checksum)
         return damaged(p, "checksum of its tables");
     return CGS_OK;
 }
 
-/* A checksum can be forged, so what the tables say is checked as well. */
+/* A checksum can be forged, so the tables' contents are checked as well. */
 static cgs_status check_tables(cgs_packed *p) {
     const head *h = p->head;
     const uint64_t frame_bytes = (uint64_t)h->height * h->width * 3;
@@ -404,14 +404,14 @@ static cgs_status check_tables(cgs_packed *p) {
         const frame *f = &p->frames[i];
         if (f->at < sizeof *h || f->at > h->tables_at || f->bytes > h->tables_at - f->at ||
             f->bytes > frame_bytes)
-            return damaged(p, "the place of a frame");
+            return damaged(p, "the offset of a frame");
     }
     const int64_t *offset = p->source.ep_offset;
     const int32_t *length = p->source.ep_len;
     for (uint32_t e = 0; e < h->episodes; e++)
         if (length[e] < 1 || offset[e] < 0 || offset[e] > (int64_t)h->rows ||
             length[e] > (int64_t)h->rows - offset[e])
-            return damaged(p, "the place of an episode");
+            return damaged(p, "the offset of an episode");
     const stored_column *stored = (const stored_column *)(p->map + h->columns_at);
     for (uint32_t i = 0; i < h->columns; i++) {
         const stored_column *from = &stored[i];
@@ -432,37 +432,22 @@ static cgs_status check_tables(cgs_packed *p) {
             c->values *= (size_t)from->shape[k];
         }
         if (c->values > MAX_VALUES || !fits(h, from->at, h->rows, c->values * sizeof(float)))
-            return damaged(p, "the place of a column");
+            return damaged(p, "the offset of a column");
         p->numbers[i] = (const float *)(p->map + from->at);
     }
     return CGS_OK;
 }
 
 static cgs_status open_map(cgs_packed *p) {
-    int fd = open(p->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0) return cgs_fail(CGS_EIO, "%s: %s", p->path, strerror(errno));
-    cgs_status rc = CGS_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(head)) {
-        rc = damaged(p, "it is too short");
-    } else {
-        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) {
-            rc = cgs_fail(CGS_EIO, "%s: %s", p->path, strerror(errno));
-        } else {
-            p->map = map;
-            p->bytes = (size_t)st.st_size;
-        }
-    }
-    close(fd);
-    return rc;
+    cgs_status rc = cgs_map_file(p->path, sizeof(head), &p->map, &p->bytes);
+    return rc == CGS_EFORMAT ? damaged(p, "it is too short") : rc;
 }
 
 static cgs_status open_tables(cgs_packed *p) {
     p->head = (const head *)p->map;
     CGS_TRY(check_head(p));
     const head *h = p->head;
-    /* one more column: the pictures, which come last */
+    /* one more column: the images, which come last */
     p->columns = calloc((size_t)h->columns + 1, sizeof *p->columns);
     p->numbers = calloc((size_t)h->columns + 1, sizeof *p->numbers);
     if (!p->columns || !p->numbers) return cgs_fail(CGS_ENOMEM, "%s: no memory", p->path);
@@ -536,9 +521,9 @@ cgs_status cgs_packed_ensure(cgs_packed **out, const char *path, const char *dat
     cgs_packed *p = NULL;
     if (cgs_file_exists(path)) {
         if (cgs_packed_open(&p, path) != CGS_OK)
-            cgs_log(CGS_INFO, "%s; it is packed again", cgs_last_error());
+            cgs_log(CGS_INFO, "%s; packing it again", cgs_last_error());
         else if (!cgs_packed_is_fresh(p, dataset_path)) {
-            cgs_log(CGS_INFO, "%s: older than %s; it is packed again", path, dataset_path);
+            cgs_log(CGS_INFO, "%s: older than %s; packing it again", path, dataset_path);
             cgs_packed_close(p);
             p = NULL;
         }

@@ -1,8 +1,8 @@
-/* packed.h - the packed cache of a dataset: one memory-mapped file from which any frame
- * can be read at once, by any number of threads, without libhdf5.
+/* packed.h - the packed cache of a dataset: one memory-mapped file from which any number of threads
+ * can read any frame, without libhdf5.
  *
- * Built once from a dataset; remembers the name, size and time of its source, so that a
- * stale one is noticed.  See packed.c for the layout. */
+ * Built once from a dataset; stores the name, size and time of its source, so that a stale cache is
+ * detected.  See packed.c for the layout. */
 #ifndef CGS_DATA_PACKED_H
 #define CGS_DATA_PACKED_H
 
@@ -13,8 +13,8 @@ typedef struct cgs_packed cgs_packed;
 /* Called now and then while packing; returning false stops with CGS_ESTOPPED. */
 typedef bool (*cgs_pack_progress)(void *user, int64_t frames_done, int64_t frames);
 
-/* Packs a dataset: frames, actions and every other number column of at most 256 values
- * a row.  image_size: what the frames must measure, 0 = whatever they do.  Atomic. */
+/* Packs a dataset: frames, actions and every other number column of at most 256 values a row.
+ * image_size: required size of the frames, 0 = any.  Atomic. */
 cgs_status cgs_packed_build(const char *path, cgs_dataset *d, int image_size,
                             cgs_pack_progress progress, void *user);
 

@@ -1,4 +1,4 @@
-/* source.c - looking things up in a source, reading many pictures, and the names of number types.
+/* source.c - looking things up in a source, reading many images, and the names of number types.
  */
 #include "data/source.h"
 
@@ -45,7 +45,7 @@ typedef struct reading {
     cgs_failure failure;
 } reading;
 
-static void read_pictures(void *context) {
+static void read_images(void *context) {
     reading *r = context;
     size_t frame = (size_t)r->s->height * (size_t)r->s->width * 3;
     CGS_QUEUE (i, (size_t)r->count)
@@ -53,8 +53,8 @@ static void read_pictures(void *context) {
                          r->s->read_pixels(r->s->self, r->row[i], 1, 1, r->out + i * frame));
 }
 
-cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out) {
+cgs_status cgs_source_images(const cgs_source *s, const int64_t *row, int count, uint8_t *out) {
     reading r = {.s = s, .row = row, .count = count, .out = out};
-    cgs_together(0, read_pictures, &r);
+    cgs_together(0, read_images, &r);
     return cgs_failure_report(&r.failure);
 }

@@ -1,10 +1,9 @@
-/* source.h - what training and evaluation need from a dataset, wherever it lies.
+/* source.h - a dataset as training and evaluation read it, whatever its storage.
  *
- * A source is a table of rows: one row is one moment, with a picture, the action
- * executed from it and other numbers.  Episodes are runs of rows.  The HDF5 reader
- * (dataset.h) and the packed cache (packed.h) both present themselves as a source, so
- * windows, statistics and the loader are written once.  Reads are safe from several
- * threads at a time. */
+ * A source is a table of rows: one row is one moment, with an image, the action executed from it
+ * and other numbers.  Episodes are runs of rows.  The HDF5 reader (dataset.h) and the packed cache
+ * (packed.h) are both sources, so windows, statistics and the loader are written once.  Reads are
+ * safe from several threads at a time. */
 #ifndef CGS_DATA_SOURCE_H
 #define CGS_DATA_SOURCE_H
 
@@ -35,11 +34,11 @@ typedef enum cgs_column_type {
 typedef struct cgs_column {
     char name[CGS_COLUMN_NAME];
     cgs_column_type dtype;          /* as stored */
-    int rank;                       /* of one row: 0 for a scalar, 3 for a picture */
+    int rank;                       /* of one row: 0 for a scalar, 3 for an image */
     int64_t shape[CGS_COLUMN_RANK]; /* of one row */
     size_t values;                  /* product of shape */
-    int64_t rows;                   /* of this column; the source's rows unless it is odd */
-    bool readable;                  /* numbers, stored in a way that can be decoded */
+    int64_t rows;                   /* of this column; those of the source unless it is irregular */
+    bool readable;                  /* numbers, in a supported encoding */
     int64_t together;               /* rows that are decoded together; 1: each alone */
 } cgs_column;
 
@@ -52,29 +51,29 @@ struct cgs_source {
     const int32_t *ep_len;    /* (episodes) rows, at least one   */
     const cgs_column *columns;
     int column_count;
-    int pixels, action; /* their places in columns, or -1                  */
-    int height, width;  /* of the pictures, 0 without                      */
-    int pixels_every;   /* rows 0, n, 2n, ... of an episode have a picture; the others are black */
+    int pixels, action; /* their indices in columns, or -1                  */
+    int height, width;  /* of the images, 0 without                      */
+    int pixels_every;   /* rows 0, n, 2n, ... of an episode have an image; the others are black */
     int action_dim;     /* values of one action, 0 without                 */
     void *self;
-    /* Rows first, first+stride, ... of the picture column: out (count, height, width, 3). */
+    /* Rows first, first+stride, ... of the image column: out (count, height, width, 3). */
     cgs_status (*read_pixels)(void *self, int64_t first, int count, int stride, uint8_t *out);
     /* The same rows of a number column, converted: out (count, values). */
     cgs_status (*read_rows)(void *self, int column, int64_t first, int count, int stride,
                             float *out);
 };
 
-/* The place of a column that can be read, or -1. */
+/* The index of a readable column, or -1. */
 int cgs_source_find(const cgs_source *s, const char *name);
 
 /* The episode that holds a row, or -1 when the row lies in a gap between episodes. */
 int cgs_source_episode(const cgs_source *s, int64_t row);
 
-/* The row, or the nearest one before it in its episode, that has a picture; -1 in a gap. */
+/* The row, or the nearest one before it in its episode, that has an image; -1 in a gap. */
 int64_t cgs_source_drawn(const cgs_source *s, int64_t row);
 
-/* The pictures of any rows, read by all threads: out (count, height, width, 3). */
-cgs_status cgs_source_pictures(const cgs_source *s, const int64_t *row, int count, uint8_t *out);
+/* The images of any rows, read by all threads: out (count, height, width, 3). */
+cgs_status cgs_source_images(const cgs_source *s, const int64_t *row, int count, uint8_t *out);
 
 size_t cgs_column_type_size(cgs_column_type t);      /* 0 for CGS_COL_OTHER */
 const char *cgs_column_type_name(cgs_column_type t); /* "f32", "u8", ..., "text" */

@@ -1,6 +1,6 @@
 /* stats.c - two passes in double over a column: mean, then squared deviations.
  *
- * Sums run in row order on one thread, so the result is the same bits everywhere. */
+ * Sums run in row order on one thread, so the result has the same bits everywhere. */
 #include "data/stats.h"
 
 #include <inttypes.h>

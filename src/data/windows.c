@@ -19,7 +19,7 @@ cgs_status cgs_windows_build(cgs_windows *w, const cgs_source *s, int num_steps,
     const int every = s->pixels_every > 1 ? s->pixels_every : 1;
     if (frameskip % every != 0)
         return cgs_fail(CGS_EARG,
-                        "%s: one row in %d has a picture; frames %d rows apart cannot be read",
+                        "%s: one row in %d has an image; frames %d rows apart cannot be read",
                         s->path, every, frameskip);
     w->num_steps = num_steps;
     w->frameskip = frameskip;
@@ -75,7 +75,7 @@ void cgs_epoch_order(uint64_t seed, uint64_t epoch, int64_t n, int64_t *out) {
     shuffle(cgs_rng_stream(seed, CGS_STREAM_DATA, EPOCH_STREAMS + epoch), n, out);
 }
 
-/* The generator MT19937, kept here because only the upstream split needs it. */
+/* The generator MT19937, here because only the upstream split needs it. */
 enum { MT_WORDS = 624, MT_SHIFT = 397 };
 
 typedef struct mt19937 {
@@ -121,7 +121,7 @@ void cgs_upstream_permutation(uint32_t seed, int64_t n, int64_t *out) {
 
 static cgs_status check_fraction(double fraction) {
     if (!(fraction > 0 && fraction <= 1))
-        return cgs_fail(CGS_EARG, "a training share of %g is not in (0, 1]", fraction);
+        return cgs_fail(CGS_EARG, "a training fraction of %g is not in (0, 1]", fraction);
     return CGS_OK;
 }
 
@@ -182,8 +182,8 @@ cgs_status cgs_split_by_window(cgs_split *s, int64_t windows, double fraction, u
         return cgs_fail(CGS_EARG, "%" PRId64 " windows cannot be split", windows);
     CGS_TRY(split_alloc(s, windows));
     cgs_upstream_permutation(seed, windows, s->train);
-    /* upstream rounds both shares down and gives what is left to training first; the
-     * second share is 1 - fraction in double, which rounding may put below a tenth */
+    /* upstream rounds both parts down and gives the remainder to training first; the second part is
+     * 1 - fraction in double, which rounding may put below a tenth */
     int64_t train = (int64_t)floor((double)windows * fraction);
     int64_t held = (int64_t)floor((double)windows * (1 - fraction));
     int64_t left = windows - train - held;

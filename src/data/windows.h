@@ -1,14 +1,14 @@
-/* windows.h - which pieces of which episodes are trained on, and in what order.
+/* windows.h - which parts of which episodes are trained on, and in what order.
  *
  * A window of num_steps frames, frameskip rows apart, spans num_steps * frameskip rows
  * (the last frame's action block included).  Windows are numbered episode by episode,
- * start by start: every start 0 .. length - span that has a picture.  Short-episode rule: an
+ * start by start: every start 0 .. length - span that has an image.  Short-episode rule: an
  * episode of fewer rows than the span has no window and is counted in `skipped`; when no episode is
  * long enough, that is an error.
  *
  * Two splits into training and held-out windows:
- *   by episode  whole episodes; a function of the seed and the number of episodes
- *               alone, so every user of a dataset with any window agrees on it
+ *   by episode  whole episodes; a function of the seed and the number of episodes alone, so
+ *               that it does not depend on the window
  *   by window   the upstream one: neighbouring windows land on both sides */
 #ifndef CGS_DATA_WINDOWS_H
 #define CGS_DATA_WINDOWS_H

@@ -1,25 +1,23 @@
-/* writer.c - recording a dataset so that a kill loses nothing that was finished.
+/* writer.c - records a dataset so that a kill loses no finished episode.
  *
- * HDF5 files do not survive their writer's death, so episodes first go to a journal,
- * NAME.part, one checksummed record each; finishing turns the journal into the HDF5 file
- * NAME.tmp, renames it to NAME and deletes the journal.  At any moment there is either
- * no dataset or a whole one, and beside it a journal from which the next run continues
- * after the last finished episode.  The price is that the (compressed) data are copied
- * once; the gain is also that the bytes of NAME depend on the episodes alone, not on how
- * often the recording was interrupted nor on the number of threads.
+ * A killed writer leaves an unreadable HDF5 file, so episodes first go to a journal, NAME.part, one
+ * checksummed entry each; finishing turns the journal into the HDF5 file NAME.tmp, renames it to
+ * NAME and deletes the journal.  At any moment there is either no dataset or a complete one, and
+ * beside it a journal from which the next run resumes after the last finished episode.  This copies
+ * the (compressed) data once, but it also makes the bytes of NAME depend on the episodes alone, not
+ * on interruptions or the number of threads.
  *
- * Pictures (u8 columns whose rows have two axes or more) are compressed when their episode
- * is packed, one row a chunk, so that any frame can be read alone; finishing copies the
- * compressed chunks as they are.  Black pictures, of rows that are not drawn, are compressed
- * once (leaving them out would do, but libhdf5 1.10 has no quick way to ask whether a chunk
- * is there).  Deflate at level 1: on flat 224 x 224 pictures 2.3 kB
- * a frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level 6 halves the
- * size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5 reader
- * knows deflate without a plugin.  Other columns are chunks of about 64 kB with
- * fletcher32 checksums.
+ * Images (u8 columns whose rows have two axes or more) are compressed when their episode is packed,
+ * one row per chunk, so that any frame can be read alone; finishing copies the compressed chunks
+ * unchanged.  Black images, of rows that are not rendered, are compressed once (they could be left
+ * out, but libhdf5 1.10 has no fast test of whether a chunk exists).  Deflate at level 1: on flat
+ * 224 x 224 images 2.3 kB per frame instead of 151 kB, 0.26 ms to write and 0.07 ms to read; level
+ * 6 halves the size but reads three times slower.  Shuffle does nothing to bytes.  Every HDF5
+ * reader knows deflate without a plugin.  Other columns are chunks of about 64 kB with fletcher32
+ * checksums.
  *
- * The file uses the version 1.10 object formats: all their metadata carry checksums, so
- * that damage is noticed instead of followed.  Times are not stored. */
+ * The file uses the version 1.10 object formats: all their metadata have checksums, so that damage
+ * is detected instead of followed.  Times are not stored. */
 #include "data/writer.h"
 
 #include <assert.h>
@@ -49,8 +47,8 @@ typedef struct column {
     int rank;
     hsize_t shape[CGS_COLUMN_RANK];
     size_t row_bytes;
-    bool picture;
-    uint8_t *black; /* (black_bytes) a compressed black picture */
+    bool image;
+    uint8_t *black; /* (black_bytes) a compressed black image */
     size_t black_bytes;
 } column;
 
@@ -95,7 +93,7 @@ static hid_t file_type(cgs_column_type t) {
     }
 }
 
-/* to: room for compressBound of a row; the number of bytes used */
+/* to: at least compressBound of a row; returns the number of bytes used */
 static size_t squeeze(uint8_t *to, const uint8_t *row, size_t bytes) {
     uLongf length = compressBound(bytes);
     if (compress2(to, &length, row, bytes, DEFLATE_LEVEL) == Z_OK && length < bytes) return length;
@@ -115,7 +113,8 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
     static const char *const reserved[] = {"ep_len", "ep_offset", "episode_idx", "ep_idx",
                                            "step_idx"};
     if (!good_name(spec->name))
-        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is no name for a column", w->path, spec->name);
+        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is not a valid name for a column", w->path,
+                        spec->name);
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
         if (!strcmp(spec->name, reserved[i]))
             return cgs_fail(CGS_EARG, "%s: column \"%s\" is added by the writer", w->path,
@@ -132,7 +131,7 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
     *c = (column){.dtype = t, .rank = spec->rank, .row_bytes = cgs_column_type_size(t)};
     snprintf(c->name, sizeof c->name, "%s", spec->name);
     if (spec->rank < 0 || spec->rank > CGS_COLUMN_RANK)
-        return cgs_fail(CGS_EARG, "%s: column \"%s\" has %d axes a row", w->path, c->name,
+        return cgs_fail(CGS_EARG, "%s: column \"%s\" has %d axes per row", w->path, c->name,
                         spec->rank);
     for (int i = 0; i < c->rank; i++) {
         if (spec->shape[i] < 1 || (size_t)spec->shape[i] > ((size_t)1 << 28) / c->row_bytes)
@@ -141,9 +140,9 @@ static cgs_status set_column(cgs_writer *w, const cgs_column_spec *spec) {
         c->shape[i] = (hsize_t)spec->shape[i];
         c->row_bytes *= (size_t)spec->shape[i];
     }
-    c->picture = t == CGS_COL_U8 && c->rank >= 2;
+    c->image = t == CGS_COL_U8 && c->rank >= 2;
     w->column_count++;
-    return c->picture ? squeeze_black(w, c) : CGS_OK;
+    return c->image ? squeeze_black(w, c) : CGS_OK;
 }
 
 cgs_status cgs_writer_create(cgs_writer **out, const char *path, const cgs_column_spec *columns,
@@ -182,7 +181,8 @@ void cgs_writer_destroy(cgs_writer *w) {
 static cgs_status new_attribute(cgs_writer *w, const char *name, attribute **out) {
     assert(!w->begun);
     if (!good_name(name))
-        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is no name for an attribute", w->path, name);
+        return cgs_fail(CGS_EARG, "%s: \"%.80s\" is not a valid name for an attribute", w->path,
+                        name);
     for (int i = 0; i < w->attribute_count; i++)
         if (!strcmp(name, w->attributes[i].name))
             return cgs_fail(CGS_EARG, "%s: attribute \"%s\" is given twice", w->path, name);
@@ -225,7 +225,7 @@ cgs_status cgs_writer_real(cgs_writer *w, const char *name, double value) {
     return CGS_OK;
 }
 
-/* the declaration as text, a line each; a journal is continued only under the same one */
+/* the declaration as text, one line each; a journal is continued only if it is the same */
 static char *declaration(const cgs_writer *w) {
     char *text = NULL;
     size_t size = 0;
@@ -271,22 +271,22 @@ cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes) {
 
 /* ---- adding -------------------------------------------------------------------------- */
 
-/* A record holds the columns one after the other: numbers as they are, pictures as a
- * u32 length and so many bytes each (the length of the raw row means: not compressed). */
+/* An entry has the columns one after the other: numbers as they are, images as a u32 length and
+ * that many bytes each (the length of a raw row means: not compressed). */
 
 void cgs_episode_free(cgs_episode *e) {
     free(e->bytes);
     *e = (cgs_episode){0};
 }
 
-/* room for so many more bytes */
+/* makes space for that many more bytes */
 static cgs_status make_room(const cgs_writer *w, cgs_episode *e, size_t bytes) {
-    if (bytes <= e->room - e->size) return CGS_OK;
-    size_t room = 2 * (e->size + bytes);
-    uint8_t *p = realloc(e->bytes, room);
+    if (bytes <= e->capacity - e->size) return CGS_OK;
+    size_t capacity = 2 * (e->size + bytes);
+    uint8_t *p = realloc(e->bytes, capacity);
     if (!p) return cgs_fail(CGS_ENOMEM, "%s: no memory for an episode", w->path);
     e->bytes = p;
-    e->room = room;
+    e->capacity = capacity;
     return CGS_OK;
 }
 
@@ -301,8 +301,8 @@ static bool black(const uint8_t *row, size_t bytes) {
     return row[0] == 0 && memcmp(row, row + 1, bytes - 1) == 0;
 }
 
-static cgs_status put_picture(const cgs_writer *w, cgs_episode *e, const column *c,
-                              const uint8_t *row) {
+static cgs_status put_image(const cgs_writer *w, cgs_episode *e, const column *c,
+                            const uint8_t *row) {
     uint32_t stored;
     CGS_TRY(make_room(w, e, sizeof stored + compressBound(c->row_bytes)));
     uint8_t *to = e->bytes + e->size + sizeof stored;
@@ -341,9 +341,9 @@ cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *dat
         const column *c = &w->columns[i];
         if (!strcmp(c->name, "action") && (c->dtype == CGS_COL_F32 || c->dtype == CGS_COL_F64))
             CGS_TRY(check_action(w, c, rows, data[i]));
-        if (!c->picture) CGS_TRY(put(w, e, data[i], (size_t)rows * c->row_bytes));
-        for (int r = 0; c->picture && r < rows; r++)
-            CGS_TRY(put_picture(w, e, c, (const uint8_t *)data[i] + (size_t)r * c->row_bytes));
+        if (!c->image) CGS_TRY(put(w, e, data[i], (size_t)rows * c->row_bytes));
+        for (int r = 0; c->image && r < rows; r++)
+            CGS_TRY(put_image(w, e, c, (const uint8_t *)data[i] + (size_t)r * c->row_bytes));
     }
     return CGS_OK;
 }
@@ -390,14 +390,14 @@ static cgs_status create_column(const cgs_writer *w, hid_t file, const column *c
                                 hid_t *out) {
     hsize_t dims[CGS_COLUMN_RANK + 1] = {rows}, chunk[CGS_COLUMN_RANK + 1];
     for (int i = 0; i < c->rank; i++) dims[i + 1] = chunk[i + 1] = c->shape[i];
-    chunk[0] = c->picture ? 1 : CHUNK_BYTES / c->row_bytes;
+    chunk[0] = c->image ? 1 : CHUNK_BYTES / c->row_bytes;
     if (chunk[0] < 1) chunk[0] = 1;
     if (chunk[0] > rows) chunk[0] = rows;
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = H5Screate_simple(c->rank + 1, dims, NULL);
-    bool failed =
-        H5Pset_obj_track_times(plist, false) < 0 || H5Pset_chunk(plist, c->rank + 1, chunk) < 0 ||
-        (c->picture ? H5Pset_deflate(plist, DEFLATE_LEVEL) : H5Pset_fletcher32(plist)) < 0;
+    bool failed = H5Pset_obj_track_times(plist, false) < 0 ||
+                  H5Pset_chunk(plist, c->rank + 1, chunk) < 0 ||
+                  (c->image ? H5Pset_deflate(plist, DEFLATE_LEVEL) : H5Pset_fletcher32(plist)) < 0;
     *out = failed ? -1
                   : H5Dcreate2(file, c->name, file_type(c->dtype), space, H5P_DEFAULT, plist,
                                H5P_DEFAULT);
@@ -461,9 +461,9 @@ static cgs_status write_index(cgs_writer *w, hid_t file, hsize_t rows) {
     return rc;
 }
 
-/* copies the compressed pictures of one episode; *at moves on in the record */
-static cgs_status write_pictures(const cgs_writer *w, hid_t set, const column *c, hsize_t first,
-                                 int64_t rows, const uint8_t **at, const uint8_t *end) {
+/* copies the compressed images of one episode; *at advances in the entry */
+static cgs_status write_images(const cgs_writer *w, hid_t set, const column *c, hsize_t first,
+                               int64_t rows, const uint8_t **at, const uint8_t *end) {
     for (int64_t i = 0; i < rows; i++) {
         uint32_t bytes;
         if ((size_t)(end - *at) < sizeof bytes) break;
@@ -471,13 +471,13 @@ static cgs_status write_pictures(const cgs_writer *w, hid_t set, const column *c
         *at += sizeof bytes;
         if ((size_t)(end - *at) < bytes) break;
         hsize_t offset[CGS_COLUMN_RANK + 1] = {first + (hsize_t)i};
-        uint32_t mask = bytes == c->row_bytes; /* bit 0: the filter was left out */
+        uint32_t mask = bytes == c->row_bytes; /* bit 0: the filter was skipped */
         if (H5Dwrite_chunk(set, H5P_DEFAULT, mask, offset, bytes, *at) < 0)
             return h5_fail(w, c->name);
         *at += bytes;
         if (i + 1 == rows) return CGS_OK;
     }
-    return cgs_fail(CGS_EFORMAT, "%s: a record is shorter than its pictures", w->part);
+    return cgs_fail(CGS_EFORMAT, "%s: an entry is shorter than its images", w->part);
 }
 
 static cgs_status write_episode(cgs_writer *w, const hid_t *sets, int64_t e, hsize_t first) {
@@ -488,13 +488,13 @@ static cgs_status write_episode(cgs_writer *w, const hid_t *sets, int64_t e, hsi
     const uint8_t *at = w->episode.bytes, *end = at + j->bytes[e];
     for (int i = 0; i < w->column_count; i++) {
         const column *c = &w->columns[i];
-        if (c->picture) {
-            CGS_TRY(write_pictures(w, sets[i], c, first, j->rows[e], &at, end));
+        if (c->image) {
+            CGS_TRY(write_images(w, sets[i], c, first, j->rows[e], &at, end));
             continue;
         }
         size_t bytes = (size_t)j->rows[e] * c->row_bytes;
         if ((size_t)(end - at) < bytes)
-            return cgs_fail(CGS_EFORMAT, "%s: record %" PRId64 " is too short", w->part, e);
+            return cgs_fail(CGS_EFORMAT, "%s: entry %" PRId64 " is too short", w->part, e);
         CGS_TRY(write_numbers(w, sets[i], c, first, (hsize_t)j->rows[e], at));
         at += bytes;
     }

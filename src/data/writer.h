@@ -2,14 +2,14 @@
  *
  *   cgs_writer_create      name and columns
  *   cgs_writer_text, ...   attributes of the file
- *   cgs_writer_begin       opens NAME.part, or continues it: says how many episodes it has
+ *   cgs_writer_begin       opens NAME.part, or continues it; tells how many episodes it has
  *   cgs_writer_add         one finished episode; or, where several threads make episodes,
- *   cgs_writer_pack        its checked and compressed record, by any of them, and
- *   cgs_writer_put         that record, by one at a time
+ *   cgs_writer_pack        validates and compresses it into an entry, in any of them, and
+ *   cgs_writer_put         appends that entry, one thread at a time
  *   cgs_writer_finish      makes NAME from NAME.part
  *   cgs_writer_destroy     without finish: NAME.part stays, to be continued
  *
- * See writer.c for what a crash leaves behind. */
+ * See writer.c for what a crash leaves. */
 #ifndef CGS_DATA_WRITER_H
 #define CGS_DATA_WRITER_H
 
@@ -34,8 +34,8 @@ cgs_status cgs_writer_text(cgs_writer *w, const char *name, const char *value);
 cgs_status cgs_writer_integer(cgs_writer *w, const char *name, uint64_t value);
 cgs_status cgs_writer_real(cgs_writer *w, const char *name, double value);
 
-/* Starts or continues the recording; *episodes is how many are already there.  A
- * NAME.part with other columns or attributes, or a NAME that exists, is an error. */
+/* Starts or continues the recording; *episodes: how many it has already.  A NAME.part with other
+ * columns or attributes, or an existing NAME, is an error. */
 cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes);
 
 /* Adds an episode of `rows` rows: T actions make T + 1 rows, and the last row of a
@@ -43,11 +43,11 @@ cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes);
  * column's number type. */
 cgs_status cgs_writer_add(cgs_writer *w, int rows, const void *const *data);
 
-/* The same in two halves.  Packing is most of the work (deflate) and leaves the writer alone. */
+/* The same in two halves.  Packing is most of the work (deflate) and does not touch the writer. */
 typedef struct cgs_episode {
     int rows;
-    uint8_t *bytes; /* (room) the first `size` are used; of a zeroed struct on */
-    size_t size, room;
+    uint8_t *bytes; /* (capacity) the first `size` are used; zero the struct before its first use */
+    size_t size, capacity;
 } cgs_episode;
 cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *data, cgs_episode *e);
 cgs_status cgs_writer_put(cgs_writer *w, const cgs_episode *e);

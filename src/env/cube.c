@@ -1,17 +1,16 @@
-/* cube.c - Cube: an arm with a gripper moves a cube to a place.
+/* cube.c - Cube: an arm with a gripper moves a cube to a goal position.
  *
- * An action asks for a change of the measured pose of the hand, in the workspace; inverse
- * kinematics turns it into joint targets that motors track for 25 substeps.  Nothing
- * compensates gravity, so a zero action lets the hand sink.  As upstream, the hand is
- * measured where it was when the last substep began, 2 ms ago; after set_state it is where
- * the state says. */
+ * An action is a change of the measured pose of the hand, within the workspace; inverse kinematics
+ * gives joint targets that motors track for 25 substeps.  Gravity is not compensated, so a zero
+ * action lets the hand sink.  As upstream, the measured pose is that of the beginning of the last
+ * substep, 2 ms ago; after set_state it is that of the state. */
 #include "env/cube.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "env/mujoco_env.h"
 #include "env/mujoco_models.h"
-#include "env/mujoco_world.h"
 #include "env/portable.h"
 
 #pragma STDC FP_CONTRACT OFF
@@ -31,10 +30,7 @@ static const double FULL = 255;   /* gripper command of a closed gripper */
 static const double FIRM = 50;    /* a wrench of this size is a contact of 1 */
 
 typedef struct cube {
-    cgs_env base;
-    const mjModel *model;
-    mjData *data;
-    cgs_mj_view view;
+    cgs_mj_env world;
     int pad;                 /* body of the right pad */
     double before[CUBE_ARM]; /* arm joints when the last substep began */
 } cube;
@@ -43,26 +39,13 @@ static cgs_mj_source source = {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL};
 
 static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
 
-static void make_data(void *context) {
-    cube *w = context;
-    w->data = mj_makeData(w->model);
-    w->pad = cgs_mj_body(w->model, "right_pad");
-}
-
-static void close_world(cgs_env *e) {
-    cube *w = (cube *)e;
-    if (w->data) mj_deleteData(w->data);
-    cgs_mj_view_close(&w->view);
-}
-
 static cgs_status open_world(cgs_env *e) {
     cube *w = (cube *)e;
-    CGS_TRY(cgs_mj_model(&source, &w->model));
-    CGS_TRY(cgs_mj_view_open(&w->view, w->model, false));
-    if (cgs_mj_guard(make_data, w) && w->data && w->pad >= 0) return CGS_OK;
-    close_world(e);
-    if (w->pad < 0) return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
-    return cgs_fail(CGS_ENOMEM, "cube: no memory for a world");
+    CGS_TRY(cgs_mj_env_open(e, &source, false));
+    w->pad = cgs_mj_body(w->world.model, "right_pad");
+    if (w->pad >= 0) return CGS_OK;
+    cgs_mj_env_close(e);
+    return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
 }
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -75,33 +58,33 @@ static double opening_of(const double *qpos) { return clip(qpos[CUBE_ARM] / CLOS
 
 static void settle(void *context) {
     cube *w = context;
-    mj_forward(w->model, w->data);
-    mj_rnePostConstraint(w->model, w->data);
-    memcpy(w->before, w->data->qpos, sizeof w->before);
+    mj_forward(w->world.model, w->world.data);
+    mj_rnePostConstraint(w->world.model, w->world.data);
+    memcpy(w->before, w->world.data->qpos, sizeof w->before);
 }
 
 static cgs_status restart(cgs_env *e) {
     cube *w = (cube *)e;
-    mj_resetData(w->model, w->data);
-    memcpy(w->data->qpos, HOME, sizeof HOME);
+    mj_resetData(w->world.model, w->world.data);
+    memcpy(w->world.data->qpos, HOME, sizeof HOME);
     return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
 }
 
-/* ctrl and the solver's memory stay, as upstream: the next action overwrites the first */
+/* ctrl and the solver's warm start stay, as upstream: the next action overwrites the former */
 static cgs_status set_state(cgs_env *e, const double *s) {
     cube *w = (cube *)e;
-    memcpy(w->data->qpos, s, CUBE_QPOS * sizeof *s);
-    memcpy(w->data->qvel, s + CUBE_QPOS, CUBE_QVEL * sizeof *s);
+    memcpy(w->world.data->qpos, s, CUBE_QPOS * sizeof *s);
+    memcpy(w->world.data->qvel, s + CUBE_QPOS, CUBE_QVEL * sizeof *s);
     return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
 }
 
 static void advance(void *context) {
     cube *w = context;
     for (int k = 0; k < SUBSTEPS; k++) {
-        memcpy(w->before, w->data->qpos, sizeof w->before);
-        mj_step(w->model, w->data);
+        memcpy(w->before, w->world.data->qpos, sizeof w->before);
+        mj_step(w->world.model, w->world.data);
     }
-    mj_rnePostConstraint(w->model, w->data); /* the force on the pad */
+    mj_rnePostConstraint(w->world.model, w->world.data); /* the force on the pad */
 }
 
 static bool step(cgs_env *e, const double *action) {
@@ -111,11 +94,11 @@ static bool step(cgs_env *e, const double *action) {
     for (int i = 0; i < 5; i++) a[i] = clip(action[i], -1, 1) * cgs_cube_scale[i];
     cgs_cube_pinch(w->before, &hand);
     for (int i = 0; i < 3; i++) pos[i] = clip(hand.pos[i] + a[i], LOW[i], HIGH[i]);
-    memcpy(joints, w->data->qpos, sizeof joints);
+    memcpy(joints, w->world.data->qpos, sizeof joints);
     cgs_cube_reach(joints, pos, cgs_wrap_half_turn(cgs_cube_yaw_of(hand.rot) + a[3]));
-    memcpy(w->data->ctrl, joints, sizeof joints);
-    w->data->ctrl[CUBE_ARM] = FULL * clip(opening_of(w->data->qpos) + a[4], 0, 1);
-    return cgs_mj_guard(advance, w) && !cgs_mj_trouble(w->data);
+    memcpy(w->world.data->ctrl, joints, sizeof joints);
+    w->world.data->ctrl[CUBE_ARM] = FULL * clip(opening_of(w->world.data->qpos) + a[4], 0, 1);
+    return cgs_mj_env_advance(e, advance);
 }
 
 static void put_block(double *q, cgs_rng *rng) {
@@ -129,7 +112,7 @@ static void put_block(double *q, cgs_rng *rng) {
 static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     cube *w = (cube *)e;
     CGS_TRY(restart(e));
-    double *q = w->data->qpos, yaw = cgs_rng_range(rng, -CGS_PI, CGS_PI);
+    double *q = w->world.data->qpos, yaw = cgs_rng_range(rng, -CGS_PI, CGS_PI);
     if (cgs_cube_reach(q, START, yaw) < 0)
         return cgs_fail(CGS_ENUMERIC, "cube: the arm cannot start with a yaw of %g", yaw);
     put_block(q + CUBE_AT, rng);
@@ -139,12 +122,6 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
 }
 
-static void get_state(const cgs_env *e, double *s) {
-    const cube *w = (const cube *)e;
-    memcpy(s, w->data->qpos, CUBE_QPOS * sizeof *s);
-    memcpy(s + CUBE_QPOS, w->data->qvel, CUBE_QVEL * sizeof *s);
-}
-
 static bool reached(const cgs_env *e, const double *s, const double *g) {
     (void)e;
     const double *p = s + CUBE_AT, *q = g + CUBE_AT;
@@ -152,12 +129,12 @@ static bool reached(const cgs_env *e, const double *s, const double *g) {
     return sqrt(x * x + y * y + z * z) <= CUBE_NEAR;
 }
 
-/* ---- what is measured and recorded ---------------------------------------------- */
+/* ---- observations ---------------------------------------------- */
 
 static double contact_of(const cube *w) {
     double sum = 0;
     for (int i = 0; i < 6; i++)
-        sum += w->data->cfrc_ext[6 * w->pad + i] * w->data->cfrc_ext[6 * w->pad + i];
+        sum += w->world.data->cfrc_ext[6 * w->pad + i] * w->world.data->cfrc_ext[6 * w->pad + i];
     return clip(sqrt(sum) / FIRM, 0, 1);
 }
 
@@ -215,7 +192,7 @@ static const cgs_env_column columns[] = {
     [COL_TIME] = {"time", 1, false},
 };
 
-/* a place as upstream scales it for a policy's eyes */
+/* a position as upstream scales it for policies */
 static void observe_place(double *out, const double *p) {
     static const double centre[3] = {0.425, 0, 0};
     for (int i = 0; i < 3; i++) out[i] = (p[i] - centre[i]) * 10;
@@ -255,8 +232,8 @@ static void column(const cgs_env *e, int index, double *out) {
     case COL_BLOCK_YAW: *out = v.block_yaw; break;
     case COL_GOAL_POS: memcpy(out, v.goal, sizeof v.goal); break;
     case COL_GOAL_YAW: *out = v.goal_yaw; break;
-    case COL_CONTROL: memcpy(out, w->data->ctrl, 7 * sizeof *out); break;
-    default: *out = w->data->time; break;
+    case COL_CONTROL: memcpy(out, w->world.data->ctrl, 7 * sizeof *out); break;
+    default: *out = w->world.data->time; break;
     }
 }
 
@@ -289,11 +266,6 @@ static void probe_state(const double *s, double *out) {
     out[14] = cgs_cube_yaw_of_quat(s + CUBE_AT + 3);
 }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    cube *w = (cube *)e;
-    return cgs_mj_view_draw(&w->view, w->data->qpos, side, rgb);
-}
-
 const cgs_env_class cgs_cube_class = {
     .id = "cube",
     .version = CGS_MJ_VERSION(1),
@@ -311,14 +283,14 @@ const cgs_env_class cgs_cube_class = {
     .size = sizeof(cube),
     .use_model = use_model,
     .open = open_world,
-    .close = close_world,
+    .close = cgs_mj_env_close,
     .restart = restart,
     .reset = reset,
     .set_state = set_state,
     .step = step,
-    .get_state = get_state,
+    .get_state = cgs_mj_env_get_state,
     .reached = reached,
-    .render = render,
+    .render = cgs_mj_env_render,
     .column = column,
     .probe_state = probe_state,
 };

@@ -1,4 +1,4 @@
-/* cube.h - the Cube environment's numbers and what its policies see of it. */
+/* cube.h - constants of the Cube environment and the view of its policies. */
 #ifndef CGS_ENV_CUBE_H
 #define CGS_ENV_CUBE_H
 
@@ -10,12 +10,12 @@
  * qvel follows. */
 enum { CUBE_QPOS = 21, CUBE_QVEL = 20, CUBE_STATE = 41, CUBE_ARM = 6, CUBE_AT = 14 };
 
-#define CUBE_DT 0.05   /* seconds an action lasts */
-#define CUBE_NEAR 0.04 /* metres from the goal that count as there */
+#define CUBE_DT 0.05   /* seconds per action */
+#define CUBE_NEAR 0.04 /* success distance, metres */
 #define CUBE_REST 0.02 /* height of the cube's centre on the floor */
 
 extern const double cgs_cube_scale[5];                         /* of an action of 1 */
-extern const double cgs_cube_arm_low[3], cgs_cube_arm_high[3]; /* where the hand is put */
+extern const double cgs_cube_arm_low[3], cgs_cube_arm_high[3]; /* workspace of the hand */
 
 /* ---- the arm (cube_arm.c) -------------------------------------------------------- */
 
@@ -28,8 +28,8 @@ typedef struct cgs_cube_pose {
 void cgs_cube_flange(const double *joints, cgs_cube_pose *out, double *J);
 /* The point between the fingertips, in a frame that points down like the fingers. */
 void cgs_cube_pinch(const double *joints, cgs_cube_pose *out);
-/* Moves joints so that the pinch is at pos, pointing down, with this yaw.  Returns the
- * number of updates, or -1 when 20 were not enough. */
+/* Solves for joints with the pinch at pos, pointing down, with this yaw.  Returns the number of
+ * updates, or -1 when 20 were not enough. */
 int cgs_cube_reach(double *joints, const double *pos, double yaw);
 
 double cgs_cube_yaw_of(const double *rot);       /* of a row-major rotation */

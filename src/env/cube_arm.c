@@ -96,7 +96,7 @@ static void rotation_error(const double *target, const double *current, double *
         for (int r = 0; r < 3; r++) out[r] = v[r] * angle / twice;
         return;
     }
-    /* no turn, or half a turn about an axis that the diagonal tells */
+    /* no rotation, or half a turn about an axis given by the diagonal */
     int k = d[0] >= d[4] && d[0] >= d[8] ? 0 : d[4] >= d[8] ? 1 : 2;
     double n = sqrt(fmax(0, (d[4 * k] + 1) / 2));
     for (int r = 0; r < 3; r++) {

@@ -17,7 +17,7 @@ static const cgs_env_class *const classes[] = {
 };
 enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
 
-/* beyond this no environment can mean anything, and Chipmunk would abort on overflow */
+/* beyond this no state is meaningful, and Chipmunk would abort on overflow */
 static const double LARGEST = 1e5;
 
 int cgs_env_count(void) { return CLASS_COUNT; }
@@ -33,7 +33,7 @@ cgs_status cgs_env_find(const char *id, const cgs_env_class **out) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", classes[i]->id);
     }
-    return cgs_fail(CGS_EARG, "no environment is called \"%.80s\"; there are %s", id, known);
+    return cgs_fail(CGS_EARG, "unknown environment \"%.80s\"; known: %s", id, known);
 }
 
 /* ---- one environment ------------------------------------------------------------ */
@@ -54,7 +54,7 @@ static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
 
 cgs_status cgs_env_use_model(const char *id, const char *path) {
     const cgs_env_class *cls;
-    if (!id) return cgs_fail(CGS_EARG, "%s: the environment it is for must be named", path);
+    if (!id) return cgs_fail(CGS_EARG, "%s: name the environment it is for", path);
     CGS_TRY(cgs_env_find(id, &cls));
     if (!cls->use_model) return cgs_fail(CGS_EARG, "%s has no MuJoCo model to replace", id);
     return cls->use_model(path);
@@ -97,7 +97,7 @@ static cgs_status check_vector(const cgs_env *e, const char *what, const double 
             return cgs_fail(CGS_ENUMERIC, "%s: component %d of the %s is not finite", c->id, i,
                             what);
         if (fabs(v[i]) > LARGEST)
-            return cgs_fail(CGS_EARG, "%s: component %d of the %s is %g, beyond any world", c->id,
+            return cgs_fail(CGS_EARG, "%s: component %d of the %s is %g, out of any range", c->id,
                             i, what, v[i]);
     }
     return CGS_OK;
@@ -116,6 +116,7 @@ static void begin(cgs_env *e) {
 
 cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng) {
     CGS_TRY(e->cls->reset(e, rng));
+    e->sought = true;
     begin(e);
     return CGS_OK;
 }
@@ -126,6 +127,7 @@ cgs_status cgs_env_start(cgs_env *e, const double *state, int dim) {
     CGS_TRY(e->cls->set_state(e, state));
     CGS_TRY(e->cls->set_state(e, state));
     memcpy(e->goal, state, (size_t)dim * sizeof(double));
+    e->sought = false;
     begin(e);
     return CGS_OK;
 }
@@ -141,13 +143,14 @@ cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim) {
     CGS_TRY(check_vector(e, "goal", goal, dim));
     if (e->cls->check_goal) CGS_TRY(e->cls->check_goal(e, goal));
     memcpy(e->goal, goal, (size_t)dim * sizeof(double));
+    e->sought = true;
     *e->success = e->cls->reached(e, e->state, e->goal);
     return CGS_OK;
 }
 
 void cgs_env_step(cgs_env *e) {
     if (*e->done) return;
-    /* a planner's mistake ends the episode, it does not poison a dataset */
+    /* an impossible action ends the episode instead of corrupting a dataset */
     for (int i = 0; i < e->cls->action_dim; i++) {
         if (isfinite(e->action[i]) && fabs(e->action[i]) <= LARGEST) continue;
         *e->done = 1;
@@ -167,7 +170,7 @@ bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) 
 
 static cgs_status check_side(const cgs_env_class *c, int side) {
     if (side >= 8 && side <= CGS_ENV_MAX_SIDE) return CGS_OK;
-    return cgs_fail(CGS_EARG, "%s: a picture has a side of 8 to %d pixels, not %d", c->id,
+    return cgs_fail(CGS_EARG, "%s: an image has 8 to %d pixels per side, not %d", c->id,
                     CGS_ENV_MAX_SIDE, side);
 }
 
@@ -221,7 +224,7 @@ void cgs_env_batch_destroy(cgs_env_batch *b) {
     memset(b, 0, sizeof *b);
 }
 
-/* what the threads that share a batch do to each row */
+/* the operation that a batch's threads apply to each row */
 typedef struct batch_job {
     cgs_env_batch *b;
     cgs_status (*run)(const struct batch_job *j, int i);
@@ -232,7 +235,7 @@ typedef struct batch_job {
     const int *which;
     int side;
     uint8_t *rgb;
-    /* Error sentences are per thread: that of the first failing row is carried to the caller. */
+    /* Error sentences are per thread: the first failing row's is copied to the caller. */
     int row;
     cgs_status code;
     char text[512];

@@ -1,21 +1,20 @@
-/* env.h - environments: plain structs behind one class table, alone or in a batch.
+/* env.h - environments: plain structs with a class table, single or in a batch.
  *
- * A concrete environment is a struct whose first member is cgs_env.  What goes in and
- * out lives in rows it does not own: a batch keeps one contiguous (N, ...) block per
- * field and points every environment at its row; a single environment gets a row of
- * its own.  States and actions are double: the physics of PushT needs it, and a
- * float32 environment (TwoRooms) rounds on entry.
+ * A concrete environment is a struct whose first member is cgs_env.  Its inputs and outputs are in
+ * rows that it does not own: a batch keeps one contiguous (N, ...) array per field and points every
+ * environment at its row; a single environment gets its own row.  States and actions are double:
+ * the physics of PushT needs it, and a float32 environment (TwoRooms) rounds on entry.
  *
- * Order of calls: create; then either reset (a random start and goal) or start (a given
- * state) and set_goal; then step until *done; render and read whenever wanted; destroy.
+ * Order of calls: create; then either reset (a random start and goal) or start (a given state) and
+ * set_goal; then step until *done; render and read at any time; destroy.
  *
- * Rendering depends on the state alone (and, for PushT, on the contacts of the last
- * substep), never on the machine: same state, same bytes.
+ * Rendering depends only on the state (and, for PushT, on the contacts of the last substep), never
+ * on the machine: same state, same bytes.
  *
- * Bad input: a state or goal of the wrong size or with a component that is not finite or
- * absurdly large is refused with a sentence and changes nothing.  Such an action ends the
- * episode: *done is set and the state stays what it was.  Success alone ends nothing;
- * a protocol that stops there sets *done itself. */
+ * Bad input: a state or goal of the wrong size or with a component that is not finite or absurdly
+ * large is refused with a sentence and changes nothing.  Such an action ends the episode: *done is
+ * set and the state stays what it was.  Success does not end the episode; a protocol that stops
+ * there sets *done itself. */
 #ifndef CGS_ENV_ENV_H
 #define CGS_ENV_ENV_H
 
@@ -25,7 +24,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 
-#define CGS_ENV_MAX_DIM 64 /* no state, action, column or probe vector is longer */
+#define CGS_ENV_MAX_DIM 64 /* longest state, action, column or probe vector */
 #define CGS_ENV_MAX_SIDE 2048
 
 typedef struct cgs_env cgs_env;
@@ -45,11 +44,11 @@ typedef struct cgs_env_feature {
 
 typedef struct cgs_env_class {
     const char *id;
-    int version;         /* grows whenever the same state and action could give another result */
+    int version; /* increases whenever the same state and action could give another result */
     const char *summary; /* one line */
     const char *success; /* the success predicate, as a sentence */
     int state_dim, action_dim;
-    int native;          /* side in pixels of the picture as upstream feeds it to a model */
+    int native;          /* side in pixels of the images that upstream feeds to a model */
     int limit;           /* actions in a collected episode, at most */
     double action_range; /* a component nominally lies in [-range, range]; nothing is clipped */
 
@@ -60,22 +59,22 @@ typedef struct cgs_env_class {
 
     size_t size; /* sizeof the concrete struct */
 
-    /* Takes the physical model from a file instead; NULL: there is none to take. */
+    /* Loads the physical model from a file instead; NULL: not supported. */
     cgs_status (*use_model)(const char *path);
 
-    /* Builds what lives behind the zeroed struct, and takes it down again. */
+    /* Builds the members of the zeroed struct, and frees them. */
     cgs_status (*open)(cgs_env *e);
     void (*close)(cgs_env *e);
 
-    /* A new world in its construction pose: no memory of earlier contacts. */
+    /* A new simulation in its construction pose, without memory of earlier contacts. */
     cgs_status (*restart)(cgs_env *e);
-    /* A new world with a random start and goal. */
+    /* A new simulation with a random start and goal. */
     cgs_status (*reset)(cgs_env *e, cgs_rng *rng);
-    /* Moves the existing world to a state, with the side effects upstream has. */
+    /* Moves the running simulation to a state, with upstream's side effects. */
     cgs_status (*set_state)(cgs_env *e, const double *state);
-    /* Refuses an impossible goal; NULL: every finite goal is fine. */
+    /* Refuses an impossible goal; NULL: every finite goal is possible. */
     cgs_status (*check_goal)(const cgs_env *e, const double *goal);
-    /* Applies one action; false when the world left the range it can represent. */
+    /* Applies one action; false when the simulation left its representable range. */
     bool (*step)(cgs_env *e, const double *action);
     void (*get_state)(const cgs_env *e, double *state); /* (state_dim) */
     bool (*reached)(const cgs_env *e, const double *state, const double *goal);
@@ -93,6 +92,7 @@ struct cgs_env {
     uint8_t *done;    /* in and out: 1 freezes the environment until the next start */
     uint8_t *success; /* out: 1 when the predicate holds in the present state     */
     int steps;        /* actions applied since the last start                     */
+    bool sought;      /* there is a goal, which may end an action early: not after start alone */
     bool owns_rows;
 };
 
@@ -102,8 +102,8 @@ const cgs_env_class *cgs_env_at(int index);
 /* CGS_EARG names the id and lists the known ones. */
 cgs_status cgs_env_find(const char *id, const cgs_env_class **out);
 
-/* From now on the environment's physical model is the one in the file (MuJoCo's XML, with the
- * same numbers of coordinates and actuators).  Before its first use in the process. */
+/* Replaces the environment's physical model by the one in the file (MuJoCo's XML, with the same
+ * numbers of coordinates and actuators).  To be called before its first use in the process. */
 cgs_status cgs_env_use_model(const char *id, const char *path);
 
 /* ---- one environment ------------------------------------------------------------ */
@@ -111,10 +111,11 @@ cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls);
 void cgs_env_destroy(cgs_env *e);
 
 cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng);
-/* A fresh world put into `state` (dim numbers): restart, then set_state twice, as
- * upstream's reset does when start and goal agree.  The goal becomes the state. */
+/* A new simulation put into `state` (dim numbers): restart, then set_state twice, as upstream's
+ * reset does when start and goal agree.  Success is measured against the state until set_goal, but
+ * no action ends early for it. */
 cgs_status cgs_env_start(cgs_env *e, const double *state, int dim);
-/* One set_state on the world as it is, with its side effects. */
+/* One set_state on the running simulation, with its side effects. */
 cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim);
 cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim);
 /* Reads e->action; writes state, success and, after an impossible action, done. */
@@ -125,8 +126,8 @@ bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal);
 cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb);
 
 /* ---- a batch -------------------------------------------------------------------- */
-/* N environments of one class over contiguous buffers.  Every call runs its loop in
- * threads (core/team.h); results do not depend on their number. */
+/* N environments of one class over contiguous buffers.  Every call runs on threads (core/team.h);
+ * results do not depend on their number. */
 typedef struct cgs_env_batch {
     const cgs_env_class *cls;
     int count;        /* N */
@@ -150,7 +151,7 @@ cgs_status cgs_env_batch_render(cgs_env_batch *b, const int *which, int n, int s
 
 /* ---- concrete classes ----------------------------------------------------------- */
 extern const cgs_env_class cgs_pusht_class, cgs_tworooms_class, cgs_wall_class;
-/* these exist where MuJoCo was found when building */
+/* only in builds with MuJoCo */
 extern const cgs_env_class cgs_reacher_class, cgs_cube_class, cgs_umaze_class, cgs_medium_class;
 
 #endif /* CGS_ENV_ENV_H */

@@ -1,9 +1,9 @@
 /* mjcf_cube.c - the Cube model: a UR5e arm, a Robotiq 2F-85 gripper with its full linkage,
  * one cube on a floor.
  *
- * Every arm and gripper body carries its inertia explicitly, so shapes decide looks and
- * contacts only.  Shapes of class "look" are seen and touch nothing; those of class "hull"
- * touch and are not seen.  A cylinder or capsule along y is turned by 90 degrees about x. */
+ * Every arm and gripper body carries its inertia explicitly, so shapes matter only for rendering
+ * and contacts.  Shapes of class "look" are rendered and touch nothing; those of class "hull" touch
+ * and are not rendered.  A cylinder or capsule along y is turned by 90 degrees about x. */
 #include <stdio.h>
 
 #include "env/mujoco_models.h"
@@ -177,7 +177,7 @@ static const char FINGER[] =
     "<geom class='look' material='P' type='box' size='.011 .0008 .01875' pos='0 -.0058 .01875'/>"
     "</body></body></body></body>";
 
-/* hand, mount, the three wrists, forearm, upper arm, shoulder and base end here */
+/* closes hand, mount, the three wrists, forearm, upper arm, shoulder and base */
 static const char CUBE[] =
     "</body></body></body></body></body></body></body></body></body>"
     "<body name='cube' pos='.425 0 .02'><freejoint name='cube'/>"
@@ -202,7 +202,7 @@ static const char REST[] =
     "<joint joint1='right_driver' joint2='left_driver' polycoef='0 1 0 0 0'"
     " solimp='.95 .99 .001' solref='.005 1'/>"
     "</equality>"
-    /* the velocity gains are those that act upstream: 400 on large joints, 100 on the wrist */
+    /* the velocity gains are upstream's effective ones: 400 on large joints, 100 on the wrist */
     "<actuator>"
     "<general joint='pan' gainprm='4500' biasprm='0 -4500 -400' forcerange='-150 150'"
     " ctrlrange='-6.2831 6.2831'/>"

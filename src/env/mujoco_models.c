@@ -55,7 +55,7 @@ const char *const cgs_maze_umaze[] = {"#####", "#GOO#", "###O#", "#OOO#", "#####
 const char *const cgs_maze_medium[] = {"########", "#OO##OO#", "#OO#OOO#", "##OOO###", "#OO#OOO#",
                                        "#O#OO#O#", "#OOO#OG#", "########", NULL};
 
-/* appends like snprintf would, counting on when out is full */
+/* appends like snprintf, and keeps counting when out is full */
 __attribute__((format(printf, 4, 5))) static void add(char *out, size_t size, size_t *used,
                                                       const char *format, ...) {
     va_list args;
@@ -65,10 +65,10 @@ __attribute__((format(printf, 4, 5))) static void add(char *out, size_t size, si
     va_end(args);
 }
 
-/* The camera is the free camera of upstream, written down: straight above the look-at
- * point at the distance of the model's extent.  The ball upstream simulates is invisible,
- * what is seen is a larger marker around it.  Ball and ground touch upstream, which moves
- * nothing in the plane; here they pass each other. */
+/* The camera is the free camera of upstream, written down: straight above the look-at point at the
+ * distance of the model's extent.  The simulated ball is invisible, a larger marker around it is
+ * rendered.  Upstream ball and ground touch, which does not affect motion in the plane; here they
+ * do not collide. */
 static size_t maze(char *out, size_t size, const char *const *rows, double look, double distance) {
     size_t used = 0;
     add(out, size, &used,

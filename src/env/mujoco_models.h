@@ -1,8 +1,7 @@
 /* mujoco_models.h - the physical models as MJCF text, primitives only.
  *
- * Rotations are written as quaternions and capsules by centre and half length: what the
- * compiler would derive through sin and atan2 could differ in the last bit between
- * machines, and pictures must not. */
+ * Rotations are written as quaternions and capsules by centre and half length: MuJoCo's compiler
+ * would use sin and atan2, whose last bit can differ between machines, and images must not. */
 #ifndef CGS_ENV_MUJOCO_MODELS_H
 #define CGS_ENV_MUJOCO_MODELS_H
 

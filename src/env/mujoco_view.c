@@ -1,8 +1,8 @@
-/* mujoco_view.c - from joint positions to a picture, by way of MuJoCo's abstract scene.
+/* mujoco_view.c - renders joint positions through MuJoCo's abstract scene.
  *
- * MuJoCo's own kinematics calls libm's sin and cos, whose last bit depends on the CPU.
- * Poses are therefore computed here and written into data that only the abstract scene
- * is made from; the simulation never sees them. */
+ * MuJoCo's own kinematics calls libm's sin and cos, whose last bit depends on the CPU. Poses are
+ * therefore computed here and written to data used only for the abstract scene; the simulation
+ * never sees them. */
 #include <math.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void pose(const mjModel *m, mjData *d, const double *qpos) {
 
 static int exponent_of(float shininess) { return (int)(shininess * 128 + 0.5f); }
 
-/* releases name textures and kinds of lights differently */
+/* names of textures and light types differ between releases */
 #if mjVERSION_HEADER >= 320
 static cgs_texture texture_of(const mjModel *m, int id) {
     if (m->tex_nchannel[id] != 3) return (cgs_texture){0};
@@ -217,11 +217,11 @@ static void take_eye(const mjModel *m, const mjData *d, int camera, cgs_eye *eye
         eye->forward[k] = (float)-row[2];
     }
     cgs_sincos(m->cam_fovy[camera] * (CGS_PI / 360), &s, &c);
-    eye->slope = (float)(s / c);
+    eye->tan_half_fov = (float)(s / c);
 }
 
 static void take_scene(cgs_mj_view *v) {
-    cgs_scene *p = &v->picture;
+    cgs_scene *p = &v->image;
     take_eye(v->model, v->data, 0, &p->eye);
     p->shapes = p->lamps = 0;
     for (int i = 0; i < v->scene.ngeom && p->shapes < CGS_SCENE_SHAPES; i++)
@@ -281,5 +281,5 @@ cgs_status cgs_mj_view_scene(cgs_mj_view *v, const double *qpos) {
 
 cgs_status cgs_mj_view_draw(cgs_mj_view *v, const double *qpos, int side, uint8_t *rgb) {
     CGS_TRY(cgs_mj_view_scene(v, qpos));
-    return cgs_scene_draw(&v->canvas, &v->picture, side, v->upside_down, rgb);
+    return cgs_scene_draw(&v->canvas, &v->image, side, v->upside_down, rgb);
 }

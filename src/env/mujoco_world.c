@@ -16,7 +16,7 @@ static void on_error(const char *message) {
     if (guarded) longjmp(way_out, 1);
 }
 
-/* without a handler MuJoCo prints and writes a file; warnings are counted in the data */
+/* without a handler MuJoCo prints and writes a log file; warnings are counted in the data */
 static void on_warning(const char *message) { (void)message; }
 
 static void install(void) {
@@ -75,7 +75,7 @@ static void compile(void *context) {
 
 static cgs_status build(cgs_mj_source *s) {
     if (mj_version() != mjVERSION_HEADER)
-        return cgs_fail(CGS_EARG, "%s: built for MuJoCo %d, but %d is here", s->name,
+        return cgs_fail(CGS_EARG, "%s: built for MuJoCo %d, but the library is %d", s->name,
                         mjVERSION_HEADER, mj_version());
     compilation c = {.file = s->file, .length = s->text(NULL, 0), .files = malloc(sizeof(mjVFS))};
     char *text = malloc(c.length + 1);
@@ -120,7 +120,7 @@ cgs_status cgs_mj_use_file(cgs_mj_source *s, const char *path) {
     memcpy(copy, path, length + 1);
     pthread_mutex_lock(&models);
     if (s->model) {
-        rc = cgs_fail(CGS_EARG, "%s: %s comes too late, a model is in use", s->name, path);
+        rc = cgs_fail(CGS_EARG, "%s: %s comes too late, a model is already in use", s->name, path);
         free(copy);
     } else {
         free(s->file);

@@ -1,9 +1,9 @@
-/* mujoco_world.h - MuJoCo behind the environments: models compiled once, data, failures.
+/* mujoco_world.h - MuJoCo for the environments: models compiled once, data, failures.
  *
- * A model is compiled from text the first time it is needed, shared by every environment
- * and kept until the process ends.  MuJoCo reports a broken simulation by warnings and a
- * broken program by a callback that must not return; the first are read from the data,
- * the second is turned into a failure by running MuJoCo inside cgs_mj_guard. */
+ * A model is compiled from text the first time it is needed, shared by every environment and kept
+ * until the process ends.  MuJoCo reports a diverged simulation by warnings and a programming error
+ * by a callback that must not return; the former are read from the data, the latter becomes a
+ * failure by running MuJoCo inside cgs_mj_guard. */
 #ifndef CGS_ENV_MUJOCO_WORLD_H
 #define CGS_ENV_MUJOCO_WORLD_H
 
@@ -19,12 +19,12 @@
 typedef struct cgs_mj_source {
     const char *name;
     size_t (*text)(char *out, size_t size);
-    int nq, nv, nu; /* what the environment counts on    */
+    int nq, nv, nu; /* what the environment relies on    */
     mjModel *model; /* NULL until first used             */
-    char *file;     /* where it comes from, NULL: text   */
+    char *file;     /* its file, NULL: the text   */
 } cgs_mj_source;
 
-/* The model of a source, compiled when it is not there yet.  Never freed. */
+/* The model of a source, compiled on first use.  Never freed. */
 cgs_status cgs_mj_model(cgs_mj_source *s, const mjModel **out);
 
 /* Takes the model from an XML file; an error once it is in use. */
@@ -33,22 +33,22 @@ cgs_status cgs_mj_use_file(cgs_mj_source *s, const char *path);
 /* The body of that name, with or without prefixes ("arm/gripper/pad" is "pad"), or -1. */
 int cgs_mj_body(const mjModel *m, const char *name);
 
-/* Runs work(context); false when MuJoCo gave up inside it.  May be nested in no other. */
+/* Runs work(context); false when MuJoCo aborted inside it.  Must not be nested. */
 bool cgs_mj_guard(void (*work)(void *context), void *context);
 
-/* What MuJoCo warned about since the data were reset, or NULL. */
+/* MuJoCo's first warning since the data were reset, or NULL. */
 const char *cgs_mj_trouble(const mjData *d);
 
-/* ---- pictures ------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------- */
 
 /* Draws a model in any pose.  Poses come from qpos through elementary functions that are
- * the same bits on every machine, so the picture is a function of qpos alone. */
+ * the same bits on every machine, so the image is a function of qpos alone. */
 typedef struct cgs_mj_view {
     const mjModel *model;
     mjData *data; /* poses only, never simulated */
     mjvScene scene;
     mjvOption option;
-    cgs_scene picture;
+    cgs_scene image;
     cgs_scene_image canvas;
     bool upside_down; /* row 0 is the bottom of the view */
 } cgs_mj_view;

@@ -5,9 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "env/env.h"
+#include "env/mujoco_env.h"
 #include "env/mujoco_models.h"
-#include "env/mujoco_world.h"
 #include "env/portable.h"
 
 #pragma STDC FP_CONTRACT OFF
@@ -15,80 +14,35 @@
 enum { SUBSTEPS = 5, NATIVE = 224 };
 static const double NEAR = 0.5, SPEED = 5, START_SPEED = 5.2262554;
 
-typedef struct pointmaze {
-    cgs_env base;
-    const mjModel *model;
-    mjData *data;
-    cgs_mj_view view;
-} pointmaze;
-
 static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL};
 static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL};
 
 static cgs_status use_umaze(const char *path) { return cgs_mj_use_file(&umaze, path); }
 static cgs_status use_medium(const char *path) { return cgs_mj_use_file(&medium, path); }
 
-static void make_data(void *context) {
-    pointmaze *p = context;
-    p->data = mj_makeData(p->model);
-}
-
-static void close_world(cgs_env *e) {
-    pointmaze *p = (pointmaze *)e;
-    if (p->data) mj_deleteData(p->data);
-    cgs_mj_view_close(&p->view);
-}
-
 static cgs_status open_world(cgs_env *e) {
-    pointmaze *p = (pointmaze *)e;
-    CGS_TRY(cgs_mj_model(e->cls == &cgs_umaze_class ? &umaze : &medium, &p->model));
-    CGS_TRY(cgs_mj_view_open(&p->view, p->model, true));
-    p->view.upside_down = true; /* upstream hands out OpenGL's rows as they are */
-    if (cgs_mj_guard(make_data, p) && p->data) return CGS_OK;
-    close_world(e);
-    return cgs_fail(CGS_ENOMEM, "%s: no memory for a world", e->cls->id);
+    CGS_TRY(cgs_mj_env_open(e, e->cls == &cgs_umaze_class ? &umaze : &medium, true));
+    /* upstream returns OpenGL's rows unflipped */
+    ((cgs_mj_env *)e)->view.upside_down = true;
+    return CGS_OK;
 }
 
 /* ---- motion --------------------------------------------------------------------- */
 
 static double clip(double v, double range) { return v < -range ? -range : v > range ? range : v; }
 
-static void settle(void *context) {
-    pointmaze *p = context;
-    mj_forward(p->model, p->data);
-}
-
-static cgs_status restart(cgs_env *e) {
-    pointmaze *p = (pointmaze *)e;
-    mj_resetData(p->model, p->data);
-    return cgs_mj_guard(settle, p) ? CGS_OK : CGS_ENUMERIC;
-}
-
-static cgs_status set_state(cgs_env *e, const double *s) {
-    pointmaze *p = (pointmaze *)e;
-    memcpy(p->data->qpos, s, 2 * sizeof *s);
-    memcpy(p->data->qvel, s + 2, 2 * sizeof *s);
-    return cgs_mj_guard(settle, p) ? CGS_OK : CGS_ENUMERIC;
-}
-
 static void advance(void *context) {
-    pointmaze *p = context;
-    for (int k = 0; k < SUBSTEPS; k++) mj_step(p->model, p->data);
+    cgs_mj_env *w = context;
+    for (int k = 0; k < SUBSTEPS; k++) mj_step(w->model, w->data);
 }
 
 static bool step(cgs_env *e, const double *action) {
-    pointmaze *p = (pointmaze *)e;
+    mjData *d = ((cgs_mj_env *)e)->data;
     for (int i = 0; i < 2; i++) {
-        p->data->ctrl[i] = clip(action[i], 1);
-        p->data->qvel[i] = clip(p->data->qvel[i], SPEED);
+        d->ctrl[i] = clip(action[i], 1);
+        d->qvel[i] = clip(d->qvel[i], SPEED);
     }
-    return cgs_mj_guard(advance, p) && !cgs_mj_trouble(p->data);
-}
-
-static void get_state(const cgs_env *e, double *s) {
-    const pointmaze *p = (const pointmaze *)e;
-    memcpy(s, p->data->qpos, 2 * sizeof *s);
-    memcpy(s + 2, p->data->qvel, 2 * sizeof *s);
+    return cgs_mj_env_advance(e, advance);
 }
 
 static bool reached(const cgs_env *e, const double *s, const double *g) {
@@ -148,8 +102,8 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
         draw_medium(rng, from, s);
         draw_medium(rng, to, e->goal);
     }
-    CGS_TRY(restart(e));
-    return set_state(e, s);
+    CGS_TRY(cgs_mj_env_restart(e));
+    return cgs_mj_env_set_state(e, s);
 }
 
 /* ---- what is recorded ----------------------------------------------------------- */
@@ -161,11 +115,6 @@ static void column(const cgs_env *e, int index, double *out) {
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    pointmaze *p = (pointmaze *)e;
-    return cgs_mj_view_draw(&p->view, p->data->qpos, side, rgb);
-}
-
 static const cgs_env_column columns[] = {{"proprio", 4, false}};
 static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
 
@@ -174,10 +123,11 @@ static const cgs_env_feature features[] = {{"agent position", false}, {"agent po
         .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                                 \
         .success = "the ball is closer than 0.5 to the goal", .state_dim = 4, .action_dim = 2,     \
         .native = NATIVE, .limit = 99, .action_range = 1, .columns = columns, .column_count = 1,   \
-        .features = features, .feature_count = 2, .size = sizeof(pointmaze), .open = open_world,   \
-        .close = close_world, .restart = restart, .reset = reset, .set_state = set_state,          \
-        .step = step, .get_state = get_state, .reached = reached, .render = render,                \
-        .column = column, .probe_state = probe_state, .use_model = use,                            \
+        .features = features, .feature_count = 2, .size = sizeof(cgs_mj_env), .open = open_world,  \
+        .close = cgs_mj_env_close, .restart = cgs_mj_env_restart, .reset = reset,                  \
+        .set_state = cgs_mj_env_set_state, .step = step, .get_state = cgs_mj_env_get_state,        \
+        .reached = reached, .render = cgs_mj_env_render, .column = column,                         \
+        .probe_state = probe_state, .use_model = use,                                              \
     }
 
 const cgs_env_class cgs_umaze_class =

@@ -1,4 +1,4 @@
-/* policy.c - the registry of policies, and the one that fits every environment. */
+/* policy.c - the registry of policies, and the random one for every environment. */
 #include "env/policy.h"
 
 #include <stdio.h>
@@ -75,7 +75,7 @@ cgs_status cgs_policy_begin(cgs_policy *p, cgs_env *e, uint64_t seed, uint64_t e
 
 void cgs_policy_act(cgs_policy *p, cgs_env *e) {
     p->cls->act(p, e, e->action);
-    /* datasets hold float32: what is stored must be what was done */
+    /* datasets store float32: the stored action must be the executed one */
     for (int i = 0; i < e->cls->action_dim; i++) e->action[i] = cgs_round_f32(e->action[i]);
 }
 

@@ -1,8 +1,8 @@
-/* policy.h - behaviour policies that make data, by name.
+/* policy.h - behaviour policies for data collection, by name.
  *
- * A policy starts the episode (it may choose start and goal), gives actions, and says when
- * the episode is over.  Everything random comes from two streams of (seed, episode): ENV
- * for start and goal, POLICY for actions; so an episode depends on nothing else. */
+ * A policy starts the episode (it may choose start and goal), gives actions, and says when the
+ * episode is over.  Everything random comes from two streams of (seed, episode): ENV for start and
+ * goal, POLICY for actions; so an episode depends only on these. */
 #ifndef CGS_ENV_POLICY_H
 #define CGS_ENV_POLICY_H
 
@@ -13,7 +13,7 @@ typedef struct cgs_policy cgs_policy;
 typedef struct cgs_policy_class {
     const char *env; /* environment id, or NULL: any */
     const char *name, *summary;
-    bool seeks_goal; /* heads for the environment's goal and stops there */
+    bool seeks_goal; /* moves to the environment's goal and stops there */
     size_t size;     /* sizeof the concrete struct */
     cgs_status (*begin)(cgs_policy *p, cgs_env *e);
     void (*act)(cgs_policy *p, const cgs_env *e, double *action); /* (action_dim) */

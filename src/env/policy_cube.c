@@ -1,9 +1,9 @@
 /* policy_cube.c - two oracles that pick the cube up and put it at the episode's goal.
  *
- * The plan oracle draws keyframes, samples them every control step with smoothed noise and
- * tracks the samples; when a plan is over it makes the next one for the same goal, so the
- * cube is picked up and put back again and again.  Its statistics are those of the published
- * data.  The Markov oracle decides from the present state alone. */
+ * The plan oracle draws keyframes, samples them every control step with smoothed noise and tracks
+ * the samples; when a plan ends it makes the next one for the same goal, so the cube is picked up
+ * and put back repeatedly.  Its statistics match the published data.  The Markov oracle decides
+ * from the present state alone. */
 #include <math.h>
 #include <string.h>
 
@@ -147,7 +147,7 @@ static void plan_act(cgs_policy *base, const cgs_env *e, double *action) {
 const cgs_policy_class cgs_policy_cube_plan = {
     .env = "cube",
     .name = "plan",
-    .summary = "tracks keyframes that carry the cube to the goal, again and again",
+    .summary = "tracks keyframes that repeatedly carry the cube to the goal",
     .size = sizeof(plan),
     .begin = plan_begin,
     .act = plan_act,

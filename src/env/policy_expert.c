@@ -1,13 +1,12 @@
 /* policy_expert.c - an expert for PushT: it plans pushes in a copy of the simulator.
  *
- * Published PushT data are human demonstrations with several levels of noise.  This stands
- * in for them: it moves the block to sampled poses, one after the other, by sampling-based
+ * Published PushT data are human demonstrations with several levels of noise.  This stands in for
+ * them: it moves the block to sampled poses, one after the other, by sampling-based
  * model-predictive control.  A candidate is a manoeuvre (a point on the block's outline, a
- * direction, a length, a pace); its cost is the pose error after it was carried out in the
- * model by the very controller that will carry it out in the environment.  The best
- * candidate runs; while it pushes, variations of it are tried every few steps.  Per episode
- * the pace and the noise level are drawn, so that slow careful and hasty sloppy
- * demonstrations both occur.
+ * direction, a length, a pace); its cost is the pose error after it was executed in the model by
+ * the same controller that executes it in the environment.  The best candidate runs; while it
+ * pushes, variations of it are tried every few steps.  Pace and noise level are drawn per episode,
+ * so that both slow careful and fast sloppy demonstrations occur.
  *
  * An action is executed in the Chipmunk environment; the model only ranks candidates. */
 #include <math.h>
@@ -171,7 +170,7 @@ static double try_out(manoeuvre k, cgs_pusht_model m, const double *goal) {
     for (int t = 0; t < HORIZON; t++) {
         double action[2];
         follow(&k, &m, action);
-        cgs_pusht_model_step(&m, action); /* the one after a push lets the agent come to rest */
+        cgs_pusht_model_step(&m, action); /* the step after a push lets the agent come to rest */
         if (k.phase == IDLE) return error_of(&m, goal) + STEP_COST * t;
     }
     return error_of(&m, goal) + STEP_COST * HORIZON;
@@ -228,7 +227,7 @@ static void idle(expert *x, int steps) {
 static void new_goal(expert *x) {
     cgs_rng *rng = &x->base.rng;
     double s, c;
-    if (cgs_rng_f64(rng) < 0.65) { /* about the pose that demonstrations aim at */
+    if (cgs_rng_f64(rng) < 0.65) { /* around the target pose of the demonstrations */
         x->goal[2] = CGS_PI / 4 + 0.3 * cgs_rng_normal(rng);
         cgs_sincos(x->goal[2], &s, &c);
         x->goal[0] = 256 - s * PUSHT_COG_Y + 25 * cgs_rng_normal(rng);
@@ -251,7 +250,7 @@ static void plan(expert *x, const cgs_pusht_model *m) {
         x->now = k;
     }
     x->since_review = 0;
-    /* nothing helps: walk away a little and look again from there */
+    /* no candidate helps: walk away a little and replan from there */
     if (best > before + 5) idle(x, 4);
 }
 
@@ -328,7 +327,7 @@ static void act(cgs_policy *p, const cgs_env *e, double *action) {
     if (x->now.phase == IDLE && x->now.left == 0) plan(x, &m);
     follow(&x->now, &m, action);
 
-    /* correlated noise: an unsteady hand, not a trembling one */
+    /* correlated noise: drift instead of jitter */
     for (int i = 0; i < 2; i++) {
         x->sway[i] = 0.7 * x->sway[i] + 0.714 * x->noise * cgs_rng_normal(rng);
         double a = action[i] + x->sway[i];

@@ -1,7 +1,7 @@
-/* policy_reacher.c - uniform random torques that head nowhere.
+/* policy_reacher.c - uniform random torques without a goal.
  *
- * The environment stops in the middle of an action when its goal is met; recorded motion
- * must not, so the goal is put where the wrist cannot go. */
+ * The environment stops in the middle of an action when its goal is reached; recorded motion must
+ * not, so the goal is placed out of the wrist's reach. */
 #include "env/policy.h"
 #include "env/portable.h"
 

@@ -1,8 +1,8 @@
-/* policy_tworooms.c - toward the target through the door, under heavy noise.
+/* policy_tworooms.c - moves to the target through the door, with strong noise.
  *
- * Targets follow the constraint the published file was recorded with (opposite room, at
- * least 25 steps away through the door), which upstream's present code has dropped;
- * without it episodes come out a third too short. */
+ * Targets follow the constraint the published file was recorded with (opposite room, at least 25
+ * steps away through the door), which upstream's present code has dropped; without it episodes are
+ * a third too short. */
 #include <math.h>
 
 #include "env/policy.h"

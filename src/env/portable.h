@@ -1,7 +1,7 @@
 /* portable.h - elementary functions that are the same bits on every machine.
  *
  * libm picks its sin, cos and exp by CPU (with or without fused multiply-add), so their
- * last bit differs between machines; a picture or a random heading must not.  These use
+ * last bit differs between machines; an image or a random heading must not.  These use
  * IEEE additions, multiplications and rounding only. */
 #ifndef CGS_ENV_PORTABLE_H
 #define CGS_ENV_PORTABLE_H

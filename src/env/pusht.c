@@ -1,6 +1,6 @@
 /* pusht.c - PushT: a disc under PD control pushes a T-shaped block, on Chipmunk.
  *
- * Upstream's peculiarities are part of the task and kept:
+ * Upstream's peculiarities are part of the task and preserved:
  *   - nothing has friction; damping 0 wipes the block's velocity in every substep, so it
  *     moves only while pushed and for one substep after;
  *   - the agent is kinematic: it is never deflected and passes through the walls;
@@ -28,7 +28,7 @@ const double cgs_pusht_wall[4][2][2] = {
 
 static const double START[5] = {256, 400, 400, 100, 0}; /* construction pose */
 static const double SUCCESS_DISTANCE = 20, SUCCESS_ANGLE = CGS_PI / 9;
-static const double FARTHEST = 1e6; /* an agent beyond it ended its episode */
+static const double FARTHEST = 1e6; /* an agent beyond it ends its episode */
 
 typedef struct pusht {
     cgs_env base;
@@ -144,7 +144,7 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     sample_pose(rng, start);
     sample_pose(rng, goal);
     construct((pusht *)e, start);
-    set_state(e, goal); /* upstream visits the goal to picture it */
+    set_state(e, goal); /* upstream moves to the goal to render it */
     set_state(e, start);
     memcpy(e->goal, goal, sizeof goal);
     e->goal[4] = cgs_wrap_turn(goal[4]);

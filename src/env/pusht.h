@@ -1,4 +1,4 @@
-/* pusht.h - what the files of PushT share: constants, the struct, drawing. */
+/* pusht.h - shared by the files of PushT: constants, the struct, drawing. */
 #ifndef CGS_ENV_PUSHT_H
 #define CGS_ENV_PUSHT_H
 
@@ -23,7 +23,7 @@ extern const double cgs_pusht_part[2][4][2];
 /* ends of the four walls, in order of creation */
 extern const double cgs_pusht_wall[4][2][2];
 
-/* what a picture shows */
+/* contents of an image */
 typedef struct cgs_pusht_scene {
     double agent[2], block[2], angle;
     int ticks;             /* contacts of the last substep */
@@ -33,9 +33,9 @@ typedef struct cgs_pusht_scene {
 /* Scratch for drawing, kept by an environment. */
 typedef struct cgs_pusht_painter {
     cgs_pixel *canvas;   /* (512, 512); only the changed part is ever touched */
-    int side;            /* of the pictures below */
+    int side;            /* of the images below */
     cgs_resample shrink; /* 512 to side */
-    uint8_t *still;      /* (side, side, 3) the picture without block and agent */
+    uint8_t *still;      /* (side, side, 3) the image without block and agent */
 } cgs_pusht_painter;
 
 cgs_status cgs_pusht_paint(cgs_pusht_painter *p, const cgs_pusht_scene *scene, int side,

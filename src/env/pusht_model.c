@@ -8,14 +8,14 @@
 #include "env/portable.h"
 #include "env/pusht.h"
 
-static const double SLOP = 0.1f;              /* widened from float32, as the engine's */
+static const double SLOP = 0.1f;              /* widened from float32, as in the engine */
 static const double BIAS = 0.061259621561307; /* 1 - (float32 0.9)^(60 dt) */
 static const double PARTS[2][4] = {{-60, 60, 0, 30}, {-15, 15, 30, 120}}; /* x0 x1 y0 y1 */
 enum { ITERATIONS = 10, FORGOTTEN = 4, REACH = 77 /* of the block about its centre */ };
 
 typedef struct contact {
     double n[2], r[2]; /* normal toward the block, arm from its centre */
-    double mass, bias; /* effective mass, velocity that mends the overlap */
+    double mass, bias; /* effective mass, velocity that resolves the overlap */
     double pusher[2];  /* velocity of the other shape */
     double bias_push, *push;
 } contact;
@@ -29,7 +29,7 @@ void cgs_pusht_model_set(cgs_pusht_model *m, const double *s) {
     m->block[0] = s[2] - m->sine * PUSHT_COG_Y;
     m->block[1] = s[3] + m->cosine * PUSHT_COG_Y;
     for (int p = 0; p < 2; p++)
-        for (int k = 0; k < 5; k++) m->record[p][k].idle = FORGOTTEN;
+        for (int k = 0; k < 5; k++) m->impulses[p][k].idle = FORGOTTEN;
 }
 
 void cgs_pusht_model_get(const cgs_pusht_model *m, double *s) {
@@ -57,20 +57,20 @@ static void add(cgs_pusht_model *m, contact *list, int *n, const double *normal,
     c->push = push;
 }
 
-/* the impulse remembered for a contact; new contacts start from nothing */
-static double recall(const cgs_pusht_record *old, int key) {
+/* the cached impulse of a contact; new contacts start at zero */
+static double remembered(const cgs_pusht_impulses *old, int key) {
     if (old->idle >= FORGOTTEN) return 0;
     for (int i = 0; i < old->count; i++)
         if (old->key[i] == key) return old->push[i];
     return 0;
 }
 
-/* puts the present contacts of a pair in place of the old; true when they may warm-start */
-static bool renew(cgs_pusht_record *rec, int count, const int *key) {
-    cgs_pusht_record next = {.idle = 0, .count = count};
+/* replaces the contacts of a pair; true when they may warm-start */
+static bool renew(cgs_pusht_impulses *rec, int count, const int *key) {
+    cgs_pusht_impulses next = {.idle = 0, .count = count};
     for (int i = 0; i < count; i++) {
         next.key[i] = key[i];
-        next.push[i] = recall(rec, key[i]);
+        next.push[i] = remembered(rec, key[i]);
     }
     bool touching = rec->idle == 1; /* aged by one since the last substep */
     *rec = next;
@@ -175,7 +175,7 @@ static int detect(cgs_pusht_model *m, contact *list, bool *warm) {
     /* agent and bar, agent and stem, walls and bar, walls and stem */
     for (int pair = 0; pair < 10; pair++) {
         int part = pair < 2 ? pair : (pair - 2) / 4, other = pair < 2 ? 0 : 1 + (pair - 2) % 4;
-        cgs_pusht_record *rec = &m->record[part][other];
+        cgs_pusht_impulses *rec = &m->impulses[part][other];
         if (rec->idle < FORGOTTEN) rec->idle++;
         double normal[2], a[2][2], b[2][2];
         int key[2] = {0, 0}, count = 0;

@@ -7,21 +7,21 @@
 #define CGS_ENV_PUSHT_MODEL_H
 
 /* what is remembered of one pair of shapes */
-typedef struct cgs_pusht_record {
+typedef struct cgs_pusht_impulses {
     int idle;       /* substeps since they touched; 0 now, 4 forgotten */
     int count;      /* contacts */
     int key[2];     /* which feature touches, to recognise it in the next substep */
     double push[2]; /* accumulated impulse */
-} cgs_pusht_record;
+} cgs_pusht_impulses;
 
 typedef struct cgs_pusht_model {
     double agent[2], agent_v[2];
-    double block[2], angle;        /* centre of gravity */
-    double v[2], w;                /* block velocity */
-    double bias_v[2], bias_w;      /* velocity that only mends overlaps */
-    double sine, cosine;           /* of angle */
-    cgs_pusht_record record[2][5]; /* (part, agent or wall) */
-    int contacts;                  /* contact points of the last action's substeps */
+    double block[2], angle;            /* centre of gravity */
+    double v[2], w;                    /* block velocity */
+    double bias_v[2], bias_w;          /* velocity that only mends overlaps */
+    double sine, cosine;               /* of angle */
+    cgs_pusht_impulses impulses[2][5]; /* (part, agent or wall) */
+    int contacts;                      /* contact points of the last action's substeps */
 } cgs_pusht_model;
 
 /* state: the seven numbers of the environment; at rest, without contact memory */

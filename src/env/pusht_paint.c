@@ -1,7 +1,7 @@
-/* pusht_paint.c - the picture of PushT.
+/* pusht_paint.c - the image of PushT.
  *
  * Upstream draws a 512-pixel canvas and shrinks it to 224 with two bilinear taps per axis.
- * Most of that picture never changes, so it is made once; a frame copies it and redraws
+ * Most of that image never changes, so it is made once; a frame copies it and redraws
  * only the outputs that the block, the agent and the contact ticks can reach.  The green
  * T is decoration: it stands at one pose whatever the goal of the episode is.
  *
@@ -93,7 +93,7 @@ static void cover(cgs_box *b, int x, int y, int reach) {
 
 static const cgs_box NOTHING = {1 << 20, 1 << 20, -(1 << 20), -(1 << 20)};
 
-/* boxes of canvas pixels that may differ from the still picture; returns how many */
+/* boxes of canvas pixels that may differ from the still image; returns how many */
 static int changed(const cgs_pusht_scene *s, cgs_box *box) {
     int n = 0;
     box[n] = NOTHING;
@@ -140,7 +140,7 @@ static cgs_status prepare(cgs_pusht_painter *p, int side) {
     p->still = malloc((size_t)side * (size_t)side * 3);
     if (!p->canvas || !p->still) {
         cgs_pusht_painter_free(p);
-        return cgs_fail(CGS_ENOMEM, "pusht: no memory for a picture of %d pixels", side);
+        return cgs_fail(CGS_ENOMEM, "pusht: no memory for an image of %d pixels", side);
     }
     cgs_status rc = side == cgs_pusht_class.native
                         ? cgs_resample_bilinear(&p->shrink, PUSHT_WORLD, side)

@@ -1,5 +1,5 @@
 /* raster.c - drawing primitives.  Every footprint is integer arithmetic (the smooth line
- * blends in float32 with single IEEE operations), so a picture is the same bytes everywhere. */
+ * blends in float32 with single IEEE operations), so an image is the same bytes everywhere. */
 #include "env/raster.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* raster.h - the handful of drawing primitives PushT needs, with the footprints of the
- * 2D library upstream draws with, and the two ways pictures are brought to another size.
+ * 2D library upstream draws with, and the two ways images are brought to another size.
  *
  * A canvas is a square of four-byte pixels.  Drawing is clipped to a box, so that the
- * caller can redraw just the part of a picture that changed. */
+ * caller can redraw just the part of an image that changed. */
 #ifndef CGS_ENV_RASTER_H
 #define CGS_ENV_RASTER_H
 
@@ -25,7 +25,7 @@ typedef struct cgs_raster {
     cgs_box clip; /* inside the canvas */
 } cgs_raster;
 
-/* Rounds half to even, saturating far outside any picture. */
+/* Rounds half to even, saturating far outside any image. */
 int cgs_raster_round(double v);
 
 /* A filled disc of radius 2, 11 or 15 covers [c - r, c + r - 1] in both axes. */
@@ -61,10 +61,21 @@ void cgs_resample_touched(const cgs_resample *r, int *lo, int *hi);
 /* The inputs that outputs lo..hi depend on. */
 void cgs_resample_needed(const cgs_resample *r, int *lo, int *hi);
 
-/* Makes the part `out` of a picture.  in: (from, from, channels) bytes of which the first
+/* Makes the part `out` of an image.  in: (from, from, channels) bytes of which the first
  * three are used; rgb: (to, to, 3).  Bilinear sums are rounded as 8-bit image libraries do
  * with 11-bit weights, area sums to the nearest value. */
 void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cgs_box out,
                       uint8_t *rgb);
+
+/* Images that are drawn at one size and averaged to others. */
+typedef struct cgs_scaled_image {
+    cgs_resample shrink;
+    uint8_t *native; /* (native side, native side, 3) as drawn */
+} cgs_scaled_image;
+
+/* draw(what, rgb) makes an image of side `native`; rgb: (side, side, 3). */
+cgs_status cgs_scaled_image_draw(cgs_scaled_image *s, void (*draw)(const void *what, uint8_t *rgb),
+                                 const void *what, int native, int side, uint8_t *rgb);
+void cgs_scaled_image_free(cgs_scaled_image *s);
 
 #endif /* CGS_ENV_RASTER_H */

@@ -2,13 +2,12 @@
  *
  * Success compares raw angles, as upstream does: the shoulder winds up, and a whole turn
  * away is not the goal.  It is tested after each of the two substeps of an action, and the
- * second is skipped once it holds. */
+ * second is skipped once it holds; a world that was given no goal makes both. */
 #include <math.h>
 #include <string.h>
 
-#include "env/env.h"
+#include "env/mujoco_env.h"
 #include "env/mujoco_models.h"
-#include "env/mujoco_world.h"
 #include "env/portable.h"
 
 #pragma STDC FP_CONTRACT OFF
@@ -18,10 +17,7 @@ static const double LINK = 0.12; /* both links, to the fingertip */
 static const double NEAR = 0.05; /* radians, each joint          */
 
 typedef struct reacher {
-    cgs_env base;
-    const mjModel *model;
-    mjData *data;
-    cgs_mj_view view;
+    cgs_mj_env world;
     double target[2]; /* of the task that is not used here; recorded only */
 } reacher;
 
@@ -29,45 +25,9 @@ static cgs_mj_source source = {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL}
 
 static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
 
-static void make_data(void *context) {
-    reacher *r = context;
-    r->data = mj_makeData(r->model);
-}
-
-static void close_world(cgs_env *e) {
-    reacher *r = (reacher *)e;
-    if (r->data) mj_deleteData(r->data);
-    cgs_mj_view_close(&r->view);
-}
-
-static cgs_status open_world(cgs_env *e) {
-    reacher *r = (reacher *)e;
-    CGS_TRY(cgs_mj_model(&source, &r->model));
-    CGS_TRY(cgs_mj_view_open(&r->view, r->model, false));
-    if (cgs_mj_guard(make_data, r) && r->data) return CGS_OK;
-    close_world(e);
-    return cgs_fail(CGS_ENOMEM, "reacher: no memory for a world");
-}
+static cgs_status open_world(cgs_env *e) { return cgs_mj_env_open(e, &source, false); }
 
 /* ---- motion --------------------------------------------------------------------- */
-
-static void settle(void *context) {
-    reacher *r = context;
-    mj_forward(r->model, r->data);
-}
-
-static cgs_status restart(cgs_env *e) {
-    reacher *r = (reacher *)e;
-    mj_resetData(r->model, r->data);
-    return cgs_mj_guard(settle, r) ? CGS_OK : CGS_ENUMERIC;
-}
-
-static cgs_status set_state(cgs_env *e, const double *s) {
-    reacher *r = (reacher *)e;
-    memcpy(r->data->qpos, s, 2 * sizeof *s);
-    memcpy(r->data->qvel, s + 2, 2 * sizeof *s);
-    return cgs_mj_guard(settle, r) ? CGS_OK : CGS_ENUMERIC;
-}
 
 static bool reached(const cgs_env *e, const double *s, const double *g) {
     (void)e;
@@ -76,24 +36,23 @@ static bool reached(const cgs_env *e, const double *s, const double *g) {
 
 /* the second half of a step, then the first half of the next: positions stay current */
 static void advance(void *context) {
-    reacher *r = context;
+    cgs_mj_env *w = context;
     for (int k = 0; k < SUBSTEPS; k++) {
-        mj_step2(r->model, r->data);
-        mj_step1(r->model, r->data);
-        if (reached(&r->base, r->data->qpos, r->base.goal)) break;
+        mj_step2(w->model, w->data);
+        mj_step1(w->model, w->data);
+        if (w->base.sought && reached(&w->base, w->data->qpos, w->base.goal)) break;
     }
 }
 
 static bool step(cgs_env *e, const double *action) {
-    reacher *r = (reacher *)e;
-    for (int i = 0; i < 2; i++)
-        r->data->ctrl[i] = action[i] < -1 ? -1 : action[i] > 1 ? 1 : action[i];
-    return cgs_mj_guard(advance, r) && !cgs_mj_trouble(r->data);
+    mjData *d = ((cgs_mj_env *)e)->data;
+    for (int i = 0; i < 2; i++) d->ctrl[i] = action[i] < -1 ? -1 : action[i] > 1 ? 1 : action[i];
+    return cgs_mj_env_advance(e, advance);
 }
 
 static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     reacher *r = (reacher *)e;
-    const double wrist = r->model->jnt_range[3];
+    const double wrist = r->world.model->jnt_range[3];
     double s[4] = {0}, sine, cosine;
     s[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
     s[1] = cgs_rng_range(rng, -wrist, wrist);
@@ -104,14 +63,8 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     cgs_sincos(cgs_rng_range(rng, 0, 2 * CGS_PI), &sine, &cosine);
     r->target[0] = radius * sine;
     r->target[1] = radius * cosine;
-    CGS_TRY(restart(e));
-    return set_state(e, s);
-}
-
-static void get_state(const cgs_env *e, double *s) {
-    const reacher *r = (const reacher *)e;
-    memcpy(s, r->data->qpos, 2 * sizeof *s);
-    memcpy(s + 2, r->data->qvel, 2 * sizeof *s);
+    CGS_TRY(cgs_mj_env_restart(e));
+    return cgs_mj_env_set_state(e, s);
 }
 
 /* ---- what is recorded ----------------------------------------------------------- */
@@ -160,11 +113,6 @@ static void probe_state(const double *s, double *out) {
     fingertip(s, out + 2);
 }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    reacher *r = (reacher *)e;
-    return cgs_mj_view_draw(&r->view, r->data->qpos, side, rgb);
-}
-
 const cgs_env_class cgs_reacher_class = {
     .id = "reacher",
     .version = CGS_MJ_VERSION(1),
@@ -183,14 +131,14 @@ const cgs_env_class cgs_reacher_class = {
     .size = sizeof(reacher),
     .use_model = use_model,
     .open = open_world,
-    .close = close_world,
-    .restart = restart,
+    .close = cgs_mj_env_close,
+    .restart = cgs_mj_env_restart,
     .reset = reset,
-    .set_state = set_state,
+    .set_state = cgs_mj_env_set_state,
     .step = step,
-    .get_state = get_state,
+    .get_state = cgs_mj_env_get_state,
     .reached = reached,
-    .render = render,
+    .render = cgs_mj_env_render,
     .column = column,
     .probe_state = probe_state,
 };

@@ -1,4 +1,4 @@
-/* resample.c - pictures at another size, in integer arithmetic. */
+/* resample.c - images at another size, in integer arithmetic. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static cgs_status make(cgs_resample *r, int from, int to, int taps) {
     memset(r, 0, sizeof *r);
     if (from < 16 || from > CGS_RESAMPLE_MAX)
-        return cgs_fail(CGS_EARG, "cannot resample a picture of %d pixels", from);
+        return cgs_fail(CGS_EARG, "cannot resample an image of %d pixels", from);
     r->from = from;
     r->to = to;
     r->taps = taps;
@@ -16,7 +16,7 @@ static cgs_status make(cgs_resample *r, int from, int to, int taps) {
     r->weight = calloc((size_t)to * (size_t)taps, sizeof *r->weight);
     if (r->first && r->weight) return CGS_OK;
     cgs_resample_free(r);
-    return cgs_fail(CGS_ENOMEM, "no memory to bring pictures from %d to %d pixels", from, to);
+    return cgs_fail(CGS_ENOMEM, "no memory to bring images from %d to %d pixels", from, to);
 }
 
 void cgs_resample_free(cgs_resample *r) {
@@ -54,7 +54,7 @@ cgs_status cgs_resample_area(cgs_resample *r, int from, int to) {
             int a = (k + t) * to, b = a + to;
             r->weight[i * r->taps + t] = (b < hi ? b : hi) - (a > lo ? a : lo);
         }
-        /* the last output may have fewer inputs than taps: keep reads inside the picture */
+        /* the last output may have fewer inputs than taps: keep reads inside the image */
         if (k + r->taps > from) {
             int shift = k + r->taps - from;
             int *w = r->weight + i * r->taps;
@@ -133,4 +133,27 @@ void cgs_resample_run(const cgs_resample *r, const uint8_t *in, int channels, cg
         run_bilinear(r, in, channels, out, rgb);
     else
         run_area(r, in, channels, out, rgb);
+}
+
+cgs_status cgs_scaled_image_draw(cgs_scaled_image *s, void (*draw)(const void *what, uint8_t *rgb),
+                                 const void *what, int native, int side, uint8_t *rgb) {
+    if (side == native) {
+        draw(what, rgb);
+        return CGS_OK;
+    }
+    if (!s->native) s->native = malloc((size_t)native * (size_t)native * 3);
+    if (!s->native)
+        return cgs_fail(CGS_ENOMEM, "no memory for an image of %d x %d", native, native);
+    if (s->shrink.to != side) {
+        cgs_resample_free(&s->shrink);
+        CGS_TRY(cgs_resample_area(&s->shrink, native, side));
+    }
+    draw(what, s->native);
+    cgs_resample_run(&s->shrink, s->native, 3, (cgs_box){0, 0, side - 1, side - 1}, rgb);
+    return CGS_OK;
+}
+
+void cgs_scaled_image_free(cgs_scaled_image *s) {
+    cgs_resample_free(&s->shrink);
+    free(s->native);
 }

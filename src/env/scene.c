@@ -1,4 +1,4 @@
-/* scene.c - prepares a picture, decides which tiles must be drawn and with which shapes. */
+/* scene.c - prepares an image, decides which tiles must be drawn and with which shapes. */
 #include "env/scene.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static void surround(cgs_frame *f, int i, const cgs_shape *g, const float *h) {
     }
 }
 
-/* The outline of the surrounding box in the picture: everything it can cover. */
+/* The outline of the surrounding box in the image: everything it can cover. */
 static void outline(cgs_frame *f, int i, const cgs_shape *g, const float *h) {
     const cgs_eye *eye = &f->scene->eye;
     const float everywhere = 1e9f, nearest = 1e-3f, margin = 0.01f;
@@ -82,10 +82,10 @@ static void outline(cgs_frame *f, int i, const cgs_shape *g, const float *h) {
                      (k & 4 ? h[2] : -h[2]) * g->axis[2][c];
         float depth = dot(way, eye->forward);
         if (depth < nearest) return; /* beside or behind the eye: no outline */
-        x[k] = (dot(way, eye->right) / depth + eye->slope) / f->step;
-        y[k] = (eye->slope - dot(way, eye->up) / depth) / f->step;
+        x[k] = (dot(way, eye->right) / depth + eye->tan_half_fov) / f->step;
+        y[k] = (eye->tan_half_fov - dot(way, eye->up) / depth) / f->step;
     }
-    /* across the longest side of the box: what a box in the picture cannot exclude */
+    /* across the longest side of the box: what a box in the image cannot exclude */
     int longest = h[2] >= h[0] && h[2] >= h[1] ? 4 : h[1] >= h[0] ? 2 : 1;
     float nx = -(y[longest] - y[0]), ny = x[longest] - x[0];
     f->left[i] = f->right[i] = x[0];
@@ -108,7 +108,7 @@ static void outline(cgs_frame *f, int i, const cgs_shape *g, const float *h) {
 static void prepare(cgs_frame *f, const cgs_scene *s, int side) {
     f->scene = s;
     f->shapes = s->shapes;
-    f->step = s->eye.slope / (float)side;
+    f->step = s->eye.tan_half_fov / (float)side;
     for (int i = 0; i < s->shapes; i++) {
         float h[3];
         half_sizes(&s->shape[i], h);
@@ -130,7 +130,7 @@ static bool covers(const cgs_frame *f, int i, int x, int y) {
     return middle + wide >= f->low[i] && middle - wide <= f->high[i];
 }
 
-/* can the shadow of something that moves fall on what is still in this tile? */
+/* can a moving shape cast a shadow on this tile's static shapes? */
 static bool shadowed(const cgs_frame *f, const loops *run, const float *ball) {
     int16_t casters[MAX_SHAPES];
     if (ball[3] < 0) return false;
@@ -153,7 +153,7 @@ static void store(uint8_t *rgb, int side, int x, int y, bool upside_down, const 
     }
 }
 
-/* the picture without what moves, kept in the canvas */
+/* the image without moving shapes, cached in the canvas */
 static cgs_status draw_background(cgs_scene_image *c, const cgs_scene *s, const loops *run) {
     cgs_frame *f = c->frame;
     cgs_scene *still = malloc(sizeof *still);
@@ -186,7 +186,7 @@ static cgs_status open_canvas(cgs_scene_image *c, const cgs_scene *s, int side, 
     c->frame = calloc(1, sizeof *c->frame);
     if (!c->background || !c->reach || !c->frame) {
         cgs_canvas_free(c);
-        return cgs_fail(CGS_ENOMEM, "no memory for a picture of %d pixels", side);
+        return cgs_fail(CGS_ENOMEM, "no memory for an image of %d pixels", side);
     }
     c->side = side;
     cgs_status rc = draw_background(c, s, run);

@@ -1,11 +1,11 @@
 /* scene.h - a small ray caster for scenes of primitives: headless, anti-aliased, and the
  * same bytes on every machine.
  *
- * Each pixel is the mean of 2 x 2 samples.  The picture is made in tiles of 8 x 8 pixels:
- * a tile knows which shapes can be seen in it, finds the nearest one for each sample,
- * then shades the samples of one shape together, so that every inner loop runs over
- * samples with the shape as a constant.  Those loops are compiled once per instruction set
- * (simd/scene_tile.c) and use only operations that IEEE 754 rounds exactly.
+ * Each pixel is the mean of 2 x 2 samples.  The image is rendered in tiles of 8 x 8 pixels: a tile
+ * has a list of its visible shapes, finds the nearest one for each sample, then shades the samples
+ * of one shape together, so that every inner loop runs over samples with the shape as a constant.
+ * Those loops are compiled once per instruction set (simd/scene_tile.c) and use only operations
+ * that IEEE 754 rounds exactly.
  *
  * Lighting is that of MuJoCo's OpenGL renderer: lamps without shadow are summed, clamped to
  * one and multiplied by the texture; each lamp with a shadow is clamped by itself and added
@@ -36,7 +36,7 @@ typedef struct cgs_texture {
 
 typedef struct cgs_shape {
     cgs_shape_kind kind;
-    bool still; /* the same in every picture of this scene */
+    bool still; /* the same in every image of this scene */
     float size[3];
     float pos[3], axis[3][3]; /* axis[k]: local axis k in the world */
     float rgb[3], emission, specular;
@@ -55,7 +55,7 @@ typedef struct cgs_lamp {
 
 typedef struct cgs_eye {
     float pos[3], right[3], up[3], forward[3];
-    float slope; /* tangent of half the field of view */
+    float tan_half_fov; /* tangent of half the field of view */
 } cgs_eye;
 
 typedef struct cgs_scene {
@@ -67,13 +67,13 @@ typedef struct cgs_scene {
     cgs_texture sky; /* rgb NULL: black */
 } cgs_scene;
 
-/* What is kept between pictures of one scene: the parts that do not move. */
+/* Cached between images of one scene: the static parts. */
 typedef struct cgs_scene_image {
-    int side, tiles;     /* tiles a row */
+    int side, tiles;     /* tiles per row */
     uint8_t *background; /* (tiles, tiles, 64, 3) the still shapes alone */
     float (*reach)[4];   /* (tiles, tiles) a ball around what is seen of them, radius < 0: sky */
     struct cgs_frame *frame; /* scratch */
-    int isa; /* which compilation of the loops to use; 0: the best one here (tests choose) */
+    int isa; /* which compilation of the loops to use; 0: the best on this machine (tests choose) */
 } cgs_scene_image;
 
 /* rgb: (side, side, 3).  The scene's still shapes, lamps and eye must stay what they were at

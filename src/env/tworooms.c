@@ -23,8 +23,7 @@ enum { SIDE = TWOROOMS_SIDE, REACH = 42 /* the blob changes no byte farther away
 typedef struct tworooms {
     cgs_env base;
     float x, y;
-    cgs_resample shrink; /* for sizes other than 224 */
-    uint8_t *native;     /* (224, 224, 3) scratch for them */
+    cgs_scaled_image scaled;
 } tworooms;
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -56,11 +55,7 @@ static cgs_status restart(cgs_env *e) {
     return CGS_OK;
 }
 
-static void close_world(cgs_env *e) {
-    tworooms *t = (tworooms *)e;
-    cgs_resample_free(&t->shrink);
-    free(t->native);
-}
+static void close_world(cgs_env *e) { cgs_scaled_image_free(&((tworooms *)e)->scaled); }
 
 /* upstream's current environment: the agent outside the wall zone, the target anywhere */
 static cgs_status reset(cgs_env *e, cgs_rng *rng) {
@@ -113,9 +108,9 @@ static void column(const cgs_env *e, int index, double *out) {
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
 
-/* ---- picture -------------------------------------------------------------------- */
+/* ---- image -------------------------------------------------------------------- */
 
-static uint8_t rooms[SIDE * SIDE * 3]; /* the picture without the agent, made once */
+static uint8_t rooms[SIDE * SIDE * 3]; /* the image without the agent, made once */
 static pthread_once_t rooms_once = PTHREAD_ONCE_INIT;
 
 static bool is_border(int k) { return (k >= 10 && k <= 13) || (k >= 210 && k <= 213); }
@@ -143,7 +138,8 @@ static float blob(float square) {
 
 /* A Gaussian blob of red, scaled so that its nearest pixel is pure red, laid over rooms
  * and walls alike; float32 products, truncated. */
-static void draw_native(const tworooms *t, uint8_t *rgb) {
+static void draw_native(const void *what, uint8_t *rgb) {
+    const tworooms *t = what;
     pthread_once(&rooms_once, draw_rooms);
     memcpy(rgb, rooms, sizeof rooms);
     int cx = nearest(t->x), cy = nearest(t->y);
@@ -168,20 +164,7 @@ static void draw_native(const tworooms *t, uint8_t *rgb) {
 }
 
 static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    tworooms *t = (tworooms *)e;
-    if (side == SIDE) {
-        draw_native(t, rgb);
-        return CGS_OK;
-    }
-    if (!t->native) t->native = malloc(sizeof rooms);
-    if (!t->native) return cgs_fail(CGS_ENOMEM, "tworooms: no memory for a picture");
-    if (t->shrink.to != side) {
-        cgs_resample_free(&t->shrink);
-        CGS_TRY(cgs_resample_area(&t->shrink, SIDE, side));
-    }
-    draw_native(t, t->native);
-    cgs_resample_run(&t->shrink, t->native, 3, (cgs_box){0, 0, side - 1, side - 1}, rgb);
-    return CGS_OK;
+    return cgs_scaled_image_draw(&((tworooms *)e)->scaled, draw_native, e, SIDE, side, rgb);
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}, {"pos_agent", 2, false}};

@@ -21,8 +21,7 @@ typedef struct wall {
     cgs_env base;
     double x, y;
     double wall_x, door_y;
-    cgs_resample shrink; /* for sizes other than 224 */
-    uint8_t *native;     /* (224, 224, 3) scratch for them */
+    cgs_scaled_image scaled;
 } wall;
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -114,11 +113,7 @@ static cgs_status restart(cgs_env *e) {
 
 static cgs_status open_world(cgs_env *e) { return restart(e); }
 
-static void close_world(cgs_env *e) {
-    wall *w = (wall *)e;
-    cgs_resample_free(&w->shrink);
-    free(w->native);
-}
+static void close_world(cgs_env *e) { cgs_scaled_image_free(&((wall *)e)->scaled); }
 
 cgs_status cgs_wall_set_layout(cgs_env *e, double wall_x, double door_y) {
     wall *w = (wall *)e;
@@ -178,7 +173,7 @@ static void column(const cgs_env *e, int index, double *out) {
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
 
-/* ---- picture -------------------------------------------------------------------- */
+/* ---- image -------------------------------------------------------------------- */
 
 static bool is_wall(const wall *w, int x, int y) {
     if (x == (int)WALL_LOW || x == (int)WALL_HIGH || y == (int)WALL_LOW || y == (int)WALL_HIGH)
@@ -206,7 +201,7 @@ static void draw_grid(const wall *w, uint8_t red[GRID][GRID], uint8_t rest[GRID]
 }
 
 /* Bilinear at half-pixel centres, edges repeated.  Weights are multiples of 1/448, so the
- * sums are exact; upstream keeps the fractions, a byte picture rounds them. */
+ * sums are exact; upstream keeps the fractions, a byte image rounds them. */
 static void enlarge(uint8_t in[GRID][GRID], uint8_t *rgb, int first, int last) {
     enum { UNIT = 2 * NATIVE };
     int lo[NATIVE], hi[NATIVE], part[NATIVE];
@@ -229,7 +224,8 @@ static void enlarge(uint8_t in[GRID][GRID], uint8_t *rgb, int first, int last) {
     }
 }
 
-static void draw_native(const wall *w, uint8_t *rgb) {
+static void draw_native(const void *what, uint8_t *rgb) {
+    const wall *w = what;
     uint8_t red[GRID][GRID], rest[GRID][GRID];
     draw_grid(w, red, rest);
     enlarge(red, rgb, 0, 0);
@@ -237,20 +233,7 @@ static void draw_native(const wall *w, uint8_t *rgb) {
 }
 
 static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    wall *w = (wall *)e;
-    if (side == NATIVE) {
-        draw_native(w, rgb);
-        return CGS_OK;
-    }
-    if (!w->native) w->native = malloc(NATIVE * NATIVE * 3);
-    if (!w->native) return cgs_fail(CGS_ENOMEM, "wall: no memory for a picture");
-    if (w->shrink.to != side) {
-        cgs_resample_free(&w->shrink);
-        CGS_TRY(cgs_resample_area(&w->shrink, NATIVE, side));
-    }
-    draw_native(w, w->native);
-    cgs_resample_run(&w->shrink, w->native, 3, (cgs_box){0, 0, side - 1, side - 1}, rgb);
-    return CGS_OK;
+    return cgs_scaled_image_draw(&((wall *)e)->scaled, draw_native, e, NATIVE, side, rgb);
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}};

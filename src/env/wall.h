@@ -14,8 +14,8 @@
 #define WALL_DOOR_HALF 4.0
 #define WALL_DOT 1.7 /* standard deviation of the dot */
 
-/* Moves the inner wall and its door, as datasets with a layout per episode need.  Lasts
- * until the next restart or reset. */
+/* Moves the inner wall and its door, for datasets with a layout per episode.  Lasts until the next
+ * restart or reset. */
 cgs_status cgs_wall_set_layout(cgs_env *e, double wall_x, double door_y);
 
 #endif /* CGS_ENV_WALL_H */

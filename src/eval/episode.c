@@ -7,9 +7,7 @@
 
 #include "core/arena.h"
 #include "core/threads.h"
-#include "rollout/rollout.h"
-
-#define MAX_HISTORY 16 /* as model.history allows */
+#include "eval/solver.h"
 
 static const char *const histories[] = {"native", "dataset", "online"};
 
@@ -31,17 +29,15 @@ int cgs_history_context(cgs_history h, const cgs_model *m) {
 struct cgs_loop {
     cgs_loop_config config;
     int D, A, H, N, S, execute;
-    cgs_plan_kind kind;
-    cgs_planner *planner;
-    cgs_rollout *rollout[MAX_HISTORY + 1]; /* by context frames; NULL where never needed */
+    cgs_solver solver;
     cgs_env_batch envs;
 
     /* the batch: slot e of E */
-    int seen; /* frames of the history, the same for all */
+    int seen; /* frames of the history, equal for all */
     cgs_arena arena;
     double *state, *goal_state; /* (E, state_dim) */
     float *z;                   /* (E, N, D) history, the last `seen` of N are valid */
-    float *past;                /* (E, N - 1, A) blocks between them, likewise */
+    float *past;                /* (E, N - 1, A) action blocks between them, likewise */
     float *goal;                /* (E, D) */
     float *plan;                /* (E, H, A) of the last solve */
     bool *running;              /* (E) */
@@ -101,44 +97,35 @@ static cgs_status check(const cgs_loop *l) {
         return cgs_fail(CGS_EARG, "%s has no reading \"%s\" of %d numbers", c->env->id,
                         c->proprio.column, c->proprio.dim);
     if (c->envs && (c->envs->cls != c->env || c->envs->count != c->batch))
-        return cgs_fail(CGS_EARG, "%d environments of %s are lent, %d of %s wanted", c->envs->count,
+        return cgs_fail(CGS_EARG, "%d environments of %s are lent, %d of %s needed", c->envs->count,
                         c->envs->cls->id, c->batch, c->env->id);
     if (c->batch < 1 || c->budget < 1)
-        return cgs_fail(CGS_EARG, "%d episodes side by side, %d actions: at least 1 of each",
-                        c->batch, c->budget);
+        return cgs_fail(CGS_EARG, "%d episodes at once, %d actions: at least 1 of each", c->batch,
+                        c->budget);
     if (l->execute < 1 || l->execute > l->H)
-        return cgs_fail(CGS_EARG, "%d blocks to carry out of plans of %d", c->execute, l->H);
-    if (cgs_plan_wants_prior(l->kind)) {
-        const cgs_prior_card *p = c->prior ? &c->prior->card : NULL;
-        if (!p) return cgs_fail(CGS_EARG, "%s needs a prior", c->plan.kind.s);
-        if (p->horizon != l->H || p->block != l->A || p->width != l->D)
-            return cgs_fail(CGS_EARG,
-                            "the prior plans %d blocks of %d values from latents of %d, wanted are "
-                            "%d of %d from %d",
-                            p->horizon, p->block, p->width, l->H, l->A, l->D);
-    }
+        return cgs_fail(CGS_EARG, "%d action blocks to execute of plans of %d", c->execute, l->H);
     return CGS_OK;
 }
 
-/* how many frames the planner sees after a solve was carried out */
+/* number of frames that the planner sees after a plan was executed */
 static int seen_after(const cgs_loop *l, int seen) {
     if (l->config.history == CGS_HISTORY_NATIVE) return 1;
     return seen + l->execute < l->N ? seen + l->execute : l->N;
 }
 
-static cgs_status make_rollouts(cgs_loop *l) {
+static cgs_status make_solver(cgs_loop *l) {
     const cgs_loop_config *c = &l->config;
-    if (l->kind == CGS_PLAN_ZERO || l->kind == CGS_PLAN_RANDOM) return CGS_OK;
-    bool gradient = cgs_plan_wants_gradient(l->kind);
+    cgs_solver_config s = {.model = c->model,
+                           .prior = c->prior,
+                           .scale = c->scale,
+                           .plan = c->plan,
+                           .episodes = c->batch,
+                           .declared = c->declared,
+                           .act = c->act};
+    CGS_TRY(cgs_solver_create(&l->solver, &s));
     int seen = cgs_history_context(c->history, c->model);
     for (int done = 0; done < c->budget; done += l->execute * c->scale.frameskip) {
-        cgs_rollout_config r = {.episodes = c->batch,
-                                .context = seen,
-                                .horizon = l->H,
-                                .samples = gradient ? 1 : c->plan.K,
-                                .gradient = gradient,
-                                .act = c->act};
-        if (!l->rollout[seen]) CGS_TRY(cgs_rollout_create_any(&l->rollout[seen], c->model, &r));
+        CGS_TRY(cgs_solver_add_context(&l->solver, seen));
         seen = seen_after(l, seen);
     }
     return CGS_OK;
@@ -146,17 +133,15 @@ static cgs_status make_rollouts(cgs_loop *l) {
 
 static cgs_status build(cgs_loop *l) {
     CGS_TRY(cgs_plan_check(&l->config.plan));
-    CGS_TRY(cgs_plan_kind_parse(&l->kind, l->config.plan.kind.s));
     CGS_TRY(check(l));
     layout(l);
     CGS_TRY(cgs_arena_bind(&l->arena, "closed loop"));
     layout(l);
-    CGS_TRY(cgs_planner_create(&l->planner, &l->config.plan, l->config.batch));
     if (l->config.envs)
         l->envs = *l->config.envs;
     else
         CGS_TRY(cgs_env_batch_create(&l->envs, l->config.env, l->config.batch));
-    return make_rollouts(l);
+    return make_solver(l);
 }
 
 cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
@@ -165,7 +150,7 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
     if (!l) return cgs_fail(CGS_ENOMEM, "closed loop: no memory");
     l->config = *c;
     l->D = c->model->width;
-    l->A = cgs_model_block(c->model);
+    l->A = cgs_model_action_block(c->model);
     l->N = c->model->history;
     l->S = c->model->image_size;
     l->column = -1;
@@ -187,8 +172,7 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
 
 void cgs_loop_destroy(cgs_loop *l) {
     if (!l) return;
-    cgs_planner_destroy(l->planner);
-    for (int i = 0; i <= MAX_HISTORY; i++) cgs_rollout_destroy(l->rollout[i]);
+    cgs_solver_destroy(&l->solver);
     if (!l->config.envs) cgs_env_batch_destroy(&l->envs);
     cgs_arena_free(&l->arena);
     free(l);
@@ -205,11 +189,11 @@ static cgs_status begin(cgs_loop *l, const cgs_start_states *c, int first, int E
     size_t dim = (size_t)c->state_dim, D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
     int C = cgs_history_context(l->config.history, l->config.model);
     if (C > c->context)
-        return cgs_fail(CGS_EARG, "history %s needs %d recorded frames, the cases have %d",
+        return cgs_fail(CGS_EARG, "history %s needs %d recorded frames, the start states have %d",
                         cgs_history_name(l->config.history), C, c->context);
     l->seen = C;
     for (int e = 0; e < l->config.batch; e++) {
-        size_t i = (size_t)(first + (e < E ? e : E - 1)), s = (size_t)e; /* spare slots stand by */
+        size_t i = (size_t)(first + (e < E ? e : E - 1)), s = (size_t)e; /* unused slots are done */
         memcpy(l->state + s * dim, c->state + i * dim, dim * sizeof *l->state);
         memcpy(l->goal_state + s * dim, c->goal_state + i * dim, dim * sizeof *l->state);
         memcpy(l->goal + s * D, c->goal + i * D, D * sizeof *l->goal);
@@ -234,26 +218,17 @@ static int gather_active(cgs_loop *l, int E) {
     return n;
 }
 
-/* the start of the search */
+/* where the search begins, for the n active episodes */
 static cgs_status initial_plan(cgs_loop *l, int n, int solve) {
-    const cgs_action_scale *s = &l->config.scale;
-    size_t length = (size_t)l->H * (size_t)l->A;
-    float fill[CGS_ENV_MAX_DIM * 64];
-    /* standardised zero control where one descends, the mean action where one samples */
-    for (int i = 0; i < l->A; i++)
-        fill[i] = l->kind == CGS_PLAN_GD ? (float)(-s->mean[i % s->dim] / s->std[i % s->dim]) : 0;
-    if (cgs_plan_wants_prior(l->kind)) {
-        for (int i = 0; i < n; i++)
-            memcpy(l->z_now + (size_t)i * (size_t)l->D,
-                   history_at(l, (size_t)l->active[i], l->N - 1), (size_t)l->D * sizeof *l->z_now);
-        return cgs_prior_plan(l->config.prior, l->z_now, l->goal_sub, n, l->start);
+    size_t length = (size_t)l->H * (size_t)l->A, D = (size_t)l->D;
+    bool prior = l->solver.kind->needs & CGS_NEEDS_PRIOR;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        size_t e = (size_t)l->active[i];
+        memcpy(l->start + i * length, l->plan + e * length, length * sizeof *l->start);
+        if (prior) memcpy(l->z_now + i * D, history_at(l, e, l->N - 1), D * sizeof *l->z_now);
     }
-    /* what a plan had left over begins the next one */
     int executed = solve == 0 ? l->H : l->execute;
-    for (int i = 0; i < n; i++)
-        cgs_plan_shift(l->start + (size_t)i * length, l->plan + (size_t)l->active[i] * length, 1,
-                       l->H, l->A, executed, fill);
-    return CGS_OK;
+    return cgs_solver_start(&l->solver, n, l->z_now, l->goal_sub, l->start, executed, l->start);
 }
 
 static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first, int number,
@@ -272,19 +247,18 @@ static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first
         l->solve[i] = (uint64_t)number;
     }
     CGS_TRY(initial_plan(l, n, number));
-    cgs_rollout *r = l->rollout[l->seen];
-    if (r) CGS_TRY(cgs_rollout_set(r, n, l->z_sub, l->past_sub, l->goal_sub));
-    cgs_plan_problem q = {.E = n,
+    cgs_solver_job job = {.E = n,
+                          .context = l->seen,
+                          .z = l->z_sub,
+                          .past = l->past_sub,
+                          .goal = l->goal_sub,
                           .episode = l->id,
                           .seed = l->seed,
                           .solve = l->solve,
-                          .start = l->start,
-                          .cost = cgs_rollout_cost,
-                          .gradient = cgs_rollout_gradient,
-                          .ctx = r,
-                          .resident = r ? cgs_rollout_device_scorer(r) : NULL};
+                          .start = l->start};
+    cgs_plan_problem q;
     cgs_plan_result result;
-    CGS_TRY(cgs_planner_solve(l->planner, &q, &result));
+    CGS_TRY(cgs_solver_solve(&l->solver, &job, &q, &result));
     for (int i = 0; i < n; i++) {
         size_t e = (size_t)l->active[i];
         memcpy(l->plan + e * length, result.plan + (size_t)i * length, length * sizeof *l->plan);
@@ -314,7 +288,7 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
         if (l->envs.success[e]) {
             out[e].success = true;
             out[e].first = out[e].actions;
-            l->envs.done[e] = 1; /* what follows cannot change the outcome */
+            l->envs.done[e] = 1; /* later actions cannot change the outcome */
         }
         if (l->envs.done[e]) l->running[e] = false;
     }
@@ -322,7 +296,7 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
     return l->config.watch.stepped(l->config.watch.user, &l->envs, step);
 }
 
-/* latents of the present frames of the n active episodes, into z_now; drawing them is not the
+/* latents of the present frames of the n active episodes, into z_now; rendering is not part of the
  * planner's time */
 static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     const cgs_proprio_scale *p = &l->config.proprio;
@@ -341,7 +315,7 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     return CGS_OK;
 }
 
-/* puts z_now behind the history, and the executed block before it */
+/* appends the executed block and z_now to the history, whose oldest frame is forgotten */
 static void remember(cgs_loop *l, int n, int block) {
     size_t D = (size_t)l->D, A = (size_t)l->A, N = (size_t)l->N;
     for (int i = 0; i < n; i++) {
@@ -373,7 +347,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
                 CGS_TRY(act(l, E, block, k, ++step, out));
                 n = gather_active(l, E);
             }
-            /* frames that the next solve sees: the last one, and those of its history */
+            /* only frames that the next solve sees: the last one, and those of its history */
             int keep = c->history == CGS_HISTORY_NATIVE ? 1 : l->N;
             if (block < l->execute - keep || step >= c->budget || n == 0) continue;
             CGS_TRY(observe(l, n, out));
@@ -382,7 +356,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
         l->seen = seen_after(l, l->seen);
     }
 
-    /* how far from the goal it ended, in latents */
+    /* distance of the end from the goal, in latents */
     for (int e = 0; e < E; e++) l->active[e] = e;
     CGS_TRY(observe(l, E, NULL));
     for (size_t e = 0; e < (size_t)E; e++) {
@@ -397,9 +371,9 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
 }
 
 cgs_status cgs_loop_run(cgs_loop *l, const cgs_start_states *cases, cgs_outcome *outcome) {
-    const cgs_loop_watch *w = &l->config.watch;
+    const cgs_loop_observer *w = &l->config.watch;
     if (cases->D != l->D || cases->A != l->A || cases->state_dim != l->config.env->state_dim)
-        return cgs_fail(CGS_EARG, "cases of another model or environment");
+        return cgs_fail(CGS_EARG, "start states of another model or environment");
     for (int first = 0; first < cases->count; first += l->config.batch) {
         int left = cases->count - first, E = left < l->config.batch ? left : l->config.batch;
         if (w->stop && w->stop(w->user)) return cgs_fail(CGS_ESTOPPED, "stopped");

@@ -1,19 +1,19 @@
-/* episode.h - the closed loop: look, plan, carry out some blocks, look again.
+/* episode.h - the closed loop: observe, plan, execute some action blocks, observe again.
  *
- * A loop runs a batch of episodes side by side: their environments step in parallel and one
+ * A loop runs a batch of episodes: their environments step in parallel and one
  * solve plans for all that have not reached their goal.  An episode's result depends on its
- * case, its id and the settings, not on its neighbours.
+ * start state, its id and the settings, not on its neighbours (docs/numerics.md).
  *
  *   cgs_loop_create    planner, tapes, environments
- *   cgs_loop_run       cases -> outcomes
+ *   cgs_loop_run       start states -> outcomes
  *   cgs_loop_destroy
  *
  * What the planner sees (history):
- *   native    the present frame alone
+ *   native    only the present frame
  *   dataset   the frames recorded before the start, later those that the loop saw
- *   online    the start alone, later the frames that the loop saw
- * Frames of a history are one model step apart, the newest last; between them lie the blocks
- * that were executed. */
+ *   online    only the start, later the frames that the loop saw
+ * Frames of a history are one model step apart, the newest last; between them lie the executed
+ * action blocks. */
 #ifndef CGS_EVAL_EPISODE_H
 #define CGS_EVAL_EPISODE_H
 
@@ -35,39 +35,41 @@ typedef struct cgs_outcome {
     int first;    /* actions until then, or 0 */
     int actions;  /* carried out */
     int solves;
-    float planned;  /* lowest cost in the last iteration of the last solve; NaN: none was asked */
+    float planned;  /* lowest cost in the last iteration of the last solve; NaN: the planner has no
+                       cost */
     float reached;  /* |z - goal|^2 of the last frame's whole latent */
-    double seconds; /* encoding and planning, its share of the batch */
+    double seconds; /* encoding and planning, per episode of the batch */
 } cgs_outcome;
 
-/* Somebody who looks on; any function may be NULL. */
-typedef struct cgs_loop_watch {
+/* Observer callbacks; any may be NULL. */
+typedef struct cgs_loop_observer {
     /* after a solve: its problem and result; active (E) names the episodes of the batch */
     void (*solved)(void *user, const cgs_plan_problem *q, const cgs_plan_result *r,
                    const int *active);
     /* after the start (step 0) and every action, of the whole batch */
     cgs_status (*stepped)(void *user, const cgs_env_batch *envs, int step);
     bool (*stop)(void *user); /* asked between batches: true ends with CGS_ESTOPPED */
-    void (*progress)(void *user, int episodes); /* done so far */
+    void (*progress)(void *user, int episodes); /* progress so far */
     void *user;
-} cgs_loop_watch;
+} cgs_loop_observer;
 
 typedef struct cgs_loop_config {
     cgs_model *model;
     cgs_encoder *encoder;
-    cgs_prior *prior; /* for the planners that want one */
+    cgs_prior *prior; /* for the planners that need one */
     const cgs_env_class *env;
     cgs_action_scale scale;
-    cgs_proprio_scale proprio; /* where the model wants it */
+    cgs_proprio_scale proprio; /* where the model has it as an input */
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_dtype act;
-    int budget;                /* actions an episode may take */
-    int execute;               /* blocks of a plan that are carried out; 0: all */
-    int batch;                 /* episodes side by side */
-    const cgs_env_batch *envs; /* so many environments, to be borrowed; NULL: the loop makes its
-                                * own, which takes longer than a short search (Cube: 30 ms each) */
-    cgs_loop_watch watch;
+    int budget;                /* largest number of actions per episode */
+    int execute;               /* action blocks of a plan to execute before replanning; 0: all */
+    int batch;                 /* episodes planned at once */
+    int declared;              /* episodes that rollouts are declared for; 0: batch */
+    const cgs_env_batch *envs; /* that many environments, borrowed; NULL: the loop makes its own,
+                                  which takes longer than a short search (Cube: 30 ms each) */
+    cgs_loop_observer watch;
 } cgs_loop_config;
 
 typedef struct cgs_loop cgs_loop;
@@ -76,7 +78,7 @@ typedef struct cgs_loop cgs_loop;
 cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c);
 void cgs_loop_destroy(cgs_loop *l);
 
-/* Context frames a case needs: the model's history for `dataset`, otherwise 1. */
+/* Context frames that a start state needs: the model's history for `dataset`, otherwise 1. */
 int cgs_history_context(cgs_history h, const cgs_model *m);
 
 /* outcome: (count) */

@@ -5,34 +5,8 @@
 #include <string.h>
 
 #include "eval/evaluate_internal.h"
-
-float cgs_default_tau(const char *env) {
-    static const struct {
-        const char *env;
-        float tau;
-    } known[] = {{"pusht", 4}, {"cube", 64}, {"tworooms", 128}, {"reacher", 64}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i].env, env)) return known[i].tau;
-    return 0;
-}
-
-float cgs_family_tau(const char *family, const char *env) {
-    static const struct {
-        const char *env;
-        float tau;
-    } known[] = {{"pusht", 0.015f},
-                 {"wall", 5e-6f},
-                 {"pointmaze-umaze", 1e-3f},
-                 {"pointmaze-medium", 3e-3f}};
-    if (strcmp(family, "dinowm") != 0) return cgs_default_tau(env);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i].env, env)) return known[i].tau;
-    return 0;
-}
-
-float cgs_model_tau(const cgs_model *m, const char *env) {
-    return cgs_family_tau(m->cls->family, env);
-}
+#include "eval/temperature.h"
+#include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
     return (cgs_eval_options){.horizon = 5,
@@ -64,30 +38,30 @@ static cgs_status open_all(cgs_eval_session *b) {
     CGS_TRY(cgs_device_open(&b->device, o->device, o->threads));
     CGS_TRY(cgs_dataset_open(&b->data, o->data));
     b->source = cgs_dataset_source(b->data);
-    if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", o->data);
+    if (b->source->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", o->data);
     b->e->models = o->model_count;
     b->e->card = calloc((size_t)o->model_count, sizeof *b->e->card);
     b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
-    b->subject = calloc((size_t)o->model_count, sizeof *b->subject);
+    b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->subject || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
     for (int i = 0; i < o->model_count; i++) {
-        CGS_TRY(cgs_loaded_model_open_any(&b->subject[i], o->models[i], &b->device, o->precision,
+        CGS_TRY(cgs_loaded_model_open_any(&b->loaded[i], o->models[i], &b->device, o->precision,
                                           CGS_FRAMES_BY_DEVICE, b->data));
-        CGS_TRY(cgs_loaded_model_fits(&b->subject[i], b->e->env, b->source));
-        b->e->card[i] = b->subject[i].card;
-        memcpy(b->e->backbone[i], b->subject[i].dino.origin, sizeof b->e->backbone[i]);
+        CGS_TRY(cgs_loaded_model_fits(&b->loaded[i], b->e->env, b->source));
+        b->e->card[i] = b->loaded[i].card;
+        memcpy(b->e->backbone[i], b->loaded[i].dino.origin, sizeof b->e->backbone[i]);
     }
     return CGS_OK;
 }
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-/* own_tau: each model at the temperature that is known for its cost */
+/* own_tau: each model at the temperature known for its cost */
 static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool own_tau) {
     CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
@@ -97,41 +71,34 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
     e->run = list;
     for (int m = 0; m < b->o->model_count; m++)
         for (int s = 0; s < b->o->seed_count; s++) {
-            cgs_eval_run *r = &list[e->count++];
-            *r = (cgs_eval_run){.model = m, .plan = *p, .seed = b->o->seeds[s]};
-            r->plan.seed = r->seed;
-            r->plan.A = cgs_model_block(b->subject[m].model);
-            if (own_tau) r->plan.tau = cgs_model_tau(b->subject[m].model, b->e->env->id);
+            cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
+            r.plan.seed = r.seed;
+            r.plan.A = cgs_model_action_block(b->loaded[m].model);
+            if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
+            list[e->count++] = r;
         }
     return CGS_OK;
 }
 
-/* only what a planner uses is swept: CEM has no temperature, GD no samples */
+/* only what a planner reads is swept: CEM has no temperature, GD no samples */
 static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     const cgs_eval_options *o = b->o;
     cgs_plan_config p = cgs_plan_defaults();
-    cgs_plan_kind kind;
-    CGS_TRY(cgs_plan_kind_parse(&kind, name));
+    const cgs_planner_kind *kind;
+    CGS_TRY(cgs_planner_kind_find(&kind, name));
     snprintf(p.kind.s, sizeof p.kind.s, "%s", name);
     p.H = o->horizon;
     p.elites = o->elites;
     p.gd_steps = o->gd_steps;
-    bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
-    bool samples = mppi || kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
-    bool own_tau = mppi && !o->tau_count;
-    for (int i = 0; own_tau && i < o->model_count; i++)
-        if (!(cgs_model_tau(b->subject[i].model, b->e->env->id) > 0))
-            return cgs_fail(CGS_EARG, "%s: no temperature is known for %s; give --tau", name,
-                            b->e->env->id);
+    bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
+    bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
-        for (int i = 0; i < (samples ? o->iter_count : 1); i++)
-            for (int t = 0; t < (mppi && o->tau_count ? o->tau_count : 1); t++) {
-                if (samples) {
-                    p.K = o->samples[k];
-                    p.iters = o->iters[i];
-                }
-                if (mppi && o->tau_count) p.tau = (float)o->taus[t];
-                CGS_TRY(add_runs(b, &p, own_tau));
+        for (int i = 0; i < (iters ? o->iter_count : 1); i++)
+            for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
+                if (samples) p.K = o->samples[k];
+                if (iters) p.iters = o->iters[i];
+                if (taus) p.tau = (float)o->taus[t];
+                CGS_TRY(add_runs(b, &p, tau && !taus));
             }
     return CGS_OK;
 }
@@ -154,13 +121,13 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_eval_session b = {.o = o, .e = e};
     memset(e, 0, sizeof *e);
     cgs_status rc = evaluate(&b);
-    for (int i = 0; b.subject && i < o->model_count; i++) cgs_loaded_model_close(&b.subject[i]);
+    for (int i = 0; b.loaded && i < o->model_count; i++) cgs_loaded_model_close(&b.loaded[i]);
     for (int i = 0; b.starts && i < o->seed_count; i++) cgs_starts_free(&b.starts[i]);
     cgs_env_batch_destroy(&b.envs);
     cgs_eval_file_free(&b.file);
     cgs_dataset_close(b.data);
     cgs_device_close(&b.device);
-    free(b.subject);
+    free(b.loaded);
     free(b.starts);
     free(b.ep_len);
     free(b.use);

@@ -1,29 +1,23 @@
 /* evaluate.h - goal-reaching success: models x planners x settings x seeds on shared starts.
  *
- * For every seed the starts are chosen once (starts.h), encoded once a model (cases.h) and
- * run in the closed loop (episode.h) with every planner setting.  The seed of the starts is
- * also the seed of the planner's noise, so all models meet the same starts with the same
- * noise and can be compared in pairs.
+ * For every seed the starts are chosen once (starts.h), encoded once per model (start_states.h) and
+ * run in the closed loop (episode.h) with every planner setting.  The seed of the starts is also
+ * the seed of the planner's noise, so all models get the same starts and the same noise and can be
+ * compared in pairs.
  *
- * Results go line by line to a file (results.h); what the file already has is not run again. */
+ * Results are appended to a file (results.h); those that the file already has are reused. */
 #ifndef CGS_EVAL_EVALUATE_H
 #define CGS_EVAL_EVALUATE_H
 
 #include "eval/results.h"
 #include "model/store.h"
 
-/* A temperature for MPPI by environment, on the scale of LeWM's cost; 0 where none is known. */
-float cgs_default_tau(const char *env);
-/* The same on the scale of the cost of a family of models ("lewm", "dinowm"), or of a model's. */
-float cgs_family_tau(const char *family, const char *env);
-float cgs_model_tau(const cgs_model *m, const char *env);
-
 enum { CGS_BATCH_BY_DEVICE = 0 };
 
 typedef struct cgs_eval_options {
     const char *const *models; /* (model_count) directories */
     int model_count;
-    const char *env; /* NULL: what the models or the data say */
+    const char *env; /* NULL: that of the models or the data */
     const char *data;
     const char *out;      /* result file, or NULL */
     const char *manifest; /* list of starts to reuse, or to save; with several seeds its name
@@ -34,7 +28,8 @@ typedef struct cgs_eval_options {
     const uint64_t *seeds;
     int planner_count, sample_count, iter_count, tau_count, seed_count;
     int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
-    int batch; /* episodes side by side, of all seeds together */
+    int batch; /* most episodes planned at once, of all seeds together; declared to rollouts, so
+                * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
     const char *device, *precision; /* precision NULL: as the model was trained */
@@ -45,8 +40,8 @@ typedef struct cgs_eval_options {
     void *user;
 } cgs_eval_options;
 
-/* The published protocol: 50 starts of seeds 0, 1, 42, goal 25 rows later, 50 actions,
- * plans of 5 blocks carried out whole, K = 128, I = 30.  Lists are left empty. */
+/* The published protocol: 50 starts of seeds 0, 1, 42, goal 25 rows later, 50 actions, plans of 5
+ * action blocks, executed completely, K = 128, I = 30.  Lists are left empty. */
 cgs_eval_options cgs_eval_defaults(void);
 
 /* One setting of one model, for one seed. */
@@ -66,8 +61,8 @@ typedef struct cgs_evaluation {
     cgs_eval_run *run; /* (count) ordered by setting, then model, then seed */
 } cgs_evaluation;
 
-/* Free with cgs_evaluation_free, also after a failure.  After CGS_ESTOPPED the same call
- * continues. */
+/* Free with cgs_evaluation_free, also after a failure.  After CGS_ESTOPPED the same call resumes.
+ */
 cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o);
 void cgs_evaluation_free(cgs_evaluation *e);
 

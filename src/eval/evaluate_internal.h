@@ -1,4 +1,4 @@
-/* evaluate_internal.h - an evaluation while it runs, for the files that share it: evaluate.c opens
+/* evaluate_internal.h - a running evaluation, for the files that share it: evaluate.c opens
  * everything and lists the runs, evaluate_starts.c chooses starts, evaluate_runs.c plans. */
 #ifndef CGS_EVAL_EVALUATE_INTERNAL_H
 #define CGS_EVAL_EVALUATE_INTERNAL_H
@@ -12,20 +12,20 @@ typedef struct cgs_eval_session {
     cgs_device device;
     cgs_dataset *data;
     const cgs_source *source;
-    cgs_loaded_model *subject; /* (models) */
-    int64_t *ep_len;           /* (episodes) */
-    uint8_t *use;              /* (episodes) or NULL */
-    cgs_starts *starts;        /* (seeds) */
-    cgs_env_batch envs;        /* used by one plan after the other; count 0: none yet */
+    cgs_loaded_model *loaded; /* (models) */
+    int64_t *ep_len;          /* (episodes) */
+    uint8_t *use;             /* (episodes) or NULL */
+    cgs_starts *starts;       /* (seeds) */
+    cgs_env_batch envs;       /* reused from setting to setting; count 0: none yet */
     cgs_eval_file file;
     double done, total; /* episodes */
 } cgs_eval_session;
 
 /* the starts of every seed */
 cgs_status cgs_eval_session_starts(cgs_eval_session *b);
-/* marks the runs whose results are in the file already; the others are counted in total */
+/* marks the runs whose results the file already has; the others are counted in total */
 cgs_status cgs_eval_session_find_done(cgs_eval_session *b);
-/* every plan of one model that is not done yet */
+/* runs every setting of one model that is not done yet */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model);
 
 #endif /* CGS_EVAL_EVALUATE_INTERNAL_H */

@@ -1,4 +1,5 @@
-/* evaluate_runs.c - the plans of an evaluation, carried out and kept; see evaluate_internal.h. */
+/* evaluate_runs.c - runs the settings of an evaluation and stores results; see evaluate_internal.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +7,9 @@
 #include "core/threads.h"
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
+#include "plan/planners.h"
 
-/* episodes side by side: memory of pictures and environments speaks against more */
+/* episodes at once: limited by the memory of images and environments */
 enum { CPU_BATCH = 50, GPU_BATCH = 512 };
 
 static int seed_index(const cgs_eval_options *o, uint64_t seed) {
@@ -16,8 +18,17 @@ static int seed_index(const cgs_eval_options *o, uint64_t seed) {
     return i;
 }
 
+static bool on_gpu(const cgs_eval_session *b) { return b->device.ops->kind == CGS_DEVICE_GPU; }
+
+/* Episodes that rollouts are declared for.  It does not follow from how many starts there are or
+ * are left to do: on a GPU bits depend on it, and a sweep that goes on must not mix them. */
+static int declared_batch(const cgs_eval_session *b) {
+    if (b->o->batch != CGS_BATCH_BY_DEVICE) return b->o->batch;
+    return on_gpu(b) ? GPU_BATCH : CPU_BATCH;
+}
+
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
-    const cgs_loaded_model *s = &b->subject[r->model];
+    const cgs_loaded_model *s = &b->loaded[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
     cgs_eval_settings out = {.model = s->dir,
                              .weights = s->weights,
@@ -31,6 +42,7 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .plan = r->plan,
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
+    if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
@@ -100,25 +112,25 @@ static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_st
     return rc;
 }
 
-/* Cases of the seeds that a plan is still wanted for, planned for together: the smaller a batch,
+/* Cases of the seeds that a plan is still missing for, planned for together: the smaller a batch,
  * the longer a GPU waits.  Nothing is drawn differently for it. */
 typedef struct lot {
     cgs_start_states cases;
     bool *in; /* (seeds) */
 } lot;
 
-static bool wanted(const cgs_eval_run *r) { return !r->reused; }
+static bool missing(const cgs_eval_run *r) { return !r->reused; }
 
 static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
                            const cgs_eval_run *run) {
     const cgs_eval_options *o = b->o;
     bool same = l->cases.count > 0;
-    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == wanted(&run[i]);
+    for (int i = 0; i < o->seed_count; i++) same = same && l->in[i] == missing(&run[i]);
     if (same) return CGS_OK;
     cgs_start_states_free(&l->cases);
     for (int i = 0; i < o->seed_count; i++) {
         cgs_start_states list = {0};
-        l->in[i] = wanted(&run[i]);
+        l->in[i] = missing(&run[i]);
         if (!l->in[i]) continue;
         cgs_status rc = cgs_start_states_build(&list, b->data, b->e->env, &b->starts[i], s->encoder,
                                                s->model, &s->scale, &s->proprio,
@@ -130,13 +142,12 @@ static cgs_status fill_lot(cgs_eval_session *b, lot *l, cgs_loaded_model *s,
     return CGS_OK;
 }
 
-/* one plan for one model: run (seeds) */
+/* one setting of one model: run (seeds) */
 static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *prior, const lot *l) {
     const cgs_eval_options *o = b->o;
-    cgs_loaded_model *s = &b->subject[run->model];
-    int count = l->cases.count, batch = o->batch;
-    if (batch == CGS_BATCH_BY_DEVICE) batch = b->device.ops->planning ? GPU_BATCH : CPU_BATCH;
-    if (batch > count) batch = count;
+    cgs_loaded_model *s = &b->loaded[run->model];
+    int count = l->cases.count, declared = declared_batch(b);
+    int batch = declared < count ? declared : count;
     if (b->envs.count != batch) {
         cgs_env_batch_destroy(&b->envs);
         CGS_TRY(cgs_env_batch_create(&b->envs, b->e->env, batch));
@@ -153,6 +164,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
                          .budget = o->budget,
                          .execute = o->execute,
                          .batch = batch,
+                         .declared = declared,
                          .envs = &b->envs,
                          .watch = {.progress = on_progress, .stop = on_stop, .user = b}};
     cgs_loop *loop = NULL;
@@ -176,22 +188,22 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
     return rc;
 }
 
-/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one behind
+/* every plan of one model that is not done yet; add_runs lists the seeds of a plan one after
  * the other */
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
-    cgs_loaded_model *s = &b->subject[model];
+    cgs_loaded_model *s = &b->loaded[model];
     int seeds = b->o->seed_count;
     cgs_prior *prior = NULL;
     lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};
     cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
         cgs_eval_run *run = &b->e->run[i];
-        cgs_plan_kind kind = CGS_PLAN_ZERO;
+        const cgs_planner_kind *kind;
         bool any = false;
-        for (int k = 0; k < seeds; k++) any = any || wanted(&run[k]);
+        for (int k = 0; k < seeds; k++) any = any || missing(&run[k]);
         if (run->model != model || !any) continue;
-        rc = cgs_plan_kind_parse(&kind, run->plan.kind.s);
-        if (rc == CGS_OK && cgs_plan_wants_prior(kind) && !prior)
+        rc = cgs_planner_kind_find(&kind, run->plan.kind.s);
+        if (rc == CGS_OK && kind->needs & CGS_NEEDS_PRIOR && !prior)
             rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
         if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
         if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);

@@ -19,7 +19,7 @@ static cgs_status find_held_out(cgs_eval_session *b) {
     memset(b->use, 1, n);
     cgs_status rc = CGS_OK;
     for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
-        rc = cgs_loaded_model_held_out(&b->subject[i], b->source, held);
+        rc = cgs_loaded_model_held_out(&b->loaded[i], b->source, held);
         for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
     }
     free(held);
@@ -77,7 +77,7 @@ static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episode
 
 cgs_status cgs_eval_session_starts(cgs_eval_session *b) {
     const cgs_eval_options *o = b->o;
-    int frameskip = b->subject[0].model->frameskip, longest = 0;
+    int frameskip = b->loaded[0].model->frameskip, longest = 0;
     for (int i = 0; i < b->source->episodes; i++)
         if (b->source->ep_len[i] > longest) longest = b->source->ep_len[i];
     if (o->horizon > 0 && (int64_t)o->horizon * frameskip >= longest)

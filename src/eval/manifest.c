@@ -1,4 +1,4 @@
-/* manifest.c - lists of starts as JSON lines; a file is read as if an enemy wrote it. */
+/* manifest.c - lists of starts as JSON lines; files are untrusted. */
 #include <cJSON.h>
 #include <errno.h>
 #include <math.h>
@@ -49,7 +49,7 @@ cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
     return rc;
 }
 
-/* where a sentence about the file points */
+/* the position that messages point to */
 typedef struct place {
     const char *path;
     int line;

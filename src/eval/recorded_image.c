@@ -9,12 +9,12 @@ cgs_status cgs_recorded_images_open(cgs_recorded_images *p, cgs_dataset *data,
                                     const cgs_env_class *env) {
     const cgs_source *s = cgs_dataset_source(data);
     *p = (cgs_recorded_images){.data = data};
-    if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", s->path);
+    if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", s->path);
     CGS_TRY(cgs_state_column(s, env, &p->state));
     if (s->pixels_every == 1) return CGS_OK;
     if (s->height != s->width)
-        return cgs_fail(CGS_EFORMAT, "%s: pictures of %d x %d pixels cannot be drawn anew", s->path,
-                        s->height, s->width);
+        return cgs_fail(CGS_EFORMAT, "%s: images of %d x %d pixels cannot be rendered again",
+                        s->path, s->height, s->width);
     return cgs_env_create(&p->env, env);
 }
 
@@ -29,7 +29,8 @@ cgs_status cgs_recorded_images_read(cgs_recorded_images *p, int64_t first, int64
     if (step % s->pixels_every == 0) return cgs_dataset_read_pixels(p->data, first + step, 1, rgb);
     double state[CGS_ENV_MAX_DIM];
     CGS_TRY(cgs_dataset_read_rows_f64(p->data, p->state, first + step, 1, state));
-    /* a fresh world: PushT remembers contacts, and which picture was drawn before is chance */
+    /* a fresh environment: PushT remembers contacts, and the previously rendered image is arbitrary
+     */
     CGS_TRY(cgs_env_start(p->env, state, p->env->cls->state_dim));
     return cgs_env_render(p->env, s->height, rgb);
 }

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/statistics.h"
 #include "data/checksum.h"
+#include "plan/planners.h"
 
 #define FORMAT "cgs-eval"
 #define VERSION 1
@@ -45,23 +46,18 @@ static void put_seconds(cJSON *j, const char *key, double v) {
     cJSON_AddRawToObject(j, key, text);
 }
 
+/* of the settings that tell planners apart, those that this one reads */
 static void put_planner(cJSON *j, const cgs_plan_config *p) {
-    cgs_plan_kind kind = CGS_PLAN_ZERO;
-    (void)cgs_plan_kind_parse(&kind, p->kind.s);
-    bool cem = kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM;
-    bool mppi = kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
+    const cgs_planner_kind *kind = cgs_planner_kind_of(p->kind.s);
+    const cgs_planner_setting *s;
     cJSON_AddStringToObject(j, "planner", p->kind.s);
     cJSON_AddNumberToObject(j, "horizon", p->H);
-    if (cem || mppi) {
-        cJSON_AddNumberToObject(j, "samples", p->K);
-        cJSON_AddNumberToObject(j, "iters", p->iters);
-    }
-    if (cem) cJSON_AddNumberToObject(j, "elites", cgs_plan_elites(p));
-    if (mppi) put_float(j, "tau", p->tau);
-    if (cem || mppi || kind == CGS_PLAN_RANDOM) put_float(j, "sigma", p->sigma);
-    if (kind == CGS_PLAN_GD) {
-        cJSON_AddNumberToObject(j, "steps", p->gd_steps);
-        put_float(j, "lr", p->lr);
+    for (int i = 0; kind && (s = cgs_planner_setting_at(i)); i++) {
+        if (!(kind->reads & s->bit)) continue;
+        if (s->whole)
+            cJSON_AddNumberToObject(j, s->key, s->value(p));
+        else
+            put_float(j, s->key, (float)s->value(p));
     }
     if (p->deadline > 0) put_float(j, "deadline", p->deadline);
     put_u64(j, "seed", p->seed, "%llu");
@@ -90,6 +86,7 @@ static cJSON *describe(const cgs_eval_settings *s) {
     put_planner(j, &s->plan);
     cJSON_AddStringToObject(j, "device", s->device);
     cJSON_AddStringToObject(j, "precision", s->precision);
+    if (s->batch) cJSON_AddNumberToObject(j, "batch", s->batch);
     return j;
 }
 

@@ -7,17 +7,17 @@
  *    "outcomes":[{"episode":e,"step":t,"success":true,"first":a,"actions":a,"solves":2,
  *                 "planned":c,"reached":c,"seconds":s}, ...]}
  *
- * `hash` is a checksum of the text of `settings`: two lines with the same hash would hold the
- * same numbers, so a run that finds its hash in the file is not made again. */
+ * `hash` is a checksum of the text of `settings`: two lines with the same hash would hold the same
+ * numbers, so a run whose hash is in the file is not repeated. */
 #ifndef CGS_EVAL_RESULTS_H
 #define CGS_EVAL_RESULTS_H
 
 #include "eval/episode.h"
 
-/* Everything a result depends on.  Numbers that a planner does not use are left out. */
+/* Everything a result depends on, except numbers that its planner does not use. */
 typedef struct cgs_eval_settings {
     const char *model; /* directory, as given */
-    char method[64];   /* of its card */
+    char method[64];   /* from its card */
     char backbone[64]; /* origin of a frozen backbone ("stand-in", "dinov2"), or "" */
     uint64_t weights;  /* checksum */
     const char *env;
@@ -30,12 +30,14 @@ typedef struct cgs_eval_settings {
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;
+    int batch; /* episodes that rollouts are declared for on a GPU, which chooses its kernels by
+                * it; 0 where nothing depends on it, and then it is left out */
 } cgs_eval_settings;
 
 typedef struct cgs_eval_result {
     char hash[17];
     int episodes, successes;
-    double seconds;   /* planner time of an episode, mean */
+    double seconds;   /* planner time per episode, mean */
     uint8_t *success; /* (episodes) owned */
 } cgs_eval_result;
 
@@ -57,7 +59,7 @@ cgs_status cgs_eval_file_read(cgs_eval_file *f, const char *path);
 void cgs_eval_file_free(cgs_eval_file *f);
 const cgs_eval_result *cgs_eval_file_find(const cgs_eval_file *f, const char *hash);
 
-/* Appends a line and waits until it is on the disk. */
+/* Appends a line and syncs it to disk. */
 cgs_status cgs_eval_file_append(const char *path, const char *line);
 
 #endif /* CGS_EVAL_RESULTS_H */

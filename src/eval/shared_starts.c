@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int subjects,
+cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int models,
                              const cgs_source *data, const cgs_start_rule *rule) {
     size_t n = (size_t)data->episodes;
     int64_t *length = malloc(n * sizeof *length);
@@ -15,7 +15,7 @@ cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int sub
         length[i] = data->ep_len[i];
         use[i] = 1;
     }
-    for (int k = 0; k < subjects && rule->held_out && rc == CGS_OK; k++) {
+    for (int k = 0; k < models && rule->held_out && rc == CGS_OK; k++) {
         rc = cgs_loaded_model_held_out(&s[k], data, held);
         for (size_t i = 0; i < n && rc == CGS_OK; i++) use[i] &= held[i];
     }

@@ -12,7 +12,7 @@ cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const
     *name = "state";
     int at = cgs_source_find(s, *name);
     if (at >= 0 && s->columns[at].values == (size_t)env->state_dim) return CGS_OK;
-    /* published files of some environments have the state under the name of a reading */
+    /* published files of some environments store the state under the name of an observation */
     for (int i = 0; i < env->column_count; i++) {
         at = cgs_source_find(s, env->columns[i].name);
         if (env->columns[i].dim != env->state_dim || env->columns[i].whole || at < 0) continue;
@@ -45,7 +45,7 @@ static bool allocate(cgs_start_states *c) {
     return c->state && c->goal_state && c->z && c->past && c->goal;
 }
 
-/* the blocks that lead to the start: past (C - 1, A) */
+/* the action blocks that lead to the start: past (C - 1, A) */
 static cgs_status read_past(const cgs_start_states *c, cgs_dataset *data, const cgs_start *s,
                             const cgs_action_scale *scale, float *past) {
     const char *path = cgs_dataset_source(data)->path;
@@ -84,21 +84,21 @@ static cgs_status read_proprio(cgs_dataset *data, int64_t row, const cgs_proprio
     return CGS_OK;
 }
 
-/* what one case is read with; a thread's own */
+/* per-thread reader */
 typedef struct reader {
     cgs_start_states *c;
-    cgs_recorded_images pictures;
+    cgs_recorded_images images;
     int goal_offset;
     const cgs_action_scale *scale;
     const cgs_proprio_scale *proprio;
 } reader;
 
-/* everything of case i but its latents: frames (C + 1, ...) are context, then the goal */
+/* everything of start state i but its latents: frames (C + 1, ...) are context, then the goal */
 static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frames, size_t frame,
                             float *sensed) {
     cgs_start_states *c = r->c;
-    cgs_dataset *data = r->pictures.data;
-    const char *column = r->pictures.state;
+    cgs_dataset *data = r->images.data;
+    const char *column = r->images.state;
     int64_t first = s->row - s->step;
     int senses = r->proprio ? r->proprio->dim : 0;
     size_t n = (size_t)i, C = (size_t)c->context, dim = (size_t)c->state_dim;
@@ -108,22 +108,22 @@ static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frame
     for (int k = 0; k < c->context; k++) {
         int64_t step = s->step - (int64_t)(c->context - 1 - k) * r->scale->frameskip;
         if (step < 0) step = 0;
-        CGS_TRY(cgs_recorded_images_read(&r->pictures, first, step, frames + (size_t)k * frame));
+        CGS_TRY(cgs_recorded_images_read(&r->images, first, step, frames + (size_t)k * frame));
         CGS_TRY(read_proprio(data, first + step, r->proprio, sensed + k * senses));
     }
-    CGS_TRY(cgs_recorded_images_read(&r->pictures, first, s->step + r->goal_offset,
-                                     frames + C * frame));
+    CGS_TRY(
+        cgs_recorded_images_read(&r->images, first, s->step + r->goal_offset, frames + C * frame));
     CGS_TRY(read_proprio(data, s->row + r->goal_offset, r->proprio, sensed + c->context * senses));
     return read_past(c, data, s, r->scale, c->past + n * (C - 1) * (size_t)c->A);
 }
 
-enum { TOGETHER = 32 }; /* cases that are read, then encoded, at a time */
+enum { TOGETHER = 32 }; /* start states that are read, then encoded, at a time */
 
-typedef struct room {
+typedef struct read_buffers {
     uint8_t *frames; /* (TOGETHER, C + 1, S, S, 3) */
     float *sensed;   /* (TOGETHER, C + 1, proprio) */
     float *z;        /* (TOGETHER, C + 1, D) */
-} room;
+} read_buffers;
 
 typedef struct batch {
     const reader *like;
@@ -131,7 +131,7 @@ typedef struct batch {
     const cgs_start *start;
     int at, n;
     size_t frame;
-    const room *o;
+    const read_buffers *o;
     cgs_failure failure;
 } batch;
 
@@ -140,7 +140,7 @@ static void read_batch(void *context) {
     reader r = *b->like;
     size_t F = (size_t)r.c->context + 1;
     size_t senses = r.proprio ? (size_t)r.proprio->dim : 0;
-    cgs_status rc = cgs_recorded_images_open(&r.pictures, b->like->pictures.data, b->env);
+    cgs_status rc = cgs_recorded_images_open(&r.images, b->like->images.data, b->env);
     CGS_QUEUE (i, (size_t)b->n) {
         if (rc == CGS_OK)
             rc =
@@ -148,20 +148,20 @@ static void read_batch(void *context) {
                           b->o->frames + i * F * b->frame, b->frame, b->o->sensed + i * F * senses);
     }
     cgs_failure_note(&b->failure, rc);
-    cgs_recorded_images_close(&r.pictures);
+    cgs_recorded_images_close(&r.images);
 }
 
-/* cases at ... at + n - 1, every thread with a reader of its own: drawing missing pictures takes
+/* start states at ... at + n - 1, every thread with its own reader: rendering missing images takes
  * long */
 static cgs_status read_some(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
-                            int at, int n, size_t frame, const room *o) {
+                            int at, int n, size_t frame, const read_buffers *o) {
     batch b = {like, env, starts->start, at, n, frame, o, {0}};
     cgs_together(0, read_batch, &b);
     return cgs_failure_report(&b.failure);
 }
 
 static cgs_status read_all(const reader *like, const cgs_env_class *env, const cgs_starts *starts,
-                           cgs_encoder *encoder, size_t frame, const room *o) {
+                           cgs_encoder *encoder, size_t frame, const read_buffers *o) {
     cgs_start_states *c = like->c;
     size_t C = (size_t)c->context, D = (size_t)c->D;
     bool senses = like->proprio && like->proprio->dim;
@@ -187,25 +187,25 @@ cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const 
     const cgs_source *s = cgs_dataset_source(data);
     int S = m->image_size;
     memset(c, 0, sizeof *c);
-    if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", s->path);
+    if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", s->path);
     if (s->height != S || s->width != S)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d", s->path,
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d", s->path,
                         s->height, s->width, S, S);
     c->count = starts->count;
     c->context = context;
     c->state_dim = env->state_dim;
     c->D = m->width;
-    c->A = cgs_model_block(m);
+    c->A = cgs_model_action_block(m);
     size_t frame = (size_t)S * (size_t)S * 3, n = TOGETHER * ((size_t)context + 1);
     size_t senses = proprio ? (size_t)proprio->dim : 0;
     reader like = {.c = c,
-                   .pictures = {.data = data},
+                   .images = {.data = data},
                    .goal_offset = starts->rule.goal_offset,
                    .scale = scale,
                    .proprio = proprio};
-    room o = {.frames = malloc(n * frame),
-              .sensed = malloc((n * senses + 1) * sizeof *o.sensed),
-              .z = malloc(n * (size_t)c->D * sizeof *o.z)};
+    read_buffers o = {.frames = malloc(n * frame),
+                      .sensed = malloc((n * senses + 1) * sizeof *o.sensed),
+                      .z = malloc(n * (size_t)c->D * sizeof *o.z)};
     cgs_status rc = CGS_OK;
     if (!o.frames || !o.z || !o.sensed || !allocate(c))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory for %d starts", s->path, c->count);
@@ -218,7 +218,7 @@ cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const 
 
 /* ---- several lists ----------------------------------------------------------------- */
 
-/* `more` elements behind the first `n` of *list */
+/* appends `more` elements to the first `n` of *list */
 static bool append(void **list, size_t size, size_t n, const void *more, size_t count) {
     char *p = realloc(*list, (n + count) * size + 1);
     if (!p) return false;

@@ -1,10 +1,8 @@
-/* start_states.h - evaluation episodes before anybody plans: where they start, what they see, where
- * they should go.  Read and encoded once for a model and a list of starts, then used by every
- * planner.
+/* start_states.h - the start states of evaluation episodes: state, context and goal.  Read and
+ * encoded once per model and list of starts, then used by every planner.
  *
- * The first solve sees the recorded frame, not a rendered one, as the published protocol has
- * it; the goal picture is the recorded one too (picture.h says what happens where a dataset
- * has none). */
+ * The first solve sees the recorded frame instead of a rendered one, as in the published protocol;
+ * the goal image is the recorded one too (recorded_image.h: where a dataset has none). */
 #ifndef CGS_EVAL_START_STATES_H
 #define CGS_EVAL_START_STATES_H
 
@@ -20,23 +18,23 @@ typedef struct cgs_start_states {
     float *z;                   /* (count, C, D) recorded frames, the start last */
     float *past;                /* (count, C - 1, A) standardised blocks between them */
     float *goal;                /* (count, D) */
-    uint64_t *seed, *id;        /* (count) that name their noise; NULL: plan.seed, and 0, 1, ... */
+    uint64_t *seed, *id;        /* (count) identify their noise; NULL: plan.seed, and 0, 1, ... */
 } cgs_start_states;
 
 /* The column that holds the environment's whole state, or an error that names the file. */
 cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const char **name);
 
-/* context: 1, or the frames of the dataset-initialised protocol: frameskip rows apart, copies
- * of the episode's first frame before it, actions before it zero as recorded.  proprio may be
- * NULL where the model wants none.  Free with cgs_start_states_free, also after a failure. */
+/* context: 1, or the frames of the dataset-initialised protocol: frameskip rows apart, copies of
+ * the episode's first frame before it, actions before it zero as recorded.  proprio may be NULL
+ * where the model needs none.  Free with cgs_start_states_free, also after a failure. */
 cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const cgs_env_class *env,
                                   const cgs_starts *starts, cgs_encoder *encoder,
                                   const cgs_model *m, const cgs_action_scale *scale,
                                   const cgs_proprio_scale *proprio, int context);
 void cgs_start_states_free(cgs_start_states *c);
 
-/* Puts the cases of one list behind those of others (all zero at first), so that they can be
- * planned for together.  Each keeps the noise that it would have alone under its list's seed. */
+/* Appends the start states of one list to those of others (all zero at first), so that they can be
+ * planned together.  Each keeps the noise that it would have alone under its list's seed. */
 cgs_status cgs_start_states_append(cgs_start_states *all, const cgs_start_states *list,
                                    uint64_t seed);
 

@@ -66,7 +66,7 @@ static cgs_status replace_skipped(int64_t *position, int count, int64_t range, u
             skipped++;
             if (left-- == 0)
                 return cgs_fail(CGS_EARG,
-                                "starts: %d are wanted, but %lld of the %lld possible ones are "
+                                "starts: %d were requested, but %lld of the %lld possible ones are "
                                 "excluded",
                                 count, (long long)skipped, (long long)range);
             do position[i] = (int64_t)cgs_numpy_bounded(rng, (uint64_t)range - 1);
@@ -82,12 +82,13 @@ cgs_status cgs_starts_choose(cgs_starts *out, const cgs_episodes *ep, const cgs_
     int64_t available;
     CGS_TRY(cgs_starts_available(ep, rule->goal_offset, &available));
     int64_t range = rule->whole_range ? available : available - 1;
-    if (rule->count < 1) return cgs_fail(CGS_EARG, "starts: %d are wanted", rule->count);
+    if (rule->count < 1) return cgs_fail(CGS_EARG, "starts: %d were requested", rule->count);
     if (rule->count > range)
-        return cgs_fail(CGS_EARG,
-                        "starts: %d are wanted, but %lld rows of %lld episodes have a goal %d rows "
-                        "later",
-                        rule->count, (long long)available, (long long)ep->count, rule->goal_offset);
+        return cgs_fail(
+            CGS_EARG,
+            "starts: %d were requested, but %lld rows of %lld episodes have a goal %d rows "
+            "later",
+            rule->count, (long long)available, (long long)ep->count, rule->goal_offset);
 
     cgs_status rc = CGS_OK;
     size_t count = (size_t)rule->count;

@@ -1,4 +1,4 @@
-/* starts.h - where evaluation episodes begin, chosen once and shared by every method.
+/* starts.h - the starts of evaluation episodes, chosen once and shared by every method.
  *
  * A start is a recorded row of a dataset; its goal is the row `goal_offset` later in the
  * same episode.  The choice follows the published protocol: list the rows that have a
@@ -35,15 +35,15 @@ typedef struct cgs_start_rule {
     int count;        /* how many */
     int goal_offset;  /* rows from start to goal */
     uint64_t seed;    /* of NumPy's generator */
-    bool whole_range; /* draw from all V rows with a goal; false: the published V - 1 */
+    bool whole_range; /* draw from all V rows with a goal; false: from the published V - 1 */
     bool held_out;    /* for the record: `use` selects held-out episodes */
     bool skip_solved; /* for the record: starts that satisfy the predicate are excluded */
 } cgs_start_rule;
 
 typedef struct cgs_starts {
     cgs_start_rule rule;
-    cgs_type_text dataset;  /* what the caller calls the data; may be empty */
-    int64_t episodes, rows; /* size of the dataset, to notice another one */
+    cgs_type_text dataset;  /* the caller's name for the data; may be empty */
+    int64_t episodes, rows; /* size of the dataset, to detect a different one */
     int count;
     cgs_start *start; /* (count) ascending rows as chosen; owned */
 } cgs_starts;
@@ -54,9 +54,9 @@ typedef cgs_status (*cgs_start_filter)(void *ctx, const cgs_start *s, bool *skip
 /* Rows that have a goal, in the episodes that may be used: V. */
 cgs_status cgs_starts_available(const cgs_episodes *ep, int goal_offset, int64_t *out);
 
-/* Chooses starts.  Those the filter (NULL: none) skips are replaced by further draws of
- * the same generator, so the rest of the published choice stays.  Free with
- * cgs_starts_free, also after a failure. */
+/* Chooses starts.  Those the filter (NULL: none) skips are replaced by further draws of the same
+ * generator, so the other published starts stay.  Free with cgs_starts_free, also after a failure.
+ */
 cgs_status cgs_starts_choose(cgs_starts *out, const cgs_episodes *ep, const cgs_start_rule *rule,
                              cgs_start_filter filter, void *ctx);
 

@@ -14,7 +14,7 @@ void cgs_summary_free(cgs_summary *s) {
     memset(s, 0, sizeof *s);
 }
 
-/* runs of a setting and a model lie together, one a seed */
+/* runs of a setting and a model lie together, one per seed */
 static const cgs_eval_run *runs_of(const cgs_evaluation *e, int seeds, int setting, int model) {
     return e->run + ((size_t)setting * (size_t)e->models + (size_t)model) * (size_t)seeds;
 }

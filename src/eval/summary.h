@@ -1,4 +1,4 @@
-/* summary.h - what an evaluation says: rates over seeds, areas under sweeps, comparisons. */
+/* summary.h - summary of an evaluation: rates over seeds, areas under sweeps, comparisons. */
 #ifndef CGS_EVAL_SUMMARY_H
 #define CGS_EVAL_SUMMARY_H
 

@@ -35,7 +35,7 @@ static uint32_t crc32c(const unsigned char *p, size_t n) {
     return ~c;
 }
 
-/* a checksum of data that holds checksums is weak, so the format stores it turned */
+/* a checksum of data that contains checksums is weak, so the format stores it masked */
 static uint32_t masked_crc(const unsigned char *p, size_t n) {
     uint32_t c = crc32c(p, n);
     return (c >> 15 | c << 17) + 0xA282EAD8u;
@@ -81,7 +81,7 @@ static message event(double wall_time, int64_t step) {
 }
 
 static cgs_status put_record(cgs_events *e, const message *m) {
-    /* behind half a record no reader would find the next one */
+    /* after a partial record no reader would find the next one */
     if (ferror(e->f)) return cgs_fail(CGS_EIO, "%s: an earlier write failed", e->path);
     unsigned char head[12], tail[4];
     store(head, m->n, 8);

@@ -1,7 +1,7 @@
 /* events.h - scalars for TensorBoard.
  *
- * One file a run of the program: a resumed run opens a new file in the same folder, and
- * tells the reader to forget what the old one wrote from its first step on. */
+ * One file per run of the program: a resumed run opens a new file in the same folder, and its first
+ * event tells the reader to discard later steps of the old file. */
 #ifndef CGS_IO_EVENTS_H
 #define CGS_IO_EVENTS_H
 
@@ -18,7 +18,7 @@ cgs_status cgs_events_open(cgs_events **out, const char *dir, int64_t first_step
 cgs_status cgs_events_scalar(cgs_events *e, int64_t step, const char *tag, float value,
                              double wall_time);
 
-/* Hands what was written to the operating system, so that a viewer sees it. */
+/* Flushes to the operating system, so that a viewer sees the values. */
 cgs_status cgs_events_flush(cgs_events *e);
 
 /* The path of the file.  Borrowed. */

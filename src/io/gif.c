@@ -111,7 +111,7 @@ static void compress(cgs_gif *g, size_t n, int depth) {
         if (next < CODES) {
             g->key[at] = key;
             g->code[at] = (uint16_t)next;
-            /* the reader learns a code one step later, so it widens one step later too */
+            /* the decoder learns a code one step later, so it widens one step later too */
             if (next++ == 1u << width && width < 12) width++;
         } else {
             put_code(g, clear, width);
@@ -164,8 +164,8 @@ static void put_screen(cgs_gif *g) {
     fwrite("GIF89a", 1, 6, f);
     put16(f, g->width);
     put16(f, g->height);
-    fwrite("\x70\0\0", 1, 3, f); /* 8 bits a channel, no global palette */
-    fwrite("\x21\xFF\x0BNETSCAPE2.0\x03\x01\0\0\0", 1, 19, f); /* for ever */
+    fwrite("\x70\0\0", 1, 3, f); /* 8 bits per channel, no global palette */
+    fwrite("\x21\xFF\x0BNETSCAPE2.0\x03\x01\0\0\0", 1, 19, f); /* repeat forever */
 }
 
 cgs_status cgs_gif_add(cgs_gif *g, const uint8_t *rgb, int delay_cs) {

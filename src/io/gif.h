@@ -1,4 +1,4 @@
-/* gif.h - animations: RGB frames into a GIF that plays for ever.
+/* gif.h - animations: RGB frames to a GIF that repeats forever.
  *
  * Order of calls: open, add for every frame, then close (which puts the file in place)
  * or abandon.  A frame stores only the rectangle that changed, with its own palette:

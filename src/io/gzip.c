@@ -8,12 +8,12 @@
 #include <zlib.h>
 
 static cgs_status read_all(gzFile f, const char *path, size_t limit, char **data, size_t *bytes) {
-    size_t room = 1 << 16;
+    size_t capacity = 1 << 16;
     for (;;) {
-        char *more = realloc(*data, room + 1);
-        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu bytes", path, room);
+        char *more = realloc(*data, capacity + 1);
+        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu bytes", path, capacity);
         *data = more;
-        int n = gzread(f, more + *bytes, (unsigned)(room - *bytes));
+        int n = gzread(f, more + *bytes, (unsigned)(capacity - *bytes));
         if (n < 0) {
             int code;
             const char *why = gzerror(f, &code);
@@ -23,9 +23,10 @@ static cgs_status read_all(gzFile f, const char *path, size_t limit, char **data
         if (*bytes > limit)
             return cgs_fail(CGS_EFORMAT, "%s: more than the %zu bytes that are expected", path,
                             limit);
-        if (*bytes < room) break; /* its end */
-        room *= 2;
-        if (room > limit) room = limit + 1; /* one more shows that there are too many */
+        if (*bytes < capacity) break; /* its end */
+        capacity *= 2;
+        if (capacity > limit)
+            capacity = limit + 1; /* one byte more shows that the text is too long */
     }
     (*data)[*bytes] = '\0';
     return CGS_OK;

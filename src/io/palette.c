@@ -1,9 +1,9 @@
-/* palette.c - colour reduction by cutting boxes.
+/* palette.c - colour reduction by splitting boxes.
  *
- * All colours of the picture start in one box.  While there are fewer than 256 boxes, the
- * one with the largest squared error along one channel is cut at its mean.  Rendered
- * pictures have a few colours that fill most of the area and soft edges between them:
- * those few weigh so much that they end up alone in a box, that is exact. */
+ * All colours of the image start in one box.  While there are fewer than 256 boxes, the one with
+ * the largest squared error along one channel is cut at its mean.  Rendered images have a few
+ * colours that fill most of the area, and soft edges between them: those few weigh so much that
+ * each gets its own box, and so stays exact. */
 #include "io/palette.h"
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ typedef struct colour {
 
 typedef struct box {
     size_t begin, end; /* of the colour list */
-    int channel;       /* along which the error is largest */
+    int channel;       /* of the largest error */
     double error;      /* weighted sum of squares about the mean, there */
     double mean[3];
 } box;
@@ -101,8 +101,8 @@ static box measure(const cgs_quantizer *q, size_t begin, size_t end) {
     return b;
 }
 
-/* moves what lies above the mean to the end; at least one colour is on either side, for
- * the channel with the largest error holds two values */
+/* moves colours above the mean to the end; each side gets at least one colour, as the channel with
+ * the largest error has two values */
 static size_t cut(cgs_quantizer *q, const box *b) {
     size_t lo = b->begin, hi = b->end;
     while (lo < hi) {

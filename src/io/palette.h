@@ -1,4 +1,4 @@
-/* palette.h - at most 256 colours for a picture, and the index of each pixel. */
+/* palette.h - at most 256 colours for an image, and the index of each pixel. */
 #ifndef CGS_IO_PALETTE_H
 #define CGS_IO_PALETTE_H
 
@@ -12,13 +12,13 @@ typedef struct cgs_palette {
     uint8_t rgb[256][3];
 } cgs_palette;
 
-/* memory for pictures of up to `pixels` pixels */
+/* memory for images of up to `pixels` pixels */
 typedef struct cgs_quantizer cgs_quantizer;
 cgs_status cgs_quantizer_create(cgs_quantizer **out, size_t pixels);
 void cgs_quantizer_destroy(cgs_quantizer *q);
 
-/* rgb (n, 3), n >= 1 -> p and index (n).  Exact for up to 256 colours; more are cut into
- * boxes where the squared error is largest.  The same pixels give the same palette. */
+/* rgb (n, 3), n >= 1 -> p and index (n).  Exact for up to 256 colours; beyond, boxes are split
+ * where the squared error is largest.  The same pixels give the same palette. */
 void cgs_quantize(cgs_quantizer *q, const uint8_t *rgb, size_t n, cgs_palette *p, uint8_t *index);
 
 #endif /* CGS_IO_PALETTE_H */

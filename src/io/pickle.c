@@ -16,21 +16,21 @@
 
 typedef struct cgs_pickle_block {
     struct cgs_pickle_block *next;
-    size_t used, room;
+    size_t used, capacity;
     max_align_t data[];
 } block;
 
 static void *take(cgs_pickle *p, size_t bytes) {
     bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
     block *b = p->blocks;
-    if (!b || b->room - b->used < bytes) {
-        size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-        if (room > MAX_MEMORY - p->used) return NULL;
-        b = malloc(sizeof *b + room);
+    if (!b || b->capacity - b->used < bytes) {
+        size_t capacity = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        if (capacity > MAX_MEMORY - p->used) return NULL;
+        b = malloc(sizeof *b + capacity);
         if (!b) return NULL;
-        *b = (block){.next = p->blocks, .room = room};
+        *b = (block){.next = p->blocks, .capacity = capacity};
         p->blocks = b;
-        p->used += room;
+        p->used += capacity;
     }
     void *at = (char *)b->data + b->used;
     b->used += bytes;
@@ -53,7 +53,7 @@ typedef struct machine {
     unsigned char *code;
     size_t bytes, at;
     cgs_pkl **stack;
-    size_t depth, room;
+    size_t depth, capacity;
     size_t *mark; /* depths of the stack */
     size_t marks, mark_room;
     cgs_pkl **memo; /* holes are NULL */
@@ -83,26 +83,26 @@ static cgs_status fetch_number(machine *m, int bytes, uint64_t *out) {
     return CGS_OK;
 }
 
-/* room for one more of `size` bytes in a growing array */
-static void *grow(void *array, size_t size, size_t count, size_t *room) {
-    if (count < *room) return array;
-    size_t more = *room ? 2 * *room : 256;
+/* makes space for one more element of `size` bytes in a growing array */
+static void *grow(void *array, size_t size, size_t count, size_t *capacity) {
+    if (count < *capacity) return array;
+    size_t more = *capacity ? 2 * *capacity : 256;
     void *p = realloc(array, more * size);
-    if (p) *room = more;
+    if (p) *capacity = more;
     return p;
 }
 
 static cgs_status push(machine *m, cgs_pkl *v) {
     if (!v) return no_memory();
     if (m->depth >= MAX_STACK) return bad(m, "its stack is too deep");
-    cgs_pkl **s = grow(m->stack, sizeof *s, m->depth, &m->room);
+    cgs_pkl **s = grow(m->stack, sizeof *s, m->depth, &m->capacity);
     if (!s) return no_memory();
     m->stack = s;
     m->stack[m->depth++] = v;
     return CGS_OK;
 }
 
-/* what lies below a mark is out of reach until the mark is gone */
+/* values below a mark are unreachable until the mark is popped */
 static size_t floor_of(const machine *m) { return m->marks ? m->mark[m->marks - 1] : 0; }
 
 static cgs_status pop(machine *m, cgs_pkl **v) {
@@ -178,14 +178,14 @@ static cgs_status push_long(machine *m, int length_bytes) {
 }
 
 static cgs_status append(machine *m, cgs_pkl *to, cgs_pkl **items, size_t n) {
-    if (n > to->room - to->count) {
-        size_t room = to->room ? 2 * to->room : 4;
-        if (room < to->count + n) room = to->count + n;
-        cgs_pkl **more = take(m->out, room * sizeof *more);
+    if (n > to->capacity - to->count) {
+        size_t capacity = to->capacity ? 2 * to->capacity : 4;
+        if (capacity < to->count + n) capacity = to->count + n;
+        cgs_pkl **more = take(m->out, capacity * sizeof *more);
         if (!more) return no_memory();
         if (to->count) memcpy(more, to->item, to->count * sizeof *more);
         to->item = more;
-        to->room = room;
+        to->capacity = capacity;
     }
     if (n) memcpy(to->item + to->count, items, n * sizeof *items);
     to->count += n;
@@ -212,7 +212,7 @@ static cgs_status push_marked(machine *m, cgs_pkl_kind kind) {
     return push_group(m, kind, items, n);
 }
 
-/* puts values into a container; an unknown object swallows them */
+/* puts values into a container; an unknown object ignores them */
 static cgs_status fill(machine *m, cgs_pkl_kind kind, cgs_pkl **items, size_t n) {
     cgs_pkl *to = NULL;
     CGS_TRY(top(m, &to));
@@ -238,7 +238,7 @@ static cgs_status fill_last(machine *m, cgs_pkl_kind kind, size_t n) {
 static cgs_status put(machine *m, uint64_t index) {
     cgs_pkl *v = NULL;
     CGS_TRY(top(m, &v));
-    /* numbers are given out one by one, and each costs a byte at least */
+    /* memo numbers are consecutive, and each costs at least one byte */
     if (index >= m->bytes || index >= MAX_STACK) return bad(m, "a memo number is too large");
     while (m->memo_count <= index) {
         cgs_pkl **p = grow(m->memo, sizeof *p, m->memo_count, &m->memo_room);
@@ -344,7 +344,7 @@ static cgs_status build(machine *m) {
         object->state = state;
     else if (object->kind != CGS_PKL_DICT && object->kind != CGS_PKL_SET)
         return bad(m, "state is given to a plain value");
-    return CGS_OK; /* attributes of a dictionary, such as _metadata, mean nothing here */
+    return CGS_OK; /* attributes of a dictionary, such as _metadata, are ignored */
 }
 
 static cgs_status persist(machine *m) {
@@ -358,7 +358,7 @@ static cgs_status push_float(machine *m) {
     unsigned char *p = NULL;
     CGS_TRY(fetch(m, 8, &p));
     uint64_t bits = 0;
-    for (int i = 0; i < 8; i++) bits = bits << 8 | p[i]; /* big endian, alone of all numbers */
+    for (int i = 0; i < 8; i++) bits = bits << 8 | p[i]; /* the only big-endian number */
     cgs_pkl *v = node(m, CGS_PKL_FLOAT);
     if (v) memcpy(&v->f, &bits, sizeof bits);
     return push(m, v);
@@ -367,7 +367,7 @@ static cgs_status push_float(machine *m) {
 static cgs_status discard(machine *m) {
     cgs_pkl *v = NULL;
     if (m->marks && m->mark[m->marks - 1] == m->depth) {
-        m->marks--; /* POP takes a mark when that is what lies on top */
+        m->marks--; /* POP removes a mark when that is on top */
         return CGS_OK;
     }
     return pop(m, &v);

@@ -1,12 +1,11 @@
 /* pickle.h - a pickle stream as a graph of plain values.  Nothing is executed.
  *
- * A pickle is a program for a small stack machine, and the danger in it is two
- * instructions that call any function by name.  Here a call only becomes a node that
- * says what would be called with what; whoever reads the graph decides which names mean
- * something to him.  A few constructors of plain containers are understood at once:
- * OrderedDict, defaultdict, set, frozenset and torch.Size.
+ * A pickle is a program for a small stack machine; two of its instructions call any function by
+ * name, which is the danger.  Here a call only becomes a node that names the function and its
+ * arguments; the reader of the graph decides which names it knows.  A few constructors of plain
+ * containers are understood at once: OrderedDict, defaultdict, set, frozenset and torch.Size.
  *
- * The graph may share nodes and may contain cycles: whoever walks it bounds his steps. */
+ * The graph may share nodes and may contain cycles: a walk must bound its steps. */
 #ifndef CGS_IO_PICKLE_H
 #define CGS_IO_PICKLE_H
 
@@ -39,7 +38,7 @@ typedef struct cgs_pkl {
     const char *s;
     size_t n;
     struct cgs_pkl **item;
-    size_t count, room;
+    size_t count, capacity;
     struct cgs_pkl *fn, *args, *state;
 } cgs_pkl;
 

@@ -1,4 +1,4 @@
-/* png.c - libpng, with its errors turned into ours.
+/* png.c - libpng, with its errors mapped to cgs_status.
  *
  * libpng reports an error by a long jump.  Whatever must survive the jump lives in a
  * struct that the jumping function only points to, so no local variable is at risk. */
@@ -21,7 +21,7 @@ typedef struct coder {
     char why[128];
     /* encoded bytes: what is read, or what was written */
     uint8_t *data;
-    size_t bytes, at, room;
+    size_t bytes, at, capacity;
     /* pixels */
     uint8_t *rgb; /* (height, width, 3) */
     png_bytep *row;
@@ -36,7 +36,7 @@ static void on_error(png_structp png, png_const_charp message) {
 
 static void on_warning(png_structp png, png_const_charp message) {
     (void)png;
-    (void)message; /* a damaged note about gamma is no reason to refuse a picture */
+    (void)message; /* a damaged gamma chunk is no reason to refuse an image */
 }
 
 static void take_bytes(png_structp png, png_bytep to, size_t n) {
@@ -48,12 +48,12 @@ static void take_bytes(png_structp png, png_bytep to, size_t n) {
 
 static void give_bytes(png_structp png, png_bytep from, size_t n) {
     coder *c = png_get_io_ptr(png);
-    if (n > c->room - c->bytes) {
-        size_t room = 2 * c->room + n + 4096;
-        uint8_t *more = realloc(c->data, room);
-        if (!more) png_error(png, "no memory for the encoded picture");
+    if (n > c->capacity - c->bytes) {
+        size_t capacity = 2 * c->capacity + n + 4096;
+        uint8_t *more = realloc(c->data, capacity);
+        if (!more) png_error(png, "no memory for the encoded image");
         c->data = more;
-        c->room = room;
+        c->capacity = capacity;
     }
     memcpy(c->data + c->bytes, from, n);
     c->bytes += n;
@@ -94,7 +94,7 @@ static int decode(coder *c) {
     png_read_update_info(c->png, c->info);
     if (png_get_rowbytes(c->png, c->info) != (size_t)width * 3)
         png_error(c->png, "the rows are not RGB");
-    if (!alloc_rows(c)) png_error(c->png, "no memory for the picture");
+    if (!alloc_rows(c)) png_error(c->png, "no memory for the image");
     png_read_image(c->png, c->row);
     png_read_end(c->png, NULL);
     return 1;
@@ -139,7 +139,7 @@ static int encode(coder *c) {
     png_set_IHDR(c->png, c->info, (png_uint_32)c->width, (png_uint_32)c->height, 8,
                  PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    /* settings that do not depend on the picture or on the defaults of a libpng version */
+    /* settings that do not depend on the image or on the defaults of a libpng version */
     png_set_compression_level(c->png, 6);
     png_set_compression_strategy(c->png, 0);
     png_set_filter(c->png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
@@ -155,14 +155,15 @@ cgs_status cgs_png_encode(const uint8_t *rgb, int width, int height, uint8_t **d
     *data = NULL;
     *bytes = 0;
     if (width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE)
-        return cgs_fail(CGS_EARG, "a picture of %d x %d pixels cannot be a PNG", width, height);
+        return cgs_fail(CGS_EARG, "an image of %d x %d pixels cannot be written as PNG", width,
+                        height);
     cgs_status rc = CGS_OK;
     c.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &c, on_error, on_warning);
     if (c.png) c.info = png_create_info_struct(c.png);
     if (!c.info || !alloc_rows(&c)) {
-        rc = cgs_fail(CGS_ENOMEM, "no memory to write a picture of %d x %d", width, height);
+        rc = cgs_fail(CGS_ENOMEM, "no memory to write an image of %d x %d", width, height);
     } else if (!encode(&c)) {
-        rc = cgs_fail(CGS_ENOMEM, "a picture of %d x %d: %s", width, height, c.why);
+        rc = cgs_fail(CGS_ENOMEM, "an image of %d x %d: %s", width, height, c.why);
     } else {
         *data = c.data;
         *bytes = c.bytes;

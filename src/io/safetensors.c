@@ -1,8 +1,8 @@
 /* safetensors.c - reading and writing safetensors headers.
  *
- * cJSON parses; what it lets through but the format forbids is checked here: bytes that
- * are not UTF-8, "\u0000" in a name (which would cut a C string short), names that occur
- * twice, and numbers that are not counts. */
+ * cJSON parses; what it accepts but the format forbids is checked here: bytes that are not UTF-8,
+ * "\u0000" in a name (which would cut a C string short), names that occur twice, and numbers that
+ * are not counts. */
 #include "io/safetensors.h"
 
 #include <cjson/cJSON.h>
@@ -23,7 +23,7 @@
 
 /* ---- reading ------------------------------------------------------------------- */
 
-/* refuses what the JSON parser would not, before it runs */
+/* checks what the JSON parser would not, before it runs */
 static cgs_status check_text(const cgs_weights *w, const char *text, size_t n) {
     if (n == 0 || text[0] != '{')
         return cgs_fail(CGS_EFORMAT, "%s: its header does not begin with {", w->path);
@@ -74,9 +74,9 @@ static cgs_status read_metadata(cgs_weights *w, const cJSON *object) {
     return CGS_OK;
 }
 
-/* one tensor of the header; payload is what the file holds behind it */
+/* one tensor of the header; payload: bytes of the file after the header */
 static cgs_status read_entry(cgs_weights *w, const cJSON *j, uint64_t start, uint64_t payload) {
-    cgs_weight e = {.name = j->string, .block = -1};
+    cgs_weight e = {.name = j->string, .range = -1};
     bool object = cJSON_IsObject(j); /* only members of an object have names */
     const cJSON *dtype = object ? member(j, "dtype") : NULL;
     const cJSON *shape = object ? member(j, "shape") : NULL;
@@ -100,7 +100,7 @@ static cgs_status read_entry(cgs_weights *w, const cJSON *j, uint64_t start, uin
         begin > end || (uint64_t)end > payload)
         return cgs_fail(CGS_EFORMAT,
                         "%s: %s: data_offsets %" PRId64 "..%" PRId64 " do not lie in the %" PRIu64
-                        " bytes behind the header",
+                        " bytes after the header",
                         w->path, e.name, begin, end, payload);
 
     e.type = cgs_weight_type_of(dtype->valuestring, &e.element);

@@ -1,12 +1,12 @@
-/* safetensors.h - weight files of one JSON header and raw tensors behind it:
+/* safetensors.h - weight files of one JSON header followed by raw tensors:
  *
  *   0..8     u64 little endian, bytes of the header n
  *   8..8+n   UTF-8 JSON object  "name": {"dtype", "shape", "data_offsets": [begin, end]}
  *            and optionally "__metadata__": {string: string}
  *   8+n..    the tensors, row-major, little endian, without gaps or overlap
  *
- * The header we write is padded with spaces so that 8+n is a multiple of 8, and wide
- * elements come first, so that every tensor lies aligned in the file. */
+ * Headers are written padded with spaces so that 8+n is a multiple of 8, and wide elements come
+ * first, so that every tensor is aligned in the file. */
 #ifndef CGS_IO_SAFETENSORS_H
 #define CGS_IO_SAFETENSORS_H
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* far enough for any drawing, near enough that a viewer's floats hold it */
+/* large enough for any drawing, small enough for a viewer's floats */
 #define FAR 1e5
 
-/* a coordinate, without zeros that say nothing */
+/* a coordinate, without trailing zeros */
 static void number(cgs_text *t, double v) {
     char s[32];
     if (!isfinite(v)) v = 0;
@@ -148,7 +148,7 @@ void cgs_svg_cells(cgs_text *t, double x, double y, double size, const double *v
     cgs_text_put(t, "<g class=\"cells\" transform=\"translate(");
     pair(t, x, y);
     cgs_text_printf(t, ") scale(%.5f %.5f)\">\n", size / columns, size / rows);
-    /* one path a level: a tenth of the text that as many rectangles would take */
+    /* one path per level: a tenth of the text that as many rectangles would take */
     for (int level = 0; level <= 32; level++) {
         bool any = false;
         for (int i = 0; i < rows * columns; i++) {

@@ -14,22 +14,22 @@ void cgs_text_free(cgs_text *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* room for n more bytes and the NUL */
+/* makes space for n more bytes and the NUL */
 static bool reserve(cgs_text *t, size_t n) {
     if (t->failed) return false;
-    if (n < t->room - t->used && t->room > t->used) return true;
+    if (n < t->capacity - t->used && t->capacity > t->used) return true;
     if (n > SIZE_MAX / 4 - t->used) {
         t->failed = true;
         return false;
     }
-    size_t room = 2 * (t->used + n) + 64;
-    char *more = realloc(t->s, room);
+    size_t capacity = 2 * (t->used + n) + 64;
+    char *more = realloc(t->s, capacity);
     if (!more) {
         t->failed = true;
         return false;
     }
     t->s = more;
-    t->room = room;
+    t->capacity = capacity;
     return true;
 }
 
@@ -71,7 +71,7 @@ static int character(const unsigned char *s) {
     bool bad = (n == 3 && code < 0x800) || (n == 4 && (code < 0x10000 || code > 0x10FFFF)) ||
                (code >= 0xD800 && code < 0xE000) || code == 0xFFFE || code == 0xFFFF ||
                (code >= 0x80 && code < 0xA0) ||      /* C1 controls */
-               (code >= 0x202A && code <= 0x202E) || /* these reorder what stands around them */
+               (code >= 0x202A && code <= 0x202E) || /* these reorder the text around them */
                (code >= 0x2066 && code <= 0x2069);
     return bad ? 0 : n;
 }
@@ -96,7 +96,7 @@ static void put_characters(cgs_text *t, const char *s, bool escape) {
         }
         int n = character(p);
         if (n == 0) {
-            /* white space separates; anything else is shown to have been there */
+            /* white space becomes a space; anything else a replacement character */
             cgs_text_put(t, *p == '\n' || *p == '\t' || *p == '\r' ? " " : "\xEF\xBF\xBD");
             p++;
             continue;
@@ -129,12 +129,6 @@ void cgs_text_base64(cgs_text *t, const void *data, size_t n) {
     }
     *out = '\0';
     t->used = (size_t)(out - t->s);
-}
-
-int cgs_text_length(const char *s) {
-    int n = 0;
-    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
-    return n;
 }
 
 cgs_status cgs_text_check(const cgs_text *t, const char *what) {

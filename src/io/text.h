@@ -1,8 +1,8 @@
-/* text.h - text that grows: pages and pictures are written into it piece by piece.
+/* text.h - growing text: pages and drawings are appended piece by piece.
  *
- * A failure (no memory) sticks, later calls do nothing, and one check at the end finds it.
- * What comes from files goes through cgs_text_escape, which lets no markup, no control
- * character and no broken UTF-8 through. */
+ * A failure (no memory) sticks: later calls do nothing, and one check at the end reports it.
+ * Untrusted text goes through cgs_text_escape, which removes markup, control characters and invalid
+ * UTF-8. */
 #ifndef CGS_IO_TEXT_H
 #define CGS_IO_TEXT_H
 
@@ -13,7 +13,7 @@
 
 typedef struct cgs_text {
     char *s; /* NUL-terminated; NULL while empty */
-    size_t used, room;
+    size_t used, capacity;
     bool failed;
 } cgs_text;
 
@@ -24,12 +24,9 @@ void cgs_text_printf(cgs_text *t, const char *format, ...) __attribute__((format
 
 /* Text for HTML and XML content or quoted attributes; at most 4096 characters of it. */
 void cgs_text_escape(cgs_text *t, const char *s);
-/* The same for where nothing is markup: on one line, no control character, good UTF-8. */
+/* The same for plain text: on one line, no control character, valid UTF-8. */
 void cgs_text_line(cgs_text *t, const char *s);
 void cgs_text_base64(cgs_text *t, const void *data, size_t n);
-
-/* Characters of a UTF-8 text: bytes that begin one. */
-int cgs_text_length(const char *s);
 
 /* CGS_ENOMEM, naming the text, if anything failed. */
 cgs_status cgs_text_check(const cgs_text *t, const char *what);

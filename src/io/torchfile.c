@@ -20,7 +20,7 @@
 #define MAX_PICKLE (UINT64_C(64) << 20)
 #define MAX_DEPTH 64
 #define MAX_TENSORS 100000
-#define MAX_STEPS 4000000 /* nodes may be shared, so a small graph can be a long walk */
+#define MAX_STEPS 4000000 /* nodes may be shared, so even a small graph can take a long walk */
 #define MAX_NAME 1024
 
 typedef struct reader {
@@ -141,7 +141,7 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
     const cgs_pkl *offset = v->args->item[1], *size = v->args->item[2], *stride = v->args->item[3];
     /* a Lightning checkpoint keeps the model in a field of that name */
     const char *name = r->name + (strncmp(r->name, "model.", 6) == 0 ? 6 : 0);
-    cgs_weight e = {.name = name[0] ? name : "tensor", .block = -1};
+    cgs_weight e = {.name = name[0] ? name : "tensor", .range = -1};
     if (r->w->count >= MAX_TENSORS)
         return cgs_fail(CGS_EFORMAT, "%s: more than %d tensors", path, MAX_TENSORS);
     cgs_zip_member *member = NULL;
@@ -163,21 +163,23 @@ static cgs_status add_tensor(reader *r, const cgs_pkl *v) {
         uint64_t last = (uint64_t)offset->i;
         bool fits = true;
         for (int i = 0; i < e.rank; i++) {
-            uint64_t way;
-            fits = fits &&
-                   !__builtin_mul_overflow((uint64_t)(e.dim[i] - 1), (uint64_t)e.stride[i], &way) &&
-                   !__builtin_add_overflow(last, way, &last);
+            uint64_t reach;
+            fits =
+                fits &&
+                !__builtin_mul_overflow((uint64_t)(e.dim[i] - 1), (uint64_t)e.stride[i], &reach) &&
+                !__builtin_add_overflow(last, reach, &last);
         }
         if (!fits || last >= elements)
             return cgs_fail(CGS_EFORMAT,
                             "%s: %s: shape %s reaches beyond the %" PRIu64
                             " elements of its storage",
                             path, shown(r), cgs_weights_shape(&e, text), elements);
-        if (member->block < 0)
-            CGS_TRY(cgs_weights_add_block(
-                r->w, (cgs_block){member->offset, member->bytes, member->crc, 0}, &member->block));
+        if (member->range < 0)
+            CGS_TRY(cgs_weights_add_range(
+                r->w, (cgs_weight_range){member->offset, member->bytes, member->crc, 0},
+                &member->range));
         e.offset = member->offset + (uint64_t)offset->i * e.element;
-        e.block = member->block;
+        e.range = member->range;
     }
     return cgs_weights_add(r->w, &e);
 }
@@ -191,12 +193,12 @@ static cgs_status too_much(const reader *r) {
                     shown(r));
 }
 
-/* buffers of the training loop that belong to no model */
+/* buffers of the training loop, not of a model */
 static bool left_out(const char *name) {
     return strncmp(name, "sigreg.", 7) == 0 || strncmp(name, "callbacks_", 10) == 0;
 }
 
-/* extends the name of the place by a key; *skip when the key is no name or not wanted */
+/* extends the current name by a key; *skip when the key is not a name or belongs to training */
 static cgs_status enter(reader *r, size_t length, const cgs_pkl *key, size_t *longer, bool *skip) {
     *skip = key->kind != CGS_PKL_TEXT;
     if (*skip) return CGS_OK;
@@ -212,7 +214,7 @@ static cgs_status enter(reader *r, size_t length, const cgs_pkl *key, size_t *lo
     return CGS_OK;
 }
 
-/* a look through a dictionary costs as many steps as it has keys */
+/* a search of a dictionary costs as many steps as it has keys */
 static const cgs_pkl *look_up(reader *r, const cgs_pkl *dict, const char *key) {
     r->steps += dict->count / 2;
     return cgs_pkl_get(dict, key);

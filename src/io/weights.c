@@ -1,7 +1,7 @@
 /* weights.c - the list of named tensors, and reading and converting their elements.
  *
- * Everything a file claims was checked by its reader when the entry was added; what is
- * left to go wrong here is the disk. */
+ * Everything a file claims was checked by its reader when the entry was added; only the disk can
+ * fail here. */
 #include "io/weights.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ void cgs_weights_close(cgs_weights *w) {
     for (size_t i = 0; i < w->count; i++) free((char *)w->entry[i].name);
     for (size_t i = 0; i < 2 * w->metas; i++) free(w->meta[i]);
     free(w->entry);
-    free(w->block);
+    free(w->range);
     free(w->by_name);
     free(w->meta);
     free((char *)w->path);
@@ -65,12 +65,12 @@ void cgs_weights_close(cgs_weights *w) {
 }
 
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e) {
-    if (w->count == w->room) {
-        size_t room = w->room ? 2 * w->room : 64;
-        cgs_weight *more = realloc(w->entry, room * sizeof *more);
-        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu tensors", w->path, room);
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? 2 * w->capacity : 64;
+        cgs_weight *more = realloc(w->entry, capacity * sizeof *more);
+        if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for %zu tensors", w->path, capacity);
         w->entry = more;
-        w->room = room;
+        w->capacity = capacity;
     }
     char *name = strdup(e->name);
     if (!name) return cgs_fail(CGS_ENOMEM, "%s: no memory for tensor names", w->path);
@@ -97,18 +97,18 @@ cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *val
     return CGS_OK;
 }
 
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_block block, int *index) {
-    if (w->blocks >= INT_MAX)
+cgs_status cgs_weights_add_range(cgs_weights *w, cgs_weight_range range, int *index) {
+    if (w->ranges >= INT_MAX)
         return cgs_fail(CGS_EFORMAT, "%s: more than %d storages", w->path, INT_MAX);
-    cgs_block *more = realloc(w->block, (w->blocks + 1) * sizeof *more);
+    cgs_weight_range *more = realloc(w->range, (w->ranges + 1) * sizeof *more);
     if (!more) return cgs_fail(CGS_ENOMEM, "%s: no memory for its storages", w->path);
-    w->block = more;
-    *index = (int)w->blocks;
-    w->block[w->blocks++] = block;
+    w->range = more;
+    *index = (int)w->ranges;
+    w->range[w->ranges++] = range;
     return CGS_OK;
 }
 
-/* qsort passes no context, so it sorts names that remember their place */
+/* qsort passes no context, so it sorts names that carry their index */
 typedef struct named {
     const char *name;
     size_t at;
@@ -232,10 +232,10 @@ cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, s
     return CGS_OK;
 }
 
-/* reads the block of an entry once to its end and compares the checksum */
-static cgs_status check_block(const cgs_weight *e) {
-    if (e->block < 0 || e->owner->block[e->block].checked) return CGS_OK;
-    cgs_block *b = &e->owner->block[e->block];
+/* reads the range of an entry once to its end and compares the checksum */
+static cgs_status check_range(const cgs_weight *e) {
+    if (e->range < 0 || e->owner->range[e->range].checked) return CGS_OK;
+    cgs_weight_range *b = &e->owner->range[e->range];
     unsigned char piece[PIECE];
     uLong crc = crc32(0, NULL, 0);
     for (uint64_t done = 0; done < b->bytes;) {
@@ -260,7 +260,7 @@ static bool contiguous(const cgs_weight *e) {
     return true;
 }
 
-/* copies the elements of a strided tensor out of the stretch of file that holds them */
+/* copies the elements of a strided tensor from the part of the file that contains them */
 static cgs_status gather(const cgs_weight *e, unsigned char *out) {
     size_t last = 0, step[CGS_WEIGHT_RANK]; /* bytes */
     for (int i = 0; i < e->rank; i++) {
@@ -290,7 +290,7 @@ static cgs_status gather(const cgs_weight *e, unsigned char *out) {
 
 cgs_status cgs_weights_read(const cgs_weight *e, void *out) {
     if (e->count == 0) return CGS_OK;
-    CGS_TRY(check_block(e));
+    CGS_TRY(check_range(e));
     if (!contiguous(e)) return gather(e, out);
     return cgs_weights_pread(e->owner, e->offset, out, e->bytes);
 }
@@ -347,7 +347,7 @@ cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out) {
                         e->owner->path, e->name, e->type_name);
     if (e->count == 0) return CGS_OK;
     if (e->type == CGS_W_F32) return cgs_weights_read(e, out);
-    CGS_TRY(check_block(e));
+    CGS_TRY(check_range(e));
 
     if (!contiguous(e)) {
         unsigned char *raw = malloc(e->bytes);
@@ -371,13 +371,13 @@ cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out) {
 
 /* ---- opening ------------------------------------------------------------------- */
 
-/* the table of contents, by the reader that the first bytes ask for */
+/* the table of contents, by the reader that the first bytes select */
 static cgs_status read_contents(cgs_weights *w) {
     unsigned char head[9] = {0};
     size_t n = w->file_bytes < sizeof head ? (size_t)w->file_bytes : sizeof head;
     CGS_TRY(cgs_weights_pread(w, 0, head, n));
 
-    /* a zip member's method stands where safetensors has its first JSON character */
+    /* a zip member's method is where safetensors has its first JSON character */
     if (head[8] == '{') return cgs_safetensors_contents(w);
     if (memcmp(head, "PK\3\4", 4) == 0) return cgs_torchfile_contents(w);
     if (memcmp(head, "\x80\x02\x8A\x0A", 4) == 0)

@@ -1,10 +1,10 @@
-/* weights.h - named tensors of a file, wherever the file came from.
+/* weights.h - named tensors of a file, whatever its format.
  *
- * A safetensors file and a torch file both open as a cgs_weights: a list of entries
- * with name, element type and shape.  Opening reads only the table of contents; the
- * elements are read, made contiguous and converted when an entry is asked for.  So a
- * caller can look at the shapes before it spends memory on them, and a file that
- * shrinks while it is open is a failed read, not a fault in mapped memory.
+ * A safetensors file and a torch file both open as a cgs_weights: a list of entries with name,
+ * element type and shape.  Opening reads only the table of contents; the elements are read, made
+ * contiguous and converted when an entry is requested.  So a caller can check the shapes before it
+ * allocates memory for them, and a file that shrinks while it is open is a failed read instead of a
+ * fault in mapped memory.
  *
  * Order of calls: open, find (or walk entry[0..count)), read or to_f32, close. */
 #ifndef CGS_IO_WEIGHTS_H
@@ -37,7 +37,7 @@ typedef struct cgs_weight {
     cgs_weights *owner;
     const char *name; /* unique in its file                                            */
     cgs_weight_type type;
-    char type_name[16];           /* as safetensors spells it: "F32", "BF16"       */
+    char type_name[16];           /* the safetensors name: "F32", "BF16"       */
     int rank;                     /* 0 for a scalar                                */
     int64_t dim[CGS_WEIGHT_RANK]; /* outermost first                               */
     size_t count;                 /* product of dim; 1 for a scalar, 0 if empty    */
@@ -48,15 +48,15 @@ typedef struct cgs_weight {
     uint64_t offset;
     int64_t stride[CGS_WEIGHT_RANK];
     size_t element; /* bytes of one element                                            */
-    int block;      /* index of the checksummed block it lies in, or -1                */
+    int range;      /* index of the checksummed range it lies in, or -1                */
 } cgs_weight;
 
-/* a stretch of the file with a CRC-32, checked when it is first read */
-typedef struct cgs_block {
+/* a range of the file with a CRC-32, checked at the first read */
+typedef struct cgs_weight_range {
     uint64_t offset, bytes;
     uint32_t crc;
     int checked;
-} cgs_block;
+} cgs_weight_range;
 
 struct cgs_weights {
     const char *path;
@@ -64,12 +64,12 @@ struct cgs_weights {
     cgs_weight *entry;  /* (count), in the order of the file */
     size_t count;
 
-    /* the rest belongs to weights.c and the readers */
+    /* private to weights.c and the readers */
     int fd;
     uint64_t file_bytes;
-    size_t room;
-    cgs_block *block; /* (blocks) */
-    size_t blocks;
+    size_t capacity;
+    cgs_weight_range *range; /* (ranges) */
+    size_t ranges;
     size_t *by_name; /* (count) indices of entry, sorted by name */
     char **meta;     /* (2 * metas) key, value, key, value, ... */
     size_t metas;
@@ -89,8 +89,8 @@ const char *cgs_weights_meta(const cgs_weights *w, const char *key);
 /* Reads the elements as they are stored, contiguous and row-major: e->bytes bytes. */
 cgs_status cgs_weights_read(const cgs_weight *e, void *out);
 
-/* The same as f32: out (e->count).  Numbers are rounded to nearest even, truth
- * becomes 0 or 1.  Element types that are not in the list above are refused. */
+/* The same as f32: out (e->count).  Numbers are rounded to nearest even, booleans become 0 or 1.
+ * Element types that are not in the list above are refused. */
 cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out);
 
 /* The shape as text: "[192,3,14,14]".  Returns its buffer. */
@@ -106,8 +106,8 @@ const char *cgs_weight_type_name(cgs_weight_type type, size_t *element);
 
 /* Appends a copy of an entry; e->name is copied. */
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e);
-/* Appends a checksummed block and tells its index. */
-cgs_status cgs_weights_add_block(cgs_weights *w, cgs_block block, int *index);
+/* Appends a checksummed range and returns its index. */
+cgs_status cgs_weights_add_range(cgs_weights *w, cgs_weight_range range, int *index);
 cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *value);
 /* Reads exactly n bytes at an offset of the file. */
 cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, size_t n);

@@ -1,7 +1,7 @@
 /* zip.c - the central directory of a zip file.
  *
- * The local header before each member may carry zero sizes, so it is asked only for the
- * two lengths that say where the bytes begin. */
+ * The local header before each member may carry zero sizes, so it is read only for the two lengths
+ * that determine where the bytes begin. */
 #include "io/zip.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static uint64_t le(const unsigned char *p, int bytes) {
 }
 
 typedef struct directory {
-    uint64_t offset, bytes, count, end; /* end: first byte of the records behind it */
+    uint64_t offset, bytes, count, end; /* end: first byte of the records after it */
 } directory;
 
 /* the ZIP64 record, when the fields of the old one are too small */
@@ -33,7 +33,7 @@ static cgs_status read_end64(const cgs_weights *f, const unsigned char *locator,
     unsigned char b[END64_BYTES];
     uint64_t where = le(locator + 8, 8);
     if (where > at || at - where < END64_BYTES)
-        return cgs_fail(CGS_EFORMAT, "%s: its ZIP64 record claims to lie at byte %" PRIu64, f->path,
+        return cgs_fail(CGS_EFORMAT, "%s: its ZIP64 record claims to be at byte %" PRIu64, f->path,
                         where);
     CGS_TRY(cgs_weights_pread(f, where, b, sizeof b));
     if (memcmp(b, "PK\6\6", 4) != 0)
@@ -59,7 +59,7 @@ static cgs_status find_directory(const cgs_weights *f, directory *d) {
         found = memcmp(tail + at, "PK\5\6", 4) == 0 && le(tail + at + 20, 2) == back - END_BYTES;
     }
     if (!found) {
-        rc = cgs_fail(CGS_EFORMAT, "%s: a zip file without its end; was it cut short?", f->path);
+        rc = cgs_fail(CGS_EFORMAT, "%s: a zip file without its end; was it truncated?", f->path);
         goto done;
     }
     const unsigned char *e = tail + at;
@@ -76,7 +76,7 @@ done:
 
 /* 64-bit values that replace the saturated ones stand in this order in extra field 1 */
 static bool read_extra64(const unsigned char *p, size_t n, uint64_t *field[3]) {
-    bool wanted = *field[0] == 0xFFFFFFFF || *field[1] == 0xFFFFFFFF || *field[2] == 0xFFFFFFFF;
+    bool saturated = *field[0] == 0xFFFFFFFF || *field[1] == 0xFFFFFFFF || *field[2] == 0xFFFFFFFF;
     while (n >= 4) {
         size_t tag = le(p, 2), size = le(p + 2, 2);
         p += 4;
@@ -95,7 +95,7 @@ static bool read_extra64(const unsigned char *p, size_t n, uint64_t *field[3]) {
         p += size;
         n -= size;
     }
-    return !wanted;
+    return !saturated;
 }
 
 /* one entry of the directory at p, with n bytes left; *size is its length */
@@ -110,7 +110,7 @@ static cgs_status read_entry(cgs_zip *z, unsigned char *p, size_t n, cgs_zip_mem
     *m = (cgs_zip_member){.crc = (uint32_t)le(p + 16, 4),
                           .bytes = le(p + 24, 4),
                           .header = le(p + 42, 4),
-                          .block = -1};
+                          .range = -1};
     uint64_t *wide[3] = {&m->bytes, &packed, &m->header};
     if (n - CENTRAL_BYTES < name + extra + comment || memchr(p + CENTRAL_BYTES, 0, name) ||
         !read_extra64(p + CENTRAL_BYTES + name, extra, wide))

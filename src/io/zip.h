@@ -1,8 +1,8 @@
-/* zip.h - where the members of a zip file lie.
+/* zip.h - the members of a zip file.
  *
- * Only what torch files need: members are stored (not compressed), sizes and places
- * come from the central directory, ZIP64 records are understood.  The file is one
- * that is open as weights; members are read with cgs_weights_pread. */
+ * Only what torch files need: members are stored (not compressed), sizes and offsets come from the
+ * central directory, ZIP64 records are supported.  The file is open as weights; members are read
+ * with cgs_weights_pread. */
 #ifndef CGS_IO_ZIP_H
 #define CGS_IO_ZIP_H
 
@@ -11,10 +11,10 @@
 typedef struct cgs_zip_member {
     const char *name;
     uint64_t header; /* place of its local header */
-    uint64_t offset; /* place of its bytes; 0 until cgs_zip_find asked for it */
+    uint64_t offset; /* offset of its bytes; 0 until cgs_zip_find looked it up */
     uint64_t bytes;
     uint32_t crc;
-    int block; /* for the caller; -1 at first */
+    int range; /* for the caller; -1 at first */
 } cgs_zip_member;
 
 typedef struct cgs_zip {
@@ -29,8 +29,8 @@ typedef struct cgs_zip {
 cgs_status cgs_zip_open(cgs_zip *z, const cgs_weights *file);
 void cgs_zip_close(cgs_zip *z);
 
-/* Finds a member and the place of its bytes; *out is NULL when there is none of that
- * name.  The member is borrowed from z. */
+/* Finds a member and the offset of its bytes; *out is NULL when there is none of that name.  The
+ * member is borrowed from z. */
 cgs_status cgs_zip_find(cgs_zip *z, const char *name, cgs_zip_member **out);
 
 #endif /* CGS_IO_ZIP_H */

@@ -5,7 +5,7 @@ const char *const cgs_term_names[CGS_TERMS] = {"pred", "sigreg", "ts", "cgs"};
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
-/* what every model is given beside its pictures */
+/* inputs that every model gets beside its images */
 static cgs_status common_inputs(cgs_objective *o, cgs_tape *t, const cgs_model *m, int B,
                                 int reference_width) {
     int N = m->history;
@@ -15,14 +15,14 @@ static cgs_status common_inputs(cgs_objective *o, cgs_tape *t, const cgs_model *
                         "transitions",
                         N);
     *o = (cgs_objective){0};
-    o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, N + 1, cgs_model_block(m)));
+    o->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(B, N + 1, cgs_model_action_block(m)));
     o->reference = cgs_input(t, "reference", CGS_F32, 3, DIM(B, N, reference_width));
     o->mask = cgs_input(t, "mask", CGS_F32, 2, DIM(B, N));
     o->weights = cgs_input(t, "weights", CGS_F32, 1, DIM(CGS_TERMS));
     return CGS_OK;
 }
 
-/* z (B, T, D): what the geometry of a window is measured on */
+/* z (B, T, D): the latents whose geometry is measured */
 static cgs_status finish(cgs_objective *o, cgs_tape *t, cgs_tensor *z, int projections,
                          bool per_window, uint64_t sigreg_key, bool training) {
     cgs_tensor *directions = cgs_directions(t, projections, cgs_cols(z), sigreg_key);
@@ -48,7 +48,7 @@ cgs_status cgs_objective_build(cgs_objective *o, cgs_tape *t, cgs_lewm *m, int B
     o->zhat =
         cgs_keep(cgs_lewm_predict(t, m, cgs_take(t, z, 0, N), &condition, 0, false, training));
 
-    /* no stop-gradient: the target branch learns too */
+    /* no stop-gradient: the target branch is trained too */
     o->term[CGS_TERM_PRED] = cgs_mse(t, o->zhat, cgs_take(t, z, 1, N));
     return finish(o, t, z, projections, per_window, sigreg_key, training);
 }

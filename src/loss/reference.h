@@ -1,11 +1,11 @@
-/* reference.h - what CGS compares latent motion with: a vector and a mask a transition.
+/* reference.h - references of CGS: one vector and one mask per transition.
  *
  *   action      the whole standardised action block (PushT, TwoRooms, Reacher)
  *   xyz-grasp   Cube: XYZ channels of the five primitive actions, only where the gripper
  *               is commanded to close
  *   xyz         Cube: the same channels on every transition
- *   full        Cube: the whole block (the same as action)
- *   transition  Reacher: displacement of (sin q, cos q), one scale a joint
+ *   full        Cube: the whole action block (the same as action)
+ *   transition  Reacher: displacement of (sin q, cos q), one scale per joint
  *
  * References carry no gradient, so they are computed on the host. */
 #ifndef CGS_LOSS_REFERENCE_H
@@ -34,7 +34,7 @@ typedef struct cgs_reference {
 cgs_status cgs_reference_kind_of(const char *name, cgs_reference_kind *kind);
 cgs_status cgs_grasp_rule_of(const char *name, cgs_grasp_rule *rule);
 
-/* Numbers in one reference vector. */
+/* Width of a reference vector. */
 int cgs_reference_width(const cgs_reference *r);
 /* The dataset column it needs beside actions, or NULL. */
 const char *cgs_reference_column(const cgs_reference *r);

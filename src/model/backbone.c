@@ -26,7 +26,8 @@ cgs_tensor *cgs_backbone_tokens(cgs_tape *t, cgs_backbone *b, cgs_tensor *frames
     x = cgs_linear(t, x, &b->patch.w, &b->patch.b);
     x = cgs_tokens(t, x, &b->cls, b->used_memory ? &b->used : &b->pos);
     for (int i = 0; i < c->layers; i++)
-        x = cgs_vit_block(t, &b->layer[i], x, c->heads, EPS, cls_only && i + 1 == c->layers);
+        x = cgs_vit_layer_forward(t, &b->layer[i], x, c->heads, EPS,
+                                  cls_only && i + 1 == c->layers);
     return cgs_layernorm(t, x, &b->norm.w, &b->norm.b, EPS);
 }
 
@@ -62,7 +63,7 @@ static void declare(cgs_backbone *b) {
         norm(p, &l->norm2, D, "norm2", i);
         linear(p, &l->fc1, c->mlp, D, "mlp.fc1", i);
         linear(p, &l->fc2, D, c->mlp, "mlp.fc2", i);
-        /* in files, and 1 once they are multiplied into the weights: nothing to learn */
+        /* stored in files; 1 once they are multiplied into the weights; not trained */
         for (int s = 0; s < 2; s++)
             cgs_param_statistic(p, &b->scale[2 * i + s], CGS_INIT_ONE, D, "blocks.%d.ls%d.gamma", i,
                                 s + 1);
@@ -136,7 +137,7 @@ void cgs_interpolate_positions(const float *table, int from, int to, int D, bool
         memcpy(out, table, ((size_t)from * (size_t)from + 1) * d * sizeof *out);
         return;
     }
-    /* the hub's code gives a scale factor that is a little too large, HuggingFace's a size */
+    /* torch-hub's code passes a scale factor that is a little too large, HuggingFace's a size */
     double step = from / (to + (hub ? 0.1 : 0));
     for (int y = 0; y < to; y++)
         for (int x = 0; x < to; x++) {
@@ -158,7 +159,7 @@ void cgs_interpolate_positions(const float *table, int from, int to, int D, bool
 }
 
 static cgs_status interpolate(cgs_backbone *b) {
-    int side = cgs_backbone_side(b), D = b->config.width;
+    int side = b->view.size / b->config.patch, D = b->config.width;
     size_t n = ((size_t)side * (size_t)side + 1) * (size_t)D;
     cgs_device *d = b->params.device;
     const cgs_param *e = cgs_params_find(&b->params, "pos_embed");

@@ -1,7 +1,8 @@
-/* backbone_store.c - backbone files in and out: DINOv2 in torch-hub's and HuggingFace's spelling.
+/* backbone_store.c - reading and writing backbone files: DINOv2 with torch-hub's and HuggingFace's
+ * tensor names.
  *
- * The two differ in names and in one thing more: the hub keeps query, key and value in one
- * matrix, HuggingFace in three. */
+ * Besides names, the two differ in one thing: torch-hub has query, key and value in one matrix,
+ * HuggingFace in three. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,9 @@
 /* ---- names ------------------------------------------------------------------------- */
 
 static const struct {
-    const char *ours, *theirs; /* one name, or the part behind the number of a block */
+    const char *ours, *theirs; /* a whole name, or the part after the number of a layer */
     bool block;
-} SPELLINGS[] = {
+} TENSOR_NAMES[] = {
     {"cls_token", "embeddings.cls_token", false},
     {"pos_embed", "embeddings.position_embeddings", false},
     {"patch_embed.proj.weight", "embeddings.patch_embeddings.projection.weight", false},
@@ -45,15 +46,16 @@ static const struct {
 };
 static const char *const THIRDS[] = {"query", "key", "value"};
 
-/* the stored name of part `third` of one of our tensors; false when it is in one piece */
-static bool spell(const char *ours, bool hub, int third, char name[CGS_PARAM_NAME]) {
+/* the stored name of part `third` of one of our tensors; false when it is stored in one piece */
+static bool stored_name(const char *ours, bool hub, int third, char name[CGS_PARAM_NAME]) {
     snprintf(name, CGS_PARAM_NAME, "%s", ours);
     if (hub) return false;
     int layer = 0, used = 0;
     bool block = sscanf(ours, "blocks.%d.%n", &layer, &used) == 1 && used > 0;
-    for (size_t i = 0; i < sizeof SPELLINGS / sizeof SPELLINGS[0]; i++) {
-        if (SPELLINGS[i].block != block || strcmp(SPELLINGS[i].ours, ours + used) != 0) continue;
-        const char *theirs = SPELLINGS[i].theirs, *hole = strstr(theirs, "%s");
+    for (size_t i = 0; i < sizeof TENSOR_NAMES / sizeof TENSOR_NAMES[0]; i++) {
+        if (TENSOR_NAMES[i].block != block || strcmp(TENSOR_NAMES[i].ours, ours + used) != 0)
+            continue;
+        const char *theirs = TENSOR_NAMES[i].theirs, *hole = strstr(theirs, "%s");
         if (!block)
             snprintf(name, CGS_PARAM_NAME, "%s", theirs);
         else if (!hole)
@@ -72,7 +74,7 @@ static const cgs_weight *find_rank(const cgs_weights *w, const char *ours, bool 
                                    cgs_status *rc) {
     char name[CGS_PARAM_NAME], text[CGS_SHAPE_TEXT];
     if (*rc != CGS_OK) return NULL;
-    spell(ours, hub, 0, name);
+    stored_name(ours, hub, 0, name);
     const cgs_weight *e = cgs_weights_find(w, name);
     if (!e)
         *rc = cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, name);
@@ -100,7 +102,7 @@ static int count_layers(const cgs_weights *w, bool hub) {
     for (; n <= MAX_LAYERS; n++) {
         char ours[CGS_PARAM_NAME], name[CGS_PARAM_NAME];
         snprintf(ours, sizeof ours, "blocks.%d.norm1.weight", n);
-        spell(ours, hub, 0, name);
+        stored_name(ours, hub, 0, name);
         if (!cgs_weights_find(w, name)) break;
     }
     return n;
@@ -117,7 +119,7 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
     CGS_TRY(rc);
     c->layers = count_layers(w, hub);
     if (!sane(c->layers, MAX_LAYERS))
-        return cgs_fail(CGS_EFORMAT, "%s: more than %d blocks", w->path, MAX_LAYERS);
+        return cgs_fail(CGS_EFORMAT, "%s: more than %d layers", w->path, MAX_LAYERS);
     if (!sane(patch->dim[0], 4096) || !sane(patch->dim[2], 64) || patch->dim[2] != patch->dim[3])
         return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected [width,3,patch,patch]", w->path,
                         patch->name, cgs_weights_shape(patch, text));
@@ -136,8 +138,8 @@ static cgs_status sizes(const cgs_weights *w, bool hub, cgs_backbone_config *c) 
     const char *heads = cgs_weights_meta(w, META_HEADS);
     c->heads = heads ? atoi(heads) : c->width % 64 == 0 ? c->width / 64 : 0;
     if (c->heads < 1 || c->width % c->heads)
-        return cgs_fail(CGS_EFORMAT, "%s: width %d cannot be cut into %s heads", w->path, c->width,
-                        heads ? heads : "64 wide");
+        return cgs_fail(CGS_EFORMAT, "%s: width %d cannot be divided into %s heads", w->path,
+                        c->width, heads ? heads : "64 wide");
     return CGS_OK;
 }
 
@@ -157,8 +159,8 @@ static void describe(const cgs_weights *w, const cgs_backbone_config *c, char *o
     if (view && pixels) view->imagenet = !strcmp(pixels, "imagenet");
 }
 
-cgs_status cgs_backbone_look(const char *path, cgs_backbone_config *c, char *origin,
-                             cgs_backbone_view *view) {
+cgs_status cgs_backbone_inspect(const char *path, cgs_backbone_config *c, char *origin,
+                                cgs_backbone_view *view) {
     cgs_weights *w;
     bool hub;
     CGS_TRY(cgs_weights_open(&w, path));
@@ -201,10 +203,10 @@ static cgs_status read_all(cgs_backbone *b, const cgs_weights *w, bool hub, size
         float *values = malloc(e->count * sizeof *values);
         if (!values) return cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
         char name[CGS_PARAM_NAME];
-        bool split = spell(e->name, hub, 0, name);
+        bool split = stored_name(e->name, hub, 0, name);
         int parts = split ? 3 : 1;
         for (int k = 0; rc == CGS_OK && k < parts; k++) {
-            spell(e->name, hub, k, name);
+            stored_name(e->name, hub, k, name);
             rc = read_part(w, e, name, parts, values + e->count / (size_t)parts * (size_t)k);
             ++*used;
         }
@@ -214,7 +216,7 @@ static cgs_status read_all(cgs_backbone *b, const cgs_weights *w, bool hub, size
     return rc;
 }
 
-/* everything in the file was used, except the token of masked pretraining */
+/* checks that every tensor was used, except the token of masked pretraining */
 static cgs_status nothing_else(const cgs_backbone *b, const cgs_weights *w, bool hub, size_t used) {
     size_t known = cgs_weights_find(w, hub ? "mask_token" : "embeddings.mask_token") != NULL;
     if (w->count == used + known) return CGS_OK;
@@ -222,16 +224,16 @@ static cgs_status nothing_else(const cgs_backbone *b, const cgs_weights *w, bool
         bool found = strstr(w->entry[i].name, "mask_token") != NULL;
         for (int k = 0; !found && k < b->params.count; k++) {
             char name[CGS_PARAM_NAME];
-            int parts = spell(b->params.list[k].name, hub, 0, name) ? 3 : 1;
+            int parts = stored_name(b->params.list[k].name, hub, 0, name) ? 3 : 1;
             for (int third = 0; third < parts; third++) {
-                spell(b->params.list[k].name, hub, third, name);
+                stored_name(b->params.list[k].name, hub, third, name);
                 found = found || !strcmp(name, w->entry[i].name);
             }
         }
         char text[CGS_SHAPE_TEXT];
         if (!found)
             return cgs_fail(
-                CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of a ViT of %d blocks", w->path,
+                CGS_EFORMAT, "%s: tensor \"%.200s\" %s is no part of a ViT of %d layers", w->path,
                 w->entry[i].name, cgs_weights_shape(&w->entry[i], text), b->config.layers);
     }
     return CGS_OK;
@@ -270,7 +272,8 @@ cgs_status cgs_backbone_save(const cgs_backbone *b, const char *path) {
                              {META_HEADS, heads},
                              {META_SIZE, size},
                              {META_PIXELS, b->view.imagenet ? "imagenet" : "half"}};
-    /* a published network has no input of its own: what it was trained on is not what it is used on
-     */
+    /* a published network prescribes no preprocessing: it is used differently from how it was
+     * trained
+     * */
     return cgs_params_save(&b->params, path, meta, strcmp(b->origin, "dinov2") ? 4 : 2);
 }

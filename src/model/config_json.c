@@ -1,4 +1,4 @@
-/* config_json.c - config.json in and out; a file is read as if an enemy wrote it. */
+/* config_json.c - reading and writing config.json; files are untrusted. */
 #include "model/config_json.h"
 
 #include <cJSON.h>
@@ -33,7 +33,7 @@ static const struct {
     {"predictor", "hidden_dim", "model.width"},
     {"predictor", "output_dim", "model.width"},
     {"predictor", "dropout", "model.predictor.dropout"},
-    {"action_encoder", "input_dim", CGS_SIZE_BLOCK},
+    {"action_encoder", "input_dim", CGS_SIZE_ACTION_BLOCK},
     {"action_encoder", "emb_dim", "model.width"},
     {"action_encoder", "smoothed_dim", "model.action.smooth"},
     {"projector", "input_dim", "model.width"},
@@ -57,7 +57,7 @@ static const struct {
 };
 #define ENCODER_COUNT ((int)(sizeof ENCODERS / sizeof ENCODERS[0]))
 
-/* keys of the encoder that a name stands for, and that may be given beside it instead */
+/* keys of the encoder that a size name implies, and that may override it */
 static bool named_size(const char *key) {
     return !strcmp(key, "hidden_size") || !strcmp(key, "num_hidden_layers") ||
            !strcmp(key, "num_attention_heads") || !strcmp(key, "intermediate_size");
@@ -100,7 +100,7 @@ static const struct {
 
 /* The nearest short decimal of a setting: 0.1, not the 0.100000001 that a float holds. */
 static double size_of(const cgs_lewm_config *c, const char *key) {
-    if (!strcmp(key, CGS_SIZE_BLOCK)) return cgs_lewm_block(c);
+    if (!strcmp(key, CGS_SIZE_ACTION_BLOCK)) return cgs_lewm_action_block(c);
     char text[64] = "";
     for (int i = 0; i < cgs_lewm_field_count; i++)
         if (!strcmp(cgs_lewm_fields[i].key, key))
@@ -166,7 +166,7 @@ static bool write_upstream(cJSON *root, const cgs_lewm_config *c) {
     return ok;
 }
 
-/* Names of files need not be UTF-8, JSON must be. */
+/* File names need not be UTF-8, but JSON must be. */
 static bool write_text(cJSON *to, const char *key, const char *text) {
     char plain[256];
     snprintf(plain, sizeof plain, "%s", text);
@@ -230,7 +230,7 @@ static cgs_status claim(cgs_sizes *s, const char *size, const cJSON *v, double s
     return cgs_sizes_claim(s, size, v->valuedouble * scale, what);
 }
 
-/* A name stands for four sizes, except those that are given beside it. */
+/* A size name implies four sizes, except those that are given explicitly. */
 static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJSON *v,
                                     const char *what) {
     if (!cJSON_IsString(v)) return not_a(what, "the name of a size");
@@ -238,7 +238,7 @@ static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJ
     for (int i = 0; i < ENCODER_COUNT; i++)
         if (!strcmp(v->valuestring, ENCODERS[i].name)) hit = i;
     if (hit < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: no encoder is called \"%.40s\"", what, v->valuestring);
+        return cgs_fail(CGS_EFORMAT, "%s: unknown encoder \"%.40s\"", what, v->valuestring);
     const struct {
         const char *key, *size;
         int value;
@@ -254,7 +254,7 @@ static cgs_status read_encoder_name(cgs_sizes *s, const cJSON *encoder, const cJ
     return CGS_OK;
 }
 
-/* Other members (norm_fn, pretrained, ...) say nothing about sizes and are passed over. */
+/* Other members (norm_fn, pretrained, ...) do not affect sizes and are skipped. */
 static cgs_status read_upstream(cgs_sizes *s, const cJSON *section, const char *file) {
     const cJSON *v;
     cJSON_ArrayForEach(v, section) {

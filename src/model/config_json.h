@@ -8,9 +8,9 @@
 /* The text of a config.json; the caller frees it. */
 cgs_status cgs_config_json_write(char **text, const cgs_lewm_config *c, const cgs_model_card *card);
 
-/* Claims the sizes that a text names, in upstream's form or ours, and fills the card with
- * what it says; one without a card leaves it alone.  what: the file, for messages.  The
- * number of action statistics is checked by cgs_card_check once the sizes are settled. */
+/* Claims the sizes in a text of upstream's form or ours, and fills the card from it; a text without
+ * a card leaves it unchanged.  what: the file, for messages.  cgs_card_check checks the number of
+ * action statistics once the sizes are known. */
 cgs_status cgs_config_json_read(cgs_sizes *s, cgs_model_card *card, const char *text, size_t bytes,
                                 const char *what);
 

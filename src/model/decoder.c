@@ -55,7 +55,7 @@ static void declare(cgs_decoder *p) {
         }
     }
     declare_norm(a, &p->final_norm, W, "norm");
-    /* starts as the mean picture, whatever the latent */
+    /* starts as the mean image for every latent */
     int pixels = 3 * c->patch * c->patch;
     cgs_param_declare(a, &p->out.w, CGS_INIT_ZERO, 0, 2, DIM(pixels, W), "out.weight");
     cgs_param_declare(a, &p->out.b, CGS_INIT_ZERO, 0, 1, DIM(pixels), "out.bias");
@@ -89,10 +89,10 @@ cgs_tensor *cgs_decoder_forward(cgs_tape *t, cgs_decoder *p, cgs_tensor *z) {
 
 static cgs_status check(const cgs_decoder_card *c) {
     if (c->latent < 1 || c->image < 1 || c->patch < 1 || c->image % c->patch)
-        return cgs_fail(CGS_EARG, "decoder: latents of %d, pictures of %d, patches of %d pixels",
+        return cgs_fail(CGS_EARG, "decoder: latents of %d, images of %d, patches of %d pixels",
                         c->latent, c->image, c->patch);
     if (c->latent > 4096 || c->image > 1024 || c->width > 4096)
-        return cgs_fail(CGS_EARG, "decoder: latents of %d, pictures of %d, width %d are too large",
+        return cgs_fail(CGS_EARG, "decoder: latents of %d, images of %d, width %d are too large",
                         c->latent, c->image, c->width);
     if (c->width < 1 || c->heads < 1 || c->width % c->heads)
         return cgs_fail(CGS_EARG, "decoder: width %d is no multiple of %d heads", c->width,
@@ -104,12 +104,12 @@ static cgs_status check(const cgs_decoder_card *c) {
 
 static cgs_status build(cgs_decoder *p, cgs_device *d, bool training) {
     const cgs_decoder_card *c = &p->card;
-    size_t per_picture = (size_t)c->image * (size_t)c->image * 3;
+    size_t per_image = (size_t)c->image * (size_t)c->image * 3;
     declare(p);
     CGS_TRY(cgs_params_bind(&p->params, d, training));
     declare(p);
     p->rows = calloc(CGS_DECODER_ROWS * (size_t)c->latent, sizeof *p->rows);
-    p->pixels = malloc(CGS_DECODER_ROWS * per_picture * sizeof *p->pixels);
+    p->pixels = malloc(CGS_DECODER_ROWS * per_image * sizeof *p->pixels);
     if (!p->rows || !p->pixels) return cgs_fail(CGS_ENOMEM, "decoder: no memory");
     CGS_TRY(cgs_tape_create(&p->tape, d, CGS_F32));
     cgs_tape_freeze_parameters(p->tape);
@@ -149,7 +149,7 @@ cgs_status cgs_decoder_set_mean(cgs_decoder *p, const float *pixels) {
     return CGS_OK;
 }
 
-/* the inverse of cgs_patchify, for one picture */
+/* the inverse of cgs_patchify, for one image */
 static void assemble(const cgs_decoder_card *c, const float *v, uint8_t *rgb) {
     int S = c->image, p = c->patch, side = S / p;
     for (int row = 0; row < side; row++)
@@ -164,7 +164,7 @@ static void assemble(const cgs_decoder_card *c, const float *v, uint8_t *rgb) {
 }
 
 cgs_status cgs_decoder_run(cgs_decoder *p, const float *z, int n, uint8_t *rgb) {
-    size_t D = (size_t)p->card.latent, S = (size_t)p->card.image, picture = S * S * 3;
+    size_t D = (size_t)p->card.latent, S = (size_t)p->card.image, image = S * S * 3;
     for (int at = 0; at < n; at += CGS_DECODER_ROWS) {
         int count = n - at < CGS_DECODER_ROWS ? n - at : CGS_DECODER_ROWS;
         memcpy(p->rows, z + (size_t)at * D, (size_t)count * D * sizeof *z);
@@ -172,7 +172,7 @@ cgs_status cgs_decoder_run(cgs_decoder *p, const float *z, int n, uint8_t *rgb) 
         cgs_tape_forward(p->tape);
         CGS_TRY(cgs_tensor_read(p->tape, p->patches, p->pixels));
         for (size_t i = 0; i < (size_t)count; i++)
-            assemble(&p->card, p->pixels + i * picture, rgb + ((size_t)at + i) * picture);
+            assemble(&p->card, p->pixels + i * image, rgb + ((size_t)at + i) * image);
     }
     return CGS_OK;
 }
@@ -236,7 +236,7 @@ cgs_status cgs_decoder_load(cgs_decoder **out, const char *dir, uint64_t model, 
     *out = NULL;
     CGS_TRY(cgs_path_join(path, sizeof path, dir, CGS_DECODER_FILE));
     if (!cgs_file_exists(path))
-        return cgs_fail(CGS_EIO, "%s: the model has no decoder; cgs decode --model %s makes one",
+        return cgs_fail(CGS_EIO, "%s: the model has no decoder; cgs decode --model %s fits one",
                         path, dir);
     CGS_TRY(cgs_weights_open(&w, path));
     cgs_status rc = read_card(w, &card);

@@ -1,23 +1,23 @@
-/* decoder.h - pictures from latents, for people to look at.
+/* decoder.h - images from latents, for inspection.
  *
- *   z (D) --linear--> one token a patch (P, W), + positions
- *         --blocks (attention, MLP)--> norm --linear--> pixels of each patch, + mean picture
+ *   z (D) --linear--> one token per patch (P, W), + positions
+ *         --layers (attention, MLP)--> norm --linear--> pixels of each patch, + mean image
  *
- * It is fitted afterwards to the latents of a frozen model and trains nothing else, so a
- * picture shows what a latent holds, not what the model was asked to keep.  It is stored in
- * that model's directory (decoder.safetensors) and refused with other weights. */
+ * It is fitted to the latents of a frozen model and does not change the model, so its images show
+ * what information a latent contains.  It is stored in that model's directory (decoder.safetensors)
+ * and refused with other weights. */
 #ifndef CGS_MODEL_DECODER_H
 #define CGS_MODEL_DECODER_H
 
 #include "model/lewm.h"
 
 typedef struct cgs_decoder_card {
-    int latent, image, patch; /* D; pixels a side of a picture and of a patch */
+    int latent, image, patch; /* D; pixels per side of an image and of a patch */
     int width, layers, heads; /* of its own tokens */
     uint64_t model;           /* cgs_params_checksum of the model it was fitted to */
     uint64_t updates;
     double loss, mean_loss; /* mean squared error of normalised pixels on held-out frames; of
-                               the mean picture */
+                               the mean image */
 } cgs_decoder_card;
 
 #define CGS_DECODER_LAYERS 16 /* at most */
@@ -42,8 +42,8 @@ void cgs_decoder_destroy(cgs_decoder *p);
 /* z (B, D) -> normalised pixels as cgs_patchify lays them out (B * P, 3 p p), on a tape. */
 cgs_tensor *cgs_decoder_forward(cgs_tape *t, cgs_decoder *p, cgs_tensor *z);
 
-/* Where fitting starts from: the picture that a latent without information means.  Normalised
- * pixels as cgs_patchify lays them out, (P, 3 p p). */
+/* The starting point of the fit: the image decoded from an uninformative latent.  Normalised pixels
+ * as cgs_patchify lays them out, (P, 3 p p). */
 cgs_status cgs_decoder_set_mean(cgs_decoder *p, const float *pixels);
 
 /* z (n, D) -> rgb (n, S, S, 3). */

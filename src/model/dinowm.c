@@ -1,7 +1,7 @@
 /* dinowm.c - the whole forward pass of the world model on frozen features.
  *
- * Columns are cut and pasted with take and join on (rows, columns, 1): a batch element of those
- * operations is then one token. */
+ * Columns are split and concatenated with take and join on (rows, columns, 1): a batch element of
+ * those operations is then one token. */
 #include "model/dinowm.h"
 
 #include <stdlib.h>
@@ -111,10 +111,10 @@ static uint64_t site(const cgs_dinowm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-/* past: where the normalised tokens of a window's earlier frames are kept while it grows, or NULL;
- * x then holds the newest frame only.  They are kept and not qkv, which is up to 110 times as wide:
- * to make keys and values of them again takes less than to move them.
- * n: how many of the last tokens are needed behind this block */
+/* past: cache of the normalised tokens of a window's earlier frames while it grows, or NULL; x then
+ * has the newest frame only.  It caches them instead of keys and values, which are up to 110 times
+ * as wide: recomputing them costs less than moving them.  n: how many of the last tokens are needed
+ * after this layer */
 static cgs_tensor *predictor_layer(cgs_tape *t, cgs_dinowm *m, int i, cgs_tensor *x,
                                    cgs_tensor **past, int n, bool training) {
     cgs_dinowm_layer *l = &m->layer[i];
@@ -138,7 +138,7 @@ static cgs_tensor *predict(cgs_tape *t, cgs_dinowm *m, cgs_tensor *tokens, bool 
                            bool training, cgs_tensor **past) {
     cgs_tensor *x = cgs_add_pos(t, tokens, &m->pos);
     int layers = m->config.predictor_layers, P = cgs_dinowm_tokens(&m->config);
-    if (past && past[0]) x = cgs_take(t, x, x->dim[1] - P, P); /* all others are known already */
+    if (past && past[0]) x = cgs_take(t, x, x->dim[1] - P, P); /* all others are cached */
     for (int i = 0; i < layers; i++) {
         int n = last_only && i + 1 == layers ? P : x->dim[1];
         x = predictor_layer(t, m, i, x, past, n, training);
@@ -160,8 +160,8 @@ static cgs_tensor *encode(cgs_tape *t, cgs_model *base, cgs_tensor *frames, cgs_
 }
 
 /* While the window grows, a frame keeps its positions and its tokens see the same tokens as before,
- * so they are those of the step before.  Once it slides, positions restart at row 0 of the table
- * and nothing above the latents can be used again. */
+ * so the cached ones stay valid.  Once it slides, positions restart at row 0 of the table and
+ * nothing above the latents can be reused. */
 static void rollout(cgs_tape *t, cgs_model *base, cgs_tensor *z, cgs_tensor *actions,
                     cgs_tensor **frames, int H) {
     cgs_dinowm *m = cgs_dinowm_of(base);

@@ -16,33 +16,26 @@
 
 #include "model/backbone.h"
 #include "model/model.h"
+#include "model/predictor_config.h"
 
-/* Defaults are those of the paper; what the backbone decides is filled in from its file. */
+/* Defaults are those of the paper; what the backbone determines is filled in from its file. */
 #define CGS_DINOWM_CONFIG(X)                                                                       \
     X(text, tokens, "patch", 0, 0, "model.tokens", "patch or cls")                                 \
-    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")               \
-    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels a side of what the backbone sees")   \
+    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels per side of a frame")             \
+    X(int, size, 196, 8, 1024, "model.backbone.size", "pixels per side of the backbone's input")   \
     X(text, positions, "hub", 0, 0, "model.backbone.positions",                                    \
       "rule for its position table: hub or huggingface")                                           \
     X(text, pixels, "half", 0, 0, "model.backbone.pixels", "pixel statistics: half or imagenet")   \
-    X(int, patch, 14, 1, 64, "model.backbone.patch", "its patch, as its file says")                \
-    X(int, features, 384, 8, 4096, "model.backbone.width", "its width, as its file says")          \
+    X(int, patch, 14, 1, 64, "model.backbone.patch", "its patch, from its file")                   \
+    X(int, features, 384, 8, 4096, "model.backbone.width", "its width, from its file")             \
     X(int, hidden, 192, 1, 4096, "model.projector.hidden", "channels between the convolutions")    \
     X(int, channels, 8, 1, 4096, "model.projector.channels", "channels C of a patch token")        \
     X(int, aggregate_hidden, 512, 1, 16384, "model.aggregate.hidden",                              \
       "hidden width of the aggregation head")                                                      \
-    X(int, aggregate, 128, 2, 4096, "model.aggregate.width", "its result, for geometry losses")    \
+    X(int, aggregate, 128, 2, 4096, "model.aggregate.width",                                       \
+      "width of its output, for geometry losses")                                                  \
     X(int, embed, 10, 1, 256, "model.embed", "width E of action and proprioception in a token")    \
-    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")               \
-    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads",                                    \
-      "attention heads of the predictor")                                                          \
-    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                         \
-      "width of one predictor head")                                                               \
-    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs") \
-    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")          \
-    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                      \
-    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")            \
-    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")          \
+    CGS_PREDICTOR_CONFIG(X)                                                                        \
     X(int, proprio_dim, 4, 1, 64, "model.proprio_dim", "numbers of proprioception")                \
     X(float, proprio_cost, 1, 0, 1000, "model.proprio_cost",                                       \
       "weight of proprioception in the planner's cost")
@@ -54,10 +47,10 @@ typedef struct cgs_dinowm_config {
 extern const cgs_field cgs_dinowm_fields[];
 extern const int cgs_dinowm_field_count;
 
-/* name: "paper", or "small" (64x64 pictures, a backbone of patch 8, for two CPU cores). */
+/* name: "paper", or "small" (64x64 images, a backbone of patch 8, for two CPU cores). */
 cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name);
 cgs_status cgs_dinowm_check(const cgs_dinowm_config *c);
-/* What the words of the configuration ask of the backbone. */
+/* The preprocessing that the configuration names. */
 cgs_status cgs_dinowm_view(const cgs_dinowm_config *c, cgs_backbone_view *v);
 
 static inline bool cgs_dinowm_is_patch(const cgs_dinowm_config *c) { return c->tokens.s[0] == 'p'; }
@@ -67,10 +60,6 @@ static inline int cgs_dinowm_tokens(const cgs_dinowm_config *c) { /* P */
 }
 static inline int cgs_dinowm_channels(const cgs_dinowm_config *c) { /* C */
     return cgs_dinowm_is_patch(c) ? c->channels : c->features;
-}
-/* Width of what TS and CGS see of a frame. */
-static inline int cgs_dinowm_geometry(const cgs_dinowm_config *c) {
-    return cgs_dinowm_is_patch(c) ? c->aggregate : c->features;
 }
 
 typedef struct cgs_dinowm_layer {
@@ -82,7 +71,7 @@ typedef struct cgs_dinowm {
     cgs_model base;
     cgs_dinowm_config config;
     cgs_params params;      /* the backbone has its own */
-    cgs_backbone *backbone; /* NULL while nobody needs one: features can come from elsewhere */
+    cgs_backbone *backbone; /* may be NULL: features can come from a file */
     uint64_t dropout_seed;
     size_t heads_end; /* elements of params that belong to projector, adapter and aggregation */
 
@@ -97,17 +86,17 @@ typedef struct cgs_dinowm {
 
 extern const cgs_model_class cgs_dinowm_class;
 
-/* The backbone is taken over when the model was created.  training: with gradients, moments and
- * dropout. */
+/* The model owns the backbone once it is created.  training: with gradients, moments and dropout.
+ */
 cgs_status cgs_dinowm_create(cgs_dinowm **out, const cgs_dinowm_config *c, cgs_backbone *backbone,
                              cgs_device *d, bool training);
 static inline cgs_dinowm *cgs_dinowm_of(cgs_model *m) { return (cgs_dinowm *)m; }
 
-/* Features as the model wants them: (F, P, features), of frames (F, S, S, 3). */
+/* The model's input features, (F, P, features), of frames (F, S, S, 3). */
 cgs_tensor *cgs_dinowm_features(cgs_tape *t, cgs_dinowm *m, cgs_tensor *frames);
 /* features (F, P, features) -> visual tokens (F, P, C), f32 */
 cgs_tensor *cgs_dinowm_project(cgs_tape *t, cgs_dinowm *m, cgs_tensor *features);
-/* visual tokens (F, P, C) -> what geometry losses see, (F, width) */
+/* visual tokens (F, P, C) -> the representation for geometry losses, (F, width) */
 cgs_tensor *cgs_dinowm_aggregate(cgs_tape *t, cgs_dinowm *m, cgs_tensor *visual);
 /* visual (F, P, C), proprio (F, proprio_dim) -> latents (F, P * (C + E)) */
 cgs_tensor *cgs_dinowm_latent(cgs_tape *t, cgs_dinowm *m, cgs_tensor *visual, cgs_tensor *proprio);

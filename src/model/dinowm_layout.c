@@ -1,11 +1,12 @@
 /* dinowm_layout.c - sizes, stored names, shapes and initial values of the world model on frozen
- * features.  Names are those of the Temporal Straightening code, under one prefix a module.
+ * features.  Names are those of the Temporal Straightening code, under one prefix per module.
  *
- * Projector, adapter and aggregation head come first: they form an optimiser group of their own. */
+ * Projector, adapter and aggregation head come first: they form a separate optimiser group. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/declare.h"
 #include "model/dinowm.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -19,8 +20,7 @@ cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name) {
     cgs_config_defaults(&section, 1);
     if (!strcmp(name, "paper")) return CGS_OK;
     if (strcmp(name, "small") != 0)
-        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
-                        name);
+        return cgs_fail(CGS_EARG, "unknown size preset \"%.40s\": use paper or small", name);
     c->image_size = 64;
     c->size = 64;
     c->patch = 8;
@@ -29,7 +29,7 @@ cgs_status cgs_dinowm_preset(cgs_dinowm_config *c, const char *name) {
     c->aggregate_hidden = 128;
     c->aggregate = 64;
     c->predictor_layers = 3;
-    c->predictor_heads = 2; /* as wide as the GPU's kernels are made for */
+    c->predictor_heads = 2; /* the width that the GPU's kernels support */
     c->predictor_head_width = 64;
     c->predictor_mlp = 256;
     return CGS_OK;
@@ -60,27 +60,6 @@ cgs_status cgs_dinowm_view(const cgs_dinowm_config *c, cgs_backbone_view *v) {
 }
 
 /* ---- declarations ------------------------------------------------------------------ */
-
-#define DIM(...)                                                                                   \
-    (const int[]) { __VA_ARGS__ }
-
-/* as PyTorch initialises linear maps and convolutions: uniform by fan-in, bias too */
-#define UNIFORM(p, a, rank, shape, fan_in, fmt, ...)                                               \
-    do {                                                                                           \
-        const int *shape_ = shape;                                                                 \
-        float bound_ = 1.0f / sqrtf((float)(fan_in));                                              \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_UNIFORM, bound_, rank, shape_, fmt ".weight",       \
-                          __VA_ARGS__);                                                            \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_UNIFORM, bound_, 1, shape_, fmt ".bias",            \
-                          __VA_ARGS__);                                                            \
-    } while (0)
-#define LINEAR(p, a, out, in, fmt, ...) UNIFORM(p, a, 2, DIM(out, in), in, fmt, __VA_ARGS__)
-
-#define NORM(p, a, n, fmt, ...)                                                                    \
-    do {                                                                                           \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_ONE, 0, 1, DIM(n), fmt ".weight", __VA_ARGS__);     \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(n), fmt ".bias", __VA_ARGS__);      \
-    } while (0)
 
 static void declare_heads(cgs_dinowm *m) {
     cgs_params *p = &m->params;
@@ -145,7 +124,7 @@ cgs_status cgs_dinowm_create(cgs_dinowm **out, const cgs_dinowm_config *c, cgs_b
     CGS_TRY(cgs_dinowm_check(c));
     if (backbone && (backbone->config.width != c->features || backbone->config.patch != c->patch))
         return cgs_fail(CGS_EARG,
-                        "the backbone has width %d and patch %d, the model wants %d and %d",
+                        "the backbone has width %d and patch %d, the model needs %d and %d",
                         backbone->config.width, backbone->config.patch, c->features, c->patch);
     cgs_dinowm *m = calloc(1, sizeof *m);
     if (!m) return cgs_fail(CGS_ENOMEM, "model: no memory");

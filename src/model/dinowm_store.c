@@ -1,4 +1,4 @@
-/* dinowm_store.c - see dinowm_store.h; a file is read as if an enemy wrote it. */
+/* dinowm_store.c - see dinowm_store.h; files are untrusted. */
 #include "model/dinowm_store.h"
 
 #include <cJSON.h>
@@ -131,7 +131,7 @@ static cgs_status read_more(cgs_dinowm_card *more, const cJSON *ours, int dim, c
     const cJSON *origin = cJSON_GetObjectItemCaseSensitive(ours, "backbone");
     const cJSON *column = cJSON_GetObjectItemCaseSensitive(p, "column");
     if (!cJSON_IsString(origin) || !cJSON_IsString(column))
-        return cgs_fail(CGS_EFORMAT, "%s: cgs.backbone and cgs.proprio.column are texts", path);
+        return cgs_fail(CGS_EFORMAT, "%s: cgs.backbone and cgs.proprio.column must be texts", path);
     cgs_backbone_origin(more->origin, origin->valuestring);
     snprintf(more->column, sizeof more->column, "%.63s", column->valuestring);
     more->proprio_dim = dim;
@@ -189,7 +189,7 @@ static cgs_status read_config(const char *path, cgs_dinowm_config *c, cgs_model_
     return rc;
 }
 
-/* The sizes are those of the file before memory is spent on them. */
+/* The sizes are checked against the file before memory is allocated for them. */
 static cgs_status fits_file(const cgs_dinowm_config *c, const char *path) {
     cgs_weights *w;
     char text[CGS_SHAPE_TEXT];

@@ -1,8 +1,15 @@
-/* lewm.c - the whole forward pass of LeWM; the tape derives the backward.
+/* lewm.c - the whole forward pass of LeWM; the tape derives the backward pass.
+ *
+ * The encoder is a vision transformer that turns an image into one latent vector.  The
+ * predictor is a transformer over the latents of a window of frames; actions modulate its
+ * layers (AdaLN: a linear layer maps the embedded action to shift, scale and gate).  Nothing
+ * runs here: every call appends a record to a tape (ops/tape.h).
+ *
+ * B batch, T time steps of a window, D width of a latent, H action blocks of a plan.
  *
  * Three traps of the published model: there are two layer norms before each predictor
- * sub-module (a plain modulated one, then an affine one), attention is 1024 wide inside a
- * 192 wide predictor, and positions restart at 0 in every window. */
+ * sub-module (a modulated one without weights, then an affine one), attention is 1024 wide
+ * inside a 192 wide predictor, and positions restart at 0 in every window. */
 #include "model/lewm.h"
 
 #include "core/rng.h"
@@ -33,12 +40,12 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
     return affine_f32(t, h, &p->out);
 }
 
-/* Latents are what the class token and the heads make of all others: where activations are bf16,
- * these may keep f32. */
+/* The latent is computed from the class token by the head: where other activations are bf16, these
+ * two may keep f32. */
 static bool class_apart(const cgs_tape *t, const cgs_lewm *m) {
     return cgs_tape_act(t) == CGS_BF16 && m->config.class_bits == 32;
 }
-/* returns the type to go back to */
+/* Activations are f32 from here on, if the model asks for it; returns the type to restore. */
 static cgs_dtype exact_from_here(cgs_tape *t, const cgs_lewm *m) {
     return cgs_tape_set_act(t, class_apart(t, m) ? CGS_F32 : cgs_tape_act(t));
 }
@@ -54,9 +61,10 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
     for (int i = 0; i < c->encoder_layers; i++) {
         bool last = i + 1 == c->encoder_layers;
         if (apart)
-            cgs_vit_block_apart(t, &m->encoder[i], &x, &cls, c->encoder_heads, VIT_EPS, last);
+            cgs_vit_layer_forward_apart(t, &m->encoder[i], &x, &cls, c->encoder_heads, VIT_EPS,
+                                        last);
         else
-            x = cgs_vit_block(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
+            x = cgs_vit_layer_forward(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
     }
     cgs_dtype act = exact_from_here(t, m);
     cls = norm(t, apart ? cls : x, &m->final_norm, VIT_EPS);
@@ -67,8 +75,8 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
 }
 
 /* ---- predictor ---------------------------------------------------------------------
- * Rollouts feed predictions back, so errors add up: everything between two products is
- * kept in f32, and only what enters a large product is rounded. */
+ * Rollouts feed predictions back, so errors add up: everything between two matrix products
+ * is kept in f32, and only what enters a large product is rounded. */
 
 cgs_tensor *cgs_lewm_embed_actions(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
                                    cgs_tensor **embedding) {
@@ -87,7 +95,7 @@ cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *action
     return all;
 }
 
-/* slices of a modulation, in this order: shift, scale, gate of attention, then of the MLP */
+/* slices of a modulation, D numbers each: shift, scale and gate of attention, then of the MLP */
 enum { SHIFT1, SCALE1, GATE1, SHIFT2, SCALE2, GATE2 };
 
 /* each dropout site of the model draws from its own stream */
@@ -95,8 +103,10 @@ static uint64_t site(const cgs_lewm *m, int layer, int which) {
     return cgs_rng_stream(m->dropout_seed, CGS_STREAM_DROPOUT, (uint64_t)(4 * layer + which)).key;
 }
 
-/* past: where the qkv of a window's earlier tokens is kept while it grows, or NULL; x then
- * holds the new tokens only.  last: only the last token is needed behind this block. */
+/* One transformer layer over the tokens x, of which the first has position t0 in its window.
+ * past: the KV cache, one entry per layer, which holds qkv of the window's earlier tokens while
+ * it grows, x being the new tokens only; or NULL.  last: only the last token is needed after
+ * this layer. */
 static cgs_tensor *predictor_layer(cgs_tape *t, cgs_lewm *m, int i, cgs_tensor *x, cgs_tensor *mod,
                                    int t0, bool training, cgs_tensor **past, bool last) {
     cgs_predictor_layer *l = &m->predictor[i];
@@ -126,7 +136,7 @@ static cgs_tensor *predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_co
                            int t0, bool last_only, bool training, cgs_tensor **past) {
     cgs_tensor *x = cgs_add_pos(t, z, &m->pred_pos);
     int layers = m->config.predictor_layers;
-    if (past && past[0]) { /* all tokens but the newest are known already */
+    if (past && past[0]) { /* all tokens but the newest are in the cache already */
         t0 += x->dim[1] - 1;
         x = cgs_take(t, x, x->dim[1] - 1, 1);
     }
@@ -147,9 +157,10 @@ cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_
     return predict(t, m, z, c, t0, last_only, training, NULL);
 }
 
-/* While the window grows, a token keeps its position and sees the same tokens as before, so
- * its keys and values are those of the step before.  Once it slides, positions restart and
- * nothing above the latents can be used again. */
+/* Feeds predictions back: frames[s] is predicted from the last N of context and predictions.
+ * While the window grows, a token keeps its position and sees the same tokens as before, so
+ * its keys and values can be cached.  Once it slides, positions restart and nothing above the
+ * latents can be used again. */
 void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actions,
                       cgs_tensor **frames, int H) {
     cgs_conditioning c = cgs_lewm_condition(t, m, actions, NULL);
@@ -168,7 +179,7 @@ void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actio
 static void destroy(cgs_model *m) { cgs_lewm_destroy((cgs_lewm *)m); }
 
 static cgs_tensor *encode(cgs_tape *t, cgs_model *m, cgs_tensor *frames, cgs_tensor *proprio) {
-    (void)proprio; /* it sees pictures alone */
+    (void)proprio; /* it sees only images */
     return cgs_lewm_encode(t, (cgs_lewm *)m, frames, false);
 }
 

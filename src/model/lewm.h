@@ -4,37 +4,29 @@
  *   actions --action encoder----------> c            (B, T, D)
  *   (z, c)  --predictor, causal, AdaLN-zero--> pred_proj--> zhat, zhat_t predicts z_{t+1}
  *
- * The functions below append to a tape; they are the only description of the model, for
- * training, evaluation, planning and Jacobians, on every device. */
+ * The functions below record on a tape; they are the only definition of the model, for training,
+ * evaluation, planning and Jacobians, on every device. */
 #ifndef CGS_MODEL_LEWM_H
 #define CGS_MODEL_LEWM_H
 
 #include "core/config.h"
 #include "model/model.h"
+#include "model/predictor_config.h"
 #include "model/vit.h"
 
 /* Defaults are the published model.  Latents are as wide as the encoder. */
 #define CGS_LEWM_CONFIG(X)                                                                         \
-    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels a side of a frame")               \
-    X(int, patch, 14, 1, 64, "model.patch", "pixels a side of a patch")                            \
+    X(int, image_size, 224, 8, 1024, "model.image_size", "pixels per side of a frame")             \
+    X(int, patch, 14, 1, 64, "model.patch", "pixels per side of a patch")                          \
     X(int, width, 192, 8, 4096, "model.width", "width D of tokens and latents")                    \
-    X(int, encoder_layers, 12, 1, 64, "model.encoder.layers", "encoder blocks")                    \
+    X(int, encoder_layers, 12, 1, 64, "model.encoder.layers", "encoder layers")                    \
     X(int, encoder_heads, 3, 1, 64, "model.encoder.heads", "attention heads of the encoder")       \
     X(int, encoder_mlp, 768, 8, 16384, "model.encoder.mlp", "hidden width of encoder MLPs")        \
     X(int, class_bits, 16, 16, 32, "model.encoder.class_bits",                                     \
-      "of the class token and of both heads where activations are bf16: 16 or 32")                 \
+      "precision of the class token and both heads where activations are bf16: 16 or 32")          \
     X(int, projector_hidden, 2048, 8, 16384, "model.projector.hidden",                             \
       "hidden width of projector and pred_proj")                                                   \
-    X(int, predictor_layers, 6, 1, 64, "model.predictor.layers", "predictor blocks")               \
-    X(int, predictor_heads, 16, 1, 64, "model.predictor.heads",                                    \
-      "attention heads of the predictor")                                                          \
-    X(int, predictor_head_width, 64, 4, 512, "model.predictor.head_width",                         \
-      "width of one predictor head")                                                               \
-    X(int, predictor_mlp, 2048, 8, 16384, "model.predictor.mlp", "hidden width of predictor MLPs") \
-    X(float, dropout, 0.1, 0, 0.9, "model.predictor.dropout", "dropout of the predictor")          \
-    X(int, history, 3, 1, 16, "model.history", "frames N the predictor sees")                      \
-    X(int, action_dim, 2, 1, 64, "model.action_dim", "numbers in one primitive action")            \
-    X(int, frameskip, 5, 1, 64, "model.frameskip", "primitive actions in one model step")          \
+    CGS_PREDICTOR_CONFIG(X)                                                                        \
     X(int, action_smooth, 10, 1, 256, "model.action.smooth", "width after the action convolution") \
     X(int, action_hidden, 768, 8, 16384, "model.action.hidden", "hidden width of the action MLP")
 
@@ -45,11 +37,13 @@ typedef struct cgs_lewm_config {
 extern const cgs_field cgs_lewm_fields[];
 extern const int cgs_lewm_field_count;
 
-/* name: "paper" or "small" (64x64 pictures, 1.2 M parameters, for two CPU cores). */
+/* name: "paper" or "small" (64x64 images, 1.2 M parameters, for two CPU cores). */
 cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name);
-/* Sizes that must fit each other; one sentence on the first that does not. */
+/* Checks that the sizes fit each other; one sentence on the first that does not. */
 cgs_status cgs_lewm_check(const cgs_lewm_config *c);
-static inline int cgs_lewm_block(const cgs_lewm_config *c) { return c->action_dim * c->frameskip; }
+static inline int cgs_lewm_action_block(const cgs_lewm_config *c) {
+    return c->action_dim * c->frameskip;
+}
 
 typedef struct cgs_mlp_bn { /* linear, batch norm, GELU, linear */
     cgs_affine in, norm, out;
@@ -80,7 +74,7 @@ typedef struct cgs_lewm {
     cgs_predictor_layer *predictor; /* (predictor_layers) */
 } cgs_lewm;
 
-/* what the predictor's two kinds of layer norm add to variances */
+/* layer-norm epsilons of the predictor, modulated and affine */
 #define CGS_LEWM_ADA_EPS 1e-6f
 #define CGS_LEWM_NORM_EPS 1e-5f
 
@@ -96,13 +90,13 @@ void cgs_lewm_destroy(cgs_lewm *m);
 /* frames (F, S, S, 3) u8 -> z (F, D).  training: batch statistics in the projector. */
 cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training);
 
-/* What the predictor needs of the actions: one modulation (B, T, 6D) a block.  It depends
- * on nothing else, so a planner computes it once for all windows. */
+/* The predictor's conditioning on actions: one modulation (B, T, 6D) per layer.  It depends only on
+ * the actions, so a planner computes it once for all windows. */
 typedef struct cgs_conditioning {
     cgs_tensor *modulation[64];
 } cgs_conditioning;
-/* What all modulations are linear maps of: SiLU of the actions' embedding, (B, T, D).
- * actions (B, T, frameskip * action_dim), standardised; embedding: c (B, T, D), or NULL. */
+/* The input of the modulations' linear layers: SiLU of the actions' embedding, (B, T, D). actions
+ * (B, T, frameskip * action_dim), standardised; embedding: c (B, T, D), or NULL. */
 cgs_tensor *cgs_lewm_embed_actions(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
                                    cgs_tensor **embedding);
 cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *actions,
@@ -113,8 +107,8 @@ cgs_conditioning cgs_lewm_condition(cgs_tape *t, cgs_lewm *m, cgs_tensor *action
 cgs_tensor *cgs_lewm_predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_conditioning *c,
                              int t0, bool last_only, bool training);
 
-/* z (B, C, D) context frames, actions (B, C - 1 + H, d_a): the blocks that leave each frame,
- * executed ones first.  Returns the H predicted frames, each (B, 1, D), in frames[]. */
+/* z (B, C, D) context frames, actions (B, C - 1 + H, d_a): the action blocks that leave each frame,
+ * executed ones first.  Returns the H predicted latents, each (B, 1, D), in frames[]. */
 void cgs_lewm_rollout(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, cgs_tensor *actions,
                       cgs_tensor **frames, int H);
 

@@ -1,10 +1,11 @@
 /* lewm_layout.c - sizes, stored names, shapes and initial values of LeWM's tensors.
  *
- * Names are those of the published files (Transformers 4.x spelling). */
+ * Names are those of the published files (Transformers 4.x). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/declare.h"
 #include "model/lewm.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -18,8 +19,7 @@ cgs_status cgs_lewm_preset(cgs_lewm_config *c, const char *name) {
     cgs_config_defaults(&section, 1);
     if (!strcmp(name, "paper")) return CGS_OK;
     if (strcmp(name, "small") != 0)
-        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
-                        name);
+        return cgs_fail(CGS_EARG, "unknown size preset \"%.40s\": use paper or small", name);
     c->image_size = 64;
     c->patch = 8;
     c->width = 96;
@@ -53,31 +53,13 @@ cgs_status cgs_lewm_check(const cgs_lewm_config *c) {
 /* ---- declarations ------------------------------------------------------------------ */
 
 #define VIT_STD 0.02f
-#define DIM(...)                                                                                   \
-    (const int[]) { __VA_ARGS__ }
 
-/* a linear map as PyTorch initialises it: uniform by fan-in, bias too */
-#define LINEAR(p, a, out_, in_, fmt, ...)                                                          \
-    do {                                                                                           \
-        float bound_ = 1.0f / sqrtf((float)(in_));                                                 \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_UNIFORM, bound_, 2, DIM(out_, in_), fmt ".weight",  \
-                          __VA_ARGS__);                                                            \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_UNIFORM, bound_, 1, DIM(out_), fmt ".bias",         \
-                          __VA_ARGS__);                                                            \
-    } while (0)
-
-/* a linear map of the encoder: normal weights, zero bias */
+/* a linear layer of the encoder: normal weights, zero bias */
 #define VIT_LINEAR(p, a, out_, in_, fmt, ...)                                                      \
     do {                                                                                           \
         cgs_param_declare(p, &(a)->w, CGS_INIT_NORMAL, VIT_STD, 2, DIM(out_, in_), fmt ".weight",  \
                           __VA_ARGS__);                                                            \
         cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(out_), fmt ".bias", __VA_ARGS__);   \
-    } while (0)
-
-#define NORM(p, a, n, fmt, ...)                                                                    \
-    do {                                                                                           \
-        cgs_param_declare(p, &(a)->w, CGS_INIT_ONE, 0, 1, DIM(n), fmt ".weight", __VA_ARGS__);     \
-        cgs_param_declare(p, &(a)->b, CGS_INIT_ZERO, 0, 1, DIM(n), fmt ".bias", __VA_ARGS__);      \
     } while (0)
 
 static void declare_vit_layer(cgs_params *p, cgs_vit_layer *l, const cgs_lewm_config *c, int i) {
@@ -112,7 +94,7 @@ static void declare_predictor_layer(cgs_params *p, cgs_predictor_layer *l, const
     NORM(p, &l->mlp_norm, D, "predictor.transformer.layers.%d.mlp.net.0", i);
     LINEAR(p, &l->mlp_in, c->predictor_mlp, D, "predictor.transformer.layers.%d.mlp.net.1", i);
     LINEAR(p, &l->mlp_out, D, c->predictor_mlp, "predictor.transformer.layers.%d.mlp.net.4", i);
-    /* zero: shifts, scales and gates start at 0, so each block starts as the identity */
+    /* zero: shifts, scales and gates start at 0, so each layer starts as the identity */
     cgs_param_declare(p, &l->ada.w, CGS_INIT_ZERO, 0, 2, DIM(6 * D, D),
                       "predictor.transformer.layers.%d.adaLN_modulation.1.weight", i);
     cgs_param_declare(p, &l->ada.b, CGS_INIT_ZERO, 0, 1, DIM(6 * D),
@@ -133,7 +115,7 @@ static void declare_mlp_bn(cgs_params *p, cgs_mlp_bn *m, const cgs_lewm_config *
 static void declare(cgs_lewm *m) {
     cgs_params *p = &m->params;
     const cgs_lewm_config *c = &m->config;
-    int D = c->width, side = c->image_size / c->patch, da = cgs_lewm_block(c);
+    int D = c->width, side = c->image_size / c->patch, da = cgs_lewm_action_block(c);
 
     cgs_param_declare(p, &m->cls, CGS_INIT_NORMAL, VIT_STD, 3, DIM(1, 1, D),
                       "encoder.embeddings.cls_token");

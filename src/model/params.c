@@ -8,7 +8,7 @@
 
 #include "core/rng.h"
 
-/* every tensor starts on a boundary that suits vector loads in both precisions */
+/* every tensor starts on a boundary for vector loads in both precisions */
 #define PARAM_ALIGN ((size_t)64)
 
 static void bind(cgs_params *p, cgs_tensor *t, const cgs_param *e) {
@@ -20,15 +20,15 @@ static void bind(cgs_params *p, cgs_tensor *t, const cgs_param *e) {
 }
 
 static cgs_param *append(cgs_params *p) {
-    if (p->count == p->room) {
-        int room = p->room ? 2 * p->room : 128;
-        cgs_param *more = realloc(p->list, (size_t)room * sizeof *more);
+    if (p->count == p->capacity) {
+        int capacity = p->capacity ? 2 * p->capacity : 128;
+        cgs_param *more = realloc(p->list, (size_t)capacity * sizeof *more);
         if (!more) {
-            p->status = cgs_fail(CGS_ENOMEM, "parameters: no memory for %d entries", room);
+            p->status = cgs_fail(CGS_ENOMEM, "parameters: no memory for %d entries", capacity);
             return NULL;
         }
         p->list = more;
-        p->room = room;
+        p->capacity = capacity;
     }
     return &p->list[p->count++];
 }
@@ -37,7 +37,7 @@ static void declare(cgs_params *p, cgs_tensor *t, cgs_init init, float scale, in
                     const int *dim, bool trainable, bool stacked, const char *fmt, va_list ap) {
     char name[CGS_PARAM_NAME];
     vsnprintf(name, sizeof name, fmt, ap);
-    if (p->bound) { /* second run: the entry exists, hand out its memory */
+    if (p->bound) { /* second pass: the entry exists, bind its memory */
         const cgs_param *e = cgs_params_find(p, name);
         if (!stacked) bind(p, t, e);
     } else {
@@ -153,6 +153,16 @@ cgs_status cgs_params_init(cgs_params *p, uint64_t seed) {
 
 void cgs_params_round(cgs_params *p) {
     p->device->ops->round_bf16(p->device, p->bf16, p->values, p->trainable);
+}
+
+cgs_status cgs_params_keep(const cgs_params *p, float *values) {
+    return p->device->ops->download(p->device, values, p->values, p->trainable * sizeof *values);
+}
+
+cgs_status cgs_params_restore(cgs_params *p, const float *values) {
+    CGS_TRY(p->device->ops->upload(p->device, p->values, values, p->trainable * sizeof *values));
+    cgs_params_round(p);
+    return CGS_OK;
 }
 
 size_t cgs_params_learnable(const cgs_params *p) {

@@ -35,7 +35,7 @@ cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta
             crc32_z(crc32(0, NULL, 0), (const unsigned char *)values, total * sizeof *values);
         snprintf(digits, sizeof digits, "%08lx", crc);
         size_t n = 0;
-        bool own = false; /* a format other than what upstream's loaders ask for */
+        bool own = false; /* a format other than the one upstream's loaders check for */
         for (size_t i = 0; i < metas; i++) own = own || !strcmp(meta[i].key, "format");
         if (!own) all[n++] = (cgs_meta){"format", "pt"};
         all[n++] = (cgs_meta){"cgs.crc32", digits};

@@ -9,8 +9,8 @@
 /* Writes all stored tensors with a checksum, atomically.  meta: (metas), may be NULL. */
 cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta *meta,
                            size_t metas);
-/* Fills all of them from a file that holds exactly these.  One that is missing, superfluous, of
- * another shape or not finite is named, and damage is noticed. */
+/* Fills all of them from a file that has exactly these.  A missing, superfluous, misshapen or
+ * non-finite tensor is named, and damage is detected. */
 cgs_status cgs_params_load(cgs_params *p, const char *path);
 
 #endif /* CGS_MODEL_PARAMS_FILE_H */

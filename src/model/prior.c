@@ -209,7 +209,7 @@ cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_
     *out = NULL;
     CGS_TRY(cgs_path_join(path, sizeof path, dir, "prior.json"));
     if (!cgs_file_exists(path))
-        return cgs_fail(CGS_EIO, "%s: the model has no prior; cgs prior --model %s makes one", path,
+        return cgs_fail(CGS_EIO, "%s: the model has no prior; cgs prior --model %s fits one", path,
                         dir);
     CGS_TRY(read_card(path, &card));
     if (card.model != model)

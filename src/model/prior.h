@@ -1,15 +1,15 @@
-/* prior.h - the behaviour-cloning prior: a plan from where one is and where one wants to be.
+/* prior.h - the behaviour-cloning prior: a plan from the present latent and the goal's.
  *
  *   [z_t | z_goal] (2D) --linear, GELU, linear, GELU, linear--> H blocks of A standardised actions
  *
- * It belongs to one representation: it is fitted to the latents of a frozen model, stored in
- * that model's directory (prior.json, prior.safetensors), and refused with other weights. */
+ * It is fitted to the latents of a frozen model, stored in that model's directory (prior.json,
+ * prior.safetensors), and refused with other weights. */
 #ifndef CGS_MODEL_PRIOR_H
 #define CGS_MODEL_PRIOR_H
 
 #include "model/lewm.h"
 
-/* What the directory says about it. */
+/* The contents of prior.json. */
 typedef struct cgs_prior_card {
     int width, hidden;  /* D, and of both hidden layers */
     int horizon, block; /* H, A */

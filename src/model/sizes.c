@@ -1,4 +1,4 @@
-/* sizes.c - claims about sizes, and the ones that tensors make. */
+/* sizes.c - claims about sizes, and those of tensor shapes. */
 #include "model/sizes.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_sizes, kind, config.name, initial, low, high, key, doc)
 static const cgs_field FIELDS[] = {
-    CGS_LEWM_CONFIG(ROW){CGS_SIZE_BLOCK, CGS_KIND_int, offsetof(cgs_sizes, block), "10", 1, 4096,
-                         ""},
+    CGS_LEWM_CONFIG(ROW){CGS_SIZE_ACTION_BLOCK, CGS_KIND_int, offsetof(cgs_sizes, block), "10", 1,
+                         4096, ""},
     {CGS_SIZE_INNER, CGS_KIND_int, offsetof(cgs_sizes, inner), "1024", 4, 32768, ""},
 };
 #undef ROW
@@ -26,7 +26,7 @@ static bool known(const cgs_sizes *s, const char *key) { return s->source[find(k
 
 cgs_status cgs_sizes_claim(cgs_sizes *s, const char *key, double value, const char *source) {
     int i = find(key);
-    if (i < 0) return cgs_fail(CGS_EFORMAT, "%s: no setting is called \"%.80s\"", source, key);
+    if (i < 0) return cgs_fail(CGS_EFORMAT, "%s: unknown setting \"%.80s\"", source, key);
     const cgs_field *f = &FIELDS[i];
     void *at = (char *)s + f->offset;
     bool whole = f->kind == CGS_KIND_int;
@@ -37,7 +37,7 @@ cgs_status cgs_sizes_claim(cgs_sizes *s, const char *key, double value, const ch
     if (s->source[i][0] && before != (whole ? value : (double)(float)value))
         return cgs_fail(CGS_EFORMAT, "%s says %.9g, but %s says %.9g", source, value, s->source[i],
                         before);
-    if (s->source[i][0]) return CGS_OK; /* the first to say it is named */
+    if (s->source[i][0]) return CGS_OK; /* the first claim is the one named in messages */
     if (whole)
         *(int *)at = (int)value;
     else
@@ -94,7 +94,7 @@ cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_named_weights *c, cons
         {"model.width", PRED0 "mlp.net.4.weight", 2, 0},
         {"model.predictor.mlp", PRED0 "mlp.net.4.weight", 2, 1},
         {"model.action.smooth", "action_encoder.patch_embed.weight", 3, 0},
-        {CGS_SIZE_BLOCK, "action_encoder.patch_embed.weight", 3, 1},
+        {CGS_SIZE_ACTION_BLOCK, "action_encoder.patch_embed.weight", 3, 1},
         {"model.action.hidden", "action_encoder.embed.2.weight", 2, 1},
         {"model.width", "action_encoder.embed.2.weight", 2, 0},
         {"model.projector.hidden", "projector.net.3.weight", 2, 1},
@@ -105,11 +105,11 @@ cgs_status cgs_sizes_from_tensors(cgs_sizes *s, const cgs_named_weights *c, cons
     cgs_status rc =
         cgs_sizes_claim(s, "model.encoder.layers",
                         count_layers(c, "encoder.encoder.layer.", ".output.dense.weight"),
-                        "the number of encoder blocks");
+                        "the number of encoder layers");
     if (rc == CGS_OK)
         rc = cgs_sizes_claim(s, "model.predictor.layers",
                              count_layers(c, "predictor.transformer.layers.", ".mlp.net.4.weight"),
-                             "the number of predictor blocks");
+                             "the number of predictor layers");
     if (rc != CGS_OK) return cgs_fail_in(rc, path);
 
     const cgs_weight *pos = cgs_named_weights_find(c, "encoder.embeddings.position_embeddings");
@@ -137,7 +137,7 @@ static cgs_status guess(cgs_sizes *s, const char *key, int value, char *guessed,
     return cgs_sizes_claim(s, key, value, "a guess");
 }
 
-/* A known product and its factors a and b: what is missing follows; if both are, a is
+/* A known product and its factors a and b: a missing factor follows; if both are missing, a is
  * guessed. */
 typedef struct factor {
     const char *key;
@@ -164,7 +164,7 @@ cgs_status cgs_sizes_settle(cgs_sizes *s, char *guessed, size_t size) {
     cgs_section defaults = {cgs_lewm_fields, cgs_lewm_field_count, &usual};
     cgs_config_defaults(&defaults, 1);
     if (guessed) guessed[0] = '\0';
-    CGS_TRY(split(s, (factor){CGS_SIZE_BLOCK, &s->block},
+    CGS_TRY(split(s, (factor){CGS_SIZE_ACTION_BLOCK, &s->block},
                   (factor){"model.frameskip", &c->frameskip},
                   (factor){"model.action_dim", &c->action_dim}, usual.frameskip, 1, guessed, size));
     CGS_TRY(split(s, (factor){CGS_SIZE_INNER, &s->inner},
@@ -177,7 +177,8 @@ cgs_status cgs_sizes_settle(cgs_sizes *s, char *guessed, size_t size) {
                       : c->width % usual.encoder_heads == 0 ? usual.encoder_heads
                                                             : 1,
                       guessed, size));
-    if (!known(s, "model.predictor.dropout")) /* matters to training only: no guess to tell */
+    if (!known(s, "model.predictor.dropout")) /* matters only for training, so it is not reported as
+                                                 a guess */
         CGS_TRY(cgs_sizes_claim(s, "model.predictor.dropout", usual.dropout, "the default"));
     if (!known(s, "model.encoder.class_bits"))
         CGS_TRY(cgs_sizes_claim(s, "model.encoder.class_bits", usual.class_bits, "the default"));

@@ -1,7 +1,7 @@
-/* store.c - weights in and out of a model, and model directories.
+/* store.c - reading and writing a model's weights, and model directories.
  *
- * Reading checks every name and shape before it touches a value, and sizes come from the
- * shapes that are in the file, so a file cannot ask for more memory than it fills. */
+ * Reading checks every name and shape before any value, and sizes come from the shapes in the file,
+ * so a file cannot request more memory than it fills. */
 #include "model/store.h"
 
 #include <inttypes.h>
@@ -45,11 +45,11 @@ cgs_status cgs_card_check(const cgs_model_card *card, int action_dim) {
             return cgs_fail(CGS_EFORMAT, "model card: a weight or fraction is not finite");
     for (int i = 0; i < CGS_CARD_ACTIONS; i++) {
         double mean = card->action_mean[i], std = card->action_std[i];
-        bool wanted = cgs_card_has_statistics(card) && i < action_dim;
-        if (!isfinite(mean) || !isfinite(std) || (wanted && std <= 0))
+        bool known = cgs_card_has_statistics(card) && i < action_dim;
+        if (!isfinite(mean) || !isfinite(std) || (known && std <= 0))
             return cgs_fail(CGS_EFORMAT, "model card: action %d has mean %g and deviation %g", i,
                             mean, std);
-        if (!wanted && (mean != 0 || std != 0))
+        if (!known && (mean != 0 || std != 0))
             return cgs_fail(CGS_EFORMAT, "model card: statistics of action %d, the model has %d", i,
                             action_dim);
     }
@@ -58,7 +58,7 @@ cgs_status cgs_card_check(const cgs_model_card *card, int action_dim) {
 
 /* ---- writing weights --------------------------------------------------------------- */
 
-/* The counters come first: they are wider, and so the list is in the order of the file. */
+/* The counters come first, as they are wider: so the list is in the order of the file. */
 static cgs_status gather(const cgs_lewm *m, cgs_save *list, float *values, const int64_t *counter) {
     for (int i = 0; i < 2; i++)
         list[i] = (cgs_save){.name = COUNTERS[i], .type = CGS_W_I64, .data = counter};
@@ -97,7 +97,7 @@ cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_
         crc = crc32_z(crc, (const unsigned char *)values, total * sizeof *values);
         char digits[16];
         snprintf(digits, sizeof digits, "%08lx", crc);
-        /* "format" is what upstream's loaders ask for */
+        /* "format" is checked by upstream's loaders */
         const cgs_meta meta[] = {{"format", "pt"}, {META_CHECKSUM, digits}, {META_CONFIG, config}};
         rc = cgs_safetensors_write(path, list, count, meta, config ? 3 : 2);
     }
@@ -113,7 +113,7 @@ cgs_status cgs_weights_checksum(cgs_checksum_state *state, const cgs_weights *w)
     const char *want = cgs_weights_meta(w, META_CHECKSUM);
     *state = CGS_CHECKSUM_NONE;
     if (!want || strcmp(w->format, "safetensors") != 0) return CGS_OK;
-    uint64_t bytes = 0; /* the payload is all of the file behind its header */
+    uint64_t bytes = 0; /* the payload is everything after the header */
     for (size_t i = 0; i < w->count; i++) bytes += w->entry[i].bytes;
     enum { PIECE = 1 << 20 };
     unsigned char *piece = malloc(PIECE);
@@ -198,7 +198,7 @@ static cgs_status read_counter(cgs_lewm *m, const cgs_weight *w) {
     int64_t n;
     CGS_TRY(cgs_weights_read(w, &n));
     if (n < 0) return cgs_fail(CGS_EFORMAT, "%s: %s is %" PRId64, w->owner->path, w->name, n);
-    /* one counter stands for both: they count the same updates */
+    /* one counter serves both: they count the same updates */
     if ((uint64_t)n > m->base.batches_tracked) m->base.batches_tracked = (uint64_t)n;
     return CGS_OK;
 }
@@ -259,7 +259,7 @@ cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path)
 
 /* ---- models ------------------------------------------------------------------------ */
 
-/* The shapes, then whatever describes the model, then guesses. */
+/* Claims of the shapes, then of whatever describes the model, then guesses. */
 static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *how,
                               const cgs_weights *w, const cgs_named_weights *c) {
     CGS_TRY(cgs_sizes_from_tensors(s, c, w->path));

@@ -1,9 +1,8 @@
 /* store.h - a model directory: config.json + model.safetensors, nothing executable.
  *
- * model.safetensors holds the published tensor names (Transformers 4.x spelling), f32, so
- * upstream code can load it.  config.json holds the sizes in upstream's nested form and,
- * under "cgs", everything a user of the weights needs to know: the model card.
- * docs/formats.md has both. */
+ * model.safetensors has the published tensor names (Transformers 4.x) in f32, so upstream code can
+ * load it.  config.json has the sizes in upstream's nested form and, under "cgs", everything a user
+ * of the weights needs to know: the model card.  docs/formats.md specifies both. */
 #ifndef CGS_MODEL_STORE_H
 #define CGS_MODEL_STORE_H
 
@@ -11,7 +10,7 @@
 
 #define CGS_CARD_ACTIONS 64
 
-/* What travels with the weights. */
+/* Stored with the weights. */
 typedef struct cgs_model_card {
     char method[64]; /* "lewm-cgs", or "imported"                       */
     char env[64];    /* environment id of the training data, or ""      */
@@ -24,17 +23,18 @@ typedef struct cgs_model_card {
     char reference[32];   /* CGS reference                                   */
     double sigreg_weight, ts_weight, cgs_weight;
     uint64_t seed, updates, schedule_updates;
-    /* which episodes were kept out of training, so that evaluation can use them */
+    /* the split, so that evaluation can use the held-out episodes */
     double train_fraction;
     char split[16]; /* "episode" or "window"                           */
     char code_version[32], code_commit[32];
 } cgs_model_card;
 
-/* A card that knows nothing yet: imported, f32, written by this build. */
+/* An empty card: imported, f32, written by this build. */
 cgs_model_card cgs_card_default(void);
-/* Whether the action statistics are known; deviations of 0 mean they are not. */
+/* Whether the action statistics are known; deviations of 0 mean unknown. */
 bool cgs_card_has_statistics(const cgs_model_card *card);
-/* Finite numbers, and either no statistics or a mean and a positive deviation an action. */
+/* Checks for finite numbers, and either no statistics or one mean and one positive deviation per
+ * action. */
 cgs_status cgs_card_check(const cgs_model_card *card, int action_dim);
 
 /* Writes both files, each atomically, weights first; creates the directory. */
@@ -44,38 +44,38 @@ cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_ca
 #define CGS_WEIGHTS_FILE "model.safetensors"
 #define CGS_CONFIG_FILE "config.json"
 
-/* Creates the model on a device and loads it.  card may be NULL.  A tensor that is missing,
- * has another shape, or is not a finite number is named. */
+/* Creates the model on a device and loads it.  card may be NULL.  A missing, misshapen or
+ * non-finite tensor is named. */
 cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir, cgs_device *d,
                           bool training);
 
-/* Reading a weight file of another origin. */
+/* Options and results of importing a weight file. */
 typedef struct cgs_import {
     const char *config; /* in: path of a config.json, or NULL               */
     int action_dim;     /* in: numbers of one action where known, else 0    */
     int ignored;        /* out: tensors that are no part of a model         */
     bool has_card;      /* out: the file or its config.json carries a card  */
-    char guessed[160];  /* out: sizes that nothing told, by key; "" if none */
+    char guessed[160];  /* out: keys of the sizes that were guessed; "" if none */
 } cgs_import;
 
-/* The same for a single weight file, ours or upstream's.  What neither `how` nor the file
- * says about sizes is inferred from shapes.  card may be NULL. */
+/* The same for a single weight file, ours or upstream's.  Sizes that neither `how` nor the file
+ * gives are inferred from shapes.  card may be NULL. */
 cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *how,
                             const char *weights, cgs_device *d, bool training);
 
-/* Writes the weights alone.  With a card the file carries its config.json inside. */
+/* Writes only the weights.  With a card the file's metadata contains its config.json. */
 cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_model_card *card);
 
-/* Fills an existing model from a weight file; both Transformers spellings and a "model."
- * prefix are accepted, tensors that are no part of LeWM are counted in *ignored (may be
- * NULL).  A model that could not be filled holds some of both. */
+/* Fills an existing model from a weight file; both Transformers namings and a "model." prefix are
+ * accepted, tensors that are no part of LeWM are counted in *ignored (may be NULL).  After a
+ * failure the model has a mixture of old and new weights. */
 cgs_status cgs_lewm_load_weights(cgs_lewm *m, const char *path, int *ignored);
 
-/* Sizes from the shapes of a weight file (and nothing else).  What shapes do not show
- * (heads, frameskip) is guessed. */
+/* Sizes from the shapes of a weight file (and nothing else).  What shapes do not determine (heads,
+ * frameskip) is guessed. */
 cgs_status cgs_lewm_infer_config(cgs_lewm_config *c, const char *weights_path);
 
-/* Whether the bytes of a file are those that were written. */
+/* Whether a file still has the bytes that were written. */
 typedef enum cgs_checksum_state {
     CGS_CHECKSUM_NONE, /* the file has none            */
     CGS_CHECKSUM_GOOD,

@@ -1,4 +1,4 @@
-/* tensor_names.c - stored names to our names, and a file's tensors by them. */
+/* tensor_names.c - maps stored names to ours, and indexes a file's tensors by them. */
 #include "model/tensor_names.h"
 
 #include <stdarg.h>
@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* more tensors than any model of this kind has; keeps hostile files cheap */
+/* more tensors than any model of this kind has; bounds the cost of hostile files */
 #define TENSORS_MAX 8192
 
-/* parts of one encoder block, after "encoder.layers.N." and "encoder.encoder.layer.N." */
+/* parts of one encoder layer, after "encoder.layers.N." and "encoder.encoder.layer.N." */
 static const struct {
     const char *later, *ours;
 } BLOCK_PARTS[] = {

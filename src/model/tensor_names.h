@@ -1,4 +1,4 @@
-/* tensor_names.h - one name for every tensor of LeWM, however its file spells it.
+/* tensor_names.h - one name for every tensor of LeWM, whichever name its file uses.
  *
  * The names of this project are those of the published files (Transformers 4.x).  Later
  * releases renamed the parts of the ViT, and training frameworks put "model." in front. */
@@ -10,8 +10,8 @@
 #include "io/weights.h"
 #include "model/params.h"
 
-/* Our name for a stored name, which is the same when there is no other spelling.  False
- * for what training leaves in files and no model needs: sigreg.* and callbacks_*. */
+/* Our name for a stored name; unchanged where there is only one.  False for tensors of the training
+ * that no model needs: sigreg.* and callbacks_*. */
 bool cgs_tensor_name(const char *stored, char name[CGS_PARAM_NAME]);
 
 /* The tensors of an open file by our names. */
@@ -25,7 +25,7 @@ typedef struct cgs_named_weights {
     int count, ignored;
 } cgs_named_weights;
 
-/* Two spellings of one tensor in a file are an error.  Freed by cgs_named_weights_free. */
+/* Two names of one tensor in a file are an error.  Freed by cgs_named_weights_free. */
 cgs_status cgs_named_weights_make(cgs_named_weights *c, const cgs_weights *w);
 void cgs_named_weights_free(cgs_named_weights *c);
 

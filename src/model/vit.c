@@ -9,15 +9,15 @@ static cgs_tensor *affine(cgs_tape *t, cgs_tensor *x, cgs_affine *a) {
     return cgs_linear(t, x, &a->w, &a->b);
 }
 
-/* what follows attention, for all tokens or for some */
+/* the part after attention, for all tokens or for some */
 static cgs_tensor *after(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, cgs_tensor *a, float eps) {
     x = cgs_add(t, x, affine(t, a, &l->out));
     cgs_tensor *h = affine(t, norm(t, x, &l->norm2, eps), &l->fc1);
     return cgs_add(t, x, affine(t, cgs_activate(t, h, CGS_GELU), &l->fc2));
 }
 
-cgs_tensor *cgs_vit_block(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads, float eps,
-                          bool first_only) {
+cgs_tensor *cgs_vit_layer_forward(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
+                                  float eps, bool first_only) {
     cgs_tensor *qkv = affine(t, norm(t, x, &l->norm1, eps), &l->qkv);
     cgs_tensor *a = cgs_attention(t, qkv, heads, false, 1, 0, 0);
     if (first_only) {
@@ -27,10 +27,10 @@ cgs_tensor *cgs_vit_block(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int head
     return after(t, l, x, a, eps);
 }
 
-/* Token 0's records lie between the map and attention of all tokens: those around keep their
- * neighbours, and its gradient of qkv is added to attention's. */
-void cgs_vit_block_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
-                         int heads, float eps, bool first_only) {
+/* Token 0's records lie between the linear layer and the attention of all tokens: fused records
+ * around them stay adjacent, and its gradient of qkv is added to attention's. */
+void cgs_vit_layer_forward_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
+                                 int heads, float eps, bool first_only) {
     cgs_tensor *qkv = affine(t, norm(t, *x, &l->norm1, eps), &l->qkv);
     cgs_dtype act = cgs_tape_set_act(t, CGS_F32);
     cgs_tensor *own = affine(t, norm(t, *first, &l->norm1, eps), &l->qkv);

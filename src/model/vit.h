@@ -1,9 +1,9 @@
-/* vit.h - the parts that transformers share: an affine map, and a pre-norm block.
+/* vit.h - the parts that transformers share: a linear layer, and a pre-norm transformer layer.
  *
  *   x += out(attention(norm1 x));  x += fc2(gelu(fc1(norm2 x)))
  *
- * DINOv2 scales both branches by a learned vector before adding them.  A frozen network needs
- * no operation for that: the vector is multiplied into `out` and `fc2` when weights are read. */
+ * DINOv2 scales both branches by a learned vector before adding them.  A frozen network needs no
+ * operation for that: the vector is folded into `out` and `fc2` when weights are read. */
 #ifndef CGS_MODEL_VIT_H
 #define CGS_MODEL_VIT_H
 
@@ -17,15 +17,15 @@ typedef struct cgs_vit_layer {
     cgs_affine norm1, qkv, out, norm2, fc1, fc2;
 } cgs_vit_layer;
 
-/* x (F, T, D).  first_only: of the result only token 0 is wanted, (F, 1, D); the others are
- * needed as keys and values, not beyond. */
-cgs_tensor *cgs_vit_block(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads, float eps,
-                          bool first_only);
+/* x (F, T, D).  first_only: only token 0 of the result is needed, (F, 1, D); the others serve as
+ * keys and values only. */
+cgs_tensor *cgs_vit_layer_forward(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
+                                  float eps, bool first_only);
 
-/* The same with token 0 apart: `first` (F, 1, D) goes through the block with f32 activations and
- * weights, beside x (F, T, D).  In x it stays, too, for the others to see, and there it is rounded
- * as they are.  first_only: x is not needed behind this block, and stays as it is. */
-void cgs_vit_block_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
-                         int heads, float eps, bool first_only);
+/* The same with token 0 apart: `first` (F, 1, D) goes through the layer with f32 activations and
+ * weights, beside x (F, T, D).  It also stays in x, where the others attend to it, rounded like
+ * them.  first_only: x is not needed after this layer, and is not updated. */
+void cgs_vit_layer_forward_apart(cgs_tape *t, cgs_vit_layer *l, cgs_tensor **x, cgs_tensor **first,
+                                 int heads, float eps, bool first_only);
 
 #endif /* CGS_MODEL_VIT_H */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/environment.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "ops/ops.h"
@@ -15,7 +16,7 @@ static const cgs_backend *const backends[] = {
 #endif
 };
 
-/* "cuda:1" is the backend "cuda" with index 1; only GPUs are numbered */
+/* "cuda:1" is the backend "cuda" with index 1; only GPUs have an index */
 static const cgs_backend *find(const char *name, int *index) {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -38,7 +39,8 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     CGS_TRY(cgs_cpu_check());
     if (!strcmp(name, "auto")) {
         int index;
-        if (find("cuda", &index) && cgs_device_open(d, "cuda", threads) == CGS_OK) return CGS_OK;
+        cgs_status rc = find("cuda", &index) ? cgs_device_open(d, "cuda", threads) : CGS_EDEVICE;
+        if (rc == CGS_OK || rc == CGS_EARG) return rc; /* a GPU is there, whatever is wrong */
         if (find("cuda", &index)) cgs_log(CGS_DEBUG, "using the CPU: %s", cgs_last_error());
         return cgs_device_open(d, "cpu", threads);
     }
@@ -46,13 +48,24 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     if (!d->ops && !strncmp(name, "cuda", 4))
         return cgs_fail(CGS_EDEVICE, "%.40s: %s", name,
                         find("cuda", &d->index) ? "GPUs are called cuda, cuda:0, cuda:1, ..."
-                                                : "this program was made without CUDA");
-    if (!d->ops) return cgs_fail(CGS_EDEVICE, "no device is called \"%.40s\" in this build", name);
+                                                : "this program was built without CUDA");
+    if (!d->ops) return cgs_fail(CGS_EDEVICE, "this build has no device \"%.40s\"", name);
     cgs_set_threads(threads);
     d->threads = cgs_threads();
     cgs_status rc = d->ops->open(d);
-    if (rc != CGS_OK) d->ops = NULL;
+    if (rc != CGS_OK) {
+        d->ops = NULL;
+        return rc;
+    }
+    const char *off = cgs_environment(CGS_ENV_VARIANTS_OFF);
+    if (off && d->ops->without) rc = d->ops->without(d, off);
+    if (rc != CGS_OK) cgs_device_close(d);
     return rc;
+}
+
+cgs_status cgs_device_without(cgs_device *d, const char *names) {
+    if (d->ops->without) return d->ops->without(d, names);
+    return cgs_fail(CGS_EARG, "%s has no variants that can be turned off", d->ops->name);
 }
 
 void cgs_device_close(cgs_device *d) {

@@ -1,4 +1,4 @@
-/* memory.c - where each tensor of a tape lives.
+/* memory.c - placement of a tape's tensors in memory.
  *
  * Time runs over 2n moments: record i runs forward at moment i and, if it is active,
  * backward at 2n-1-i.  Each buffer (a tensor's data, or its gradient) is needed during
@@ -6,10 +6,10 @@
  * disjoint.  Buffers are placed largest first at the lowest offset that is free during
  * their whole interval: simple, and within a few per cent of the peak in practice.
  *
- * Records that run together (before, next) happen at the moments of both.
+ * Fused records (before, next) run at the moments of both.
  *
- * One trick keeps the residual stream cheap: x' = x + y passes its gradient through
- * unchanged, so x shares the gradient buffer of x' and nothing is copied. */
+ * The residual stream: x' = x + y passes its gradient through unchanged, so x shares the gradient
+ * buffer of x' and nothing is copied. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -27,11 +27,11 @@ typedef struct buffer {
     bool gradient; /* data or gradient */
 } buffer;
 
-/* what the planner knows of one tape tensor */
+/* planning data of one tape tensor */
 typedef struct usage {
     span data, grad;
-    int grad_of;     /* node whose gradient buffer this one uses (itself normally) */
-    bool grad_begun; /* some contribution has been seen, walking backward */
+    int grad_of;     /* node whose gradient buffer this one uses (normally itself) */
+    bool grad_begun; /* a contribution has been seen, walking backward */
 } usage;
 
 bool tape_backward_reads_in(const cgs_record *r, int i) {
@@ -54,14 +54,14 @@ bool tape_backward_reads_out(const cgs_record *r) {
     return reads[r->op];
 }
 
-/* tensors made by tapes carry their number in a parallel lookup: the node containing them */
+/* a tape's tensor is a member of its node */
 static int node_of(const cgs_tape *t, const cgs_tensor *x) {
     for (int c = 0; c < t->node_room; c++) {
         const tape_node *first = t->node_chunks[c];
         const tape_node *n = (const tape_node *)(const void *)x; /* tensor is its first member */
         if (n >= first && n < first + TAPE_CHUNK) return c * TAPE_CHUNK + (int)(n - first);
     }
-    return -1; /* a parameter: memory from outside */
+    return -1; /* a parameter: external memory */
 }
 
 static bool passes_gradient_through(const cgs_record *r) {
@@ -89,7 +89,7 @@ static void extend(span *s, int moment) {
     if (moment > s->last) s->last = moment;
 }
 
-/* ... and the moments of the neighbours that record r runs with */
+/* ... and the moments of the records fused with r */
 static void extend_all(span *s, const cgs_record *r, int moment, bool backward) {
     extend(s, moment);
     if (r->next) extend(s, backward ? moment - 1 : moment + 1);
@@ -137,7 +137,7 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
             use[i].grad = (span){0, end};
             use[i].grad_begun = true;
         }
-    int seen_count = 0; /* parameters have no node: a list remembers those written already */
+    int seen_count = 0; /* parameters have no node: a list has those already written */
     for (int i = t->records - 1; i >= 0; i--) {
         cgs_record *r = tape_record(t, i);
         if (!t->active[i]) continue;
@@ -167,13 +167,13 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
 static int by_size(const void *a, const void *b) {
     const buffer *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    if (x->node != y->node) return x->node - y->node; /* a total order: same plan every time */
+    if (x->node != y->node) return x->node - y->node; /* a total order: the same plan every time */
     return (int)x->gradient - (int)y->gradient;
 }
 
 static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
 
-/* lowest offset at which no placed buffer is in the way at the same time */
+/* lowest offset that does not overlap a placed buffer in time and space */
 static size_t lowest_free(const buffer *placed, int count, const buffer *b) {
     size_t offset = 0;
     for (bool moved = true; moved;) {

@@ -1,19 +1,19 @@
 /* ops.h - the contract between models and devices: one list of operations.
  *
- * An operation is a record: its inputs, its output, what forward leaves for backward,
- * and a few numbers.  A backend is a table with one forward and one backward function
- * per operation, each of which gets such a record.
+ * An operation is a record: its inputs, its output, what forward saves for backward, and a few
+ * numbers.  A backend is a table with one forward and one backward function per operation, each of
+ * which gets such a record.
  *
  * - Forward overwrites `out` (and `saved`).
  * - Backward reads out->grad and writes in[i]->grad of every input that wants one.
  *   rec->accumulate[i] says whether to add to it (+=) or to overwrite it (=): the first
- *   contribution to a gradient overwrites, so nobody has to clear it.
+ *   contribution to a gradient overwrites, so gradients need no clearing.
  * - Element types: activations are f32 or bf16; a gradient has its tensor's type;
  *   parameters are f32 with f32 gradients and, for products with bf16 inputs, a rounded
  *   copy in `bf16`.  Sums are f32 or wider.
  * - No operation allocates.  Shapes were checked when the record was made.
  *
- * ref/ holds the obvious version that judges the others; cpu/ and cuda/ the fast ones. */
+ * ref/ has the plain version that judges the others; cpu/ and cuda/ have the fast ones. */
 #ifndef CGS_OPS_OPS_H
 #define CGS_OPS_OPS_H
 
@@ -34,7 +34,7 @@
     X(layernorm, 0x3, 0)    /* x (n,D), w (D)|NULL, b|NULL   saved: mean (n), rstd (n)   */        \
     X(modulate, 0x3, 0)     /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */        \
     X(gate_add, 0x6, 0)     /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */        \
-    X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, rest */       \
+    X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, residual */   \
     X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */   \
     X(activation, 0x1, 0)   /* x                             gelu, silu or relu          */        \
     X(dropout, 0x0, 0)      /* x                             x keep / (1 - p)            */        \
@@ -60,7 +60,7 @@ typedef enum cgs_opcode {
 typedef enum cgs_activation { CGS_GELU, CGS_SILU, CGS_RELU } cgs_activation;
 
 /* Which row of a conditioning matrix belongs to a token: the tokens are (B, T), the
- * matrix holds `Tm` rows a batch element, and token (b, t) uses row b*Tm + t0 + t. */
+ * matrix holds `Tm` rows per batch element, and token (b, t) uses row b*Tm + t0 + t. */
 typedef struct cgs_rowmap {
     int T, Tm, t0;
 } cgs_rowmap;
@@ -69,9 +69,9 @@ static inline size_t cgs_map_row(cgs_rowmap m, size_t row) {
     return row / (size_t)m.T * (size_t)m.Tm + (size_t)m.t0 + row % (size_t)m.T;
 }
 
-/* Resizing S pixels to R by a triangle filter, as wide as it must be not to skip pixels: output
- * i is the mean of the inputs j with these weights.  They are whole numbers, 0 outside a run of
- * j that starts at cgs_resize_first.  With R = S nothing changes. */
+/* Resizing S pixels to R by a triangle filter, wide enough not to skip pixels: output i is the mean
+ * of the inputs j with these weights.  They are integers, 0 outside a run of j that starts at
+ * cgs_resize_first.  With R = S it is the identity. */
 static inline int cgs_resize_weight(int S, int R, int i, int j) {
     int width = 2 * (S > R ? S : R), apart = (2 * j + 1) * R - (2 * i + 1) * S;
     if (apart < 0) apart = -apart;
@@ -95,7 +95,7 @@ typedef struct cgs_record {
     cgs_tensor *saved[CGS_MAX_SAVED];
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
-    bool rows_alone;      /* see cgs_tape_rows_alone */
+    bool batch_invariant; /* see cgs_tape_batch_invariant */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -116,7 +116,8 @@ typedef struct cgs_record {
             cgs_rowmap rows;
             int gate;
         } gate_add;
-        /* block: tokens a frame; token i sees token j iff j/block <= i/block when causal */
+        /* block of the causal mask: tokens per frame; token i sees token j iff j/block <= i/block
+         */
         struct {
             int heads, width, block;
             bool causal;
@@ -160,10 +161,15 @@ typedef struct cgs_record {
             int terms;
         } weighted_sum;
     } arg;
-    /* The neighbours on the tape that the backend runs together with this record, or NULL. */
+    /* The adjacent records that the backend fuses with this one, or NULL. */
     struct cgs_record *before, *next;
-    void *impl; /* what the backend prepared for this record (a primitive, say) */
+    void *impl; /* prepared by the backend for this record (such as a primitive) */
 } cgs_record;
+
+/* Whether input k exists and is to get a gradient. */
+static inline bool cgs_wants(const cgs_record *r, int k) {
+    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
+}
 
 /* Dropout keeps element i of a tensor in update `step` iff this is true.  Both
  * directions recompute it, so no mask is stored. */
@@ -174,55 +180,66 @@ typedef void (*cgs_op_fn)(cgs_device *d, const cgs_record *r);
 
 typedef struct cgs_adamw {
     float lr, beta1, beta2, eps, weight_decay;
-    float clip_scale; /* gradients are multiplied by it first */
+    float clip_scale; /* clipping factor of the gradients */
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
-struct cgs_tape;
-struct cgs_planning;
+typedef enum cgs_device_kind { CGS_DEVICE_CPU, CGS_DEVICE_GPU } cgs_device_kind;
 
 typedef struct cgs_backend {
     const char *name; /* "ref", "cpu", "cuda" */
+    cgs_device_kind kind;
 
     cgs_status (*open)(cgs_device *d); /* fills d->impl */
     void (*close)(cgs_device *d);
 
     cgs_status (*alloc)(cgs_device *d, void **p, size_t bytes); /* zeroed, CGS_ALIGN-aligned */
     void (*release)(cgs_device *d, void *p);
-    /* Parameters change through upload, adamw and round_bf16 only: a device may keep copies. */
+    /* Parameters change only through upload, adamw and round_bf16, so a device may cache copies. */
     cgs_status (*upload)(cgs_device *d, void *dst, const void *src, size_t bytes);
     cgs_status (*download)(cgs_device *d, void *dst, const void *src, size_t bytes);
-    cgs_status (*sync)(cgs_device *d); /* waits, and reports what failed since the last call */
+    cgs_status (*sync)(cgs_device *d); /* synchronises, and reports failures since the last call */
 
-    /* Optional.  Whether two records that follow each other run as one; `second` reads what
-     * `first` makes, `alone` if nobody else does.  Then both functions are still called, but
-     * either may do the work of both: what one of them needs is there during the other. */
+    /* Optional.  Whether to fuse two consecutive records; `second` reads the output of `first`,
+     * `alone` if nothing else does.  Both functions are still called, but either may do the work of
+     * both: the operands of each are valid during the other. */
     bool (*joins)(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone);
-    /* Attention saves what rounding to bf16 took from its result, for its backward. */
-    bool attention_rest;
+    /* Attention saves the bf16 rounding residual of its output, for its backward. */
+    bool attention_residual;
 
-    /* Called once for each record when its tape is finished, and when it is destroyed. */
+    /* Optional.  Turns the named variants of operations off and all others on, for tapes that are
+     * made afterwards; names are separated by spaces or commas. */
+    cgs_status (*without)(cgs_device *d, const char *names);
+
+    /* Called once per record when its tape is finished, and when it is destroyed. */
     cgs_status (*prepare)(cgs_device *d, cgs_record *r);
     void (*unprepare)(cgs_device *d, cgs_record *r);
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
-    /* Optional.  Runs one direction of a finished tape: does what calls(tape) would do, and
+    /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
      * may remember how in *pass, which is NULL at first and which forget() frees. */
-    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(struct cgs_tape *),
-                struct cgs_tape *tape);
+    void (*run)(cgs_device *d, void **pass, uint64_t step, void (*calls)(void *), void *ctx);
     void (*forget)(cgs_device *d, void *pass);
 
-    /* Optional.  Marks a moment of the device's own time line, number 0, 1, ...; the seconds
-     * from mark i to mark j, once the device was waited for; negative if it does not know. */
+    /* Optional, all or none: graphs.  capture remembers what calls(ctx) enqueues instead of
+     * running it, launch enqueues all of it at once, drop frees it.  moved() changes whenever
+     * addresses that graphs hold have moved: those captured before must not be launched then. */
+    cgs_status (*capture)(cgs_device *d, void **graph, void (*calls)(void *), void *ctx);
+    cgs_status (*launch)(cgs_device *d, void *graph);
+    void (*drop)(cgs_device *d, void *graph);
+    unsigned (*moved)(const cgs_device *d);
+
+    /* Optional.  Records event number 0, 1, ... on the device's time line; the seconds from event i
+     * to event j, after a sync; negative if unknown. */
     void (*mark)(cgs_device *d, int i);
     double (*between)(cgs_device *d, int i, int j);
 
-    /* Optional, all or none: a device with memory of its own, of which `unused` bytes are left.
-     * gather: block i of `to` becomes block which[i] of `from`, both on the device.
-     * send_ahead copies from pinned host memory to the device beside the computation (the device
-     * was waited for since `to` was allocated);
-     * take_sent waits for that copy, then copies on into memory that the computation reads. */
+    /* Optional, all or none: a device with its own memory, of which `unused` bytes are free.
+     * gather: block i of `to` becomes block which[i] of `from`, both on the device.  send_ahead
+     * copies from pinned host memory to the device, concurrently with computation (the device was
+     * synchronised since `to` was allocated); take_sent waits for that copy, then copies into
+     * memory that the computation reads. */
     cgs_status (*memory)(cgs_device *d, size_t *unused, size_t *all);
     cgs_status (*gather)(cgs_device *d, void *to, const void *from, const int64_t *which,
                          size_t count, size_t bytes);
@@ -236,8 +253,6 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
-
-    const struct cgs_planning *planning; /* optional, see planning.h */
 } cgs_backend;
 
 struct cgs_device {
@@ -254,6 +269,9 @@ extern const cgs_backend cgs_backend_cuda; /* in builds with CUDA */
  * otherwise the CPU.  threads 0: one per core. */
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
 void cgs_device_close(cgs_device *d);
+/* Turns the named variants (ops/cuda/variants.h) off and all others on; see cgs_backend.without.
+ * cgs_device_open does so with what the environment has in CGS_VARIANTS_OFF. */
+cgs_status cgs_device_without(cgs_device *d, const char *names);
 
 const char *cgs_op_name(cgs_opcode op);
 

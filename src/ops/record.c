@@ -1,7 +1,7 @@
 /* record.c - the operations as a model calls them: check shapes, append a record.
  *
- * Nothing runs here.  A tensor wants a gradient iff one of the inputs does, so the
- * planner's frozen models and the training graph are the same code. */
+ * Nothing runs here.  A tensor wants a gradient iff one of the inputs does, so planning with frozen
+ * models and training share this code. */
 #include <stdio.h>
 
 #include "ops/tape_internal.h"
@@ -205,7 +205,7 @@ static cgs_tensor *layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tens
     return r->out;
 }
 
-/* the affine norm feeds a product; the plain one is modulated first and keeps its precision */
+/* the affine norm feeds a product; the plain one is modulated first and stays f32 */
 cgs_tensor *cgs_layernorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b, float eps) {
     return layernorm(t, x, w, b, eps, w ? t->act : x->dtype);
 }
@@ -258,7 +258,7 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     r->arg.attention.key = key;
     int lse[3] = {B, heads, T};
     save(t, r, 0, CGS_F32, 3, lse);
-    if (t->device->ops->attention_rest && t->act == CGS_BF16 && r->out->wants_grad)
+    if (t->device->ops->attention_residual && t->act == CGS_BF16 && r->out->wants_grad)
         save(t, r, 1, CGS_BF16, 3, dim);
     return r->out;
 }

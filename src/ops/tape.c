@@ -38,15 +38,15 @@ cgs_tensor *tape_fail(cgs_tape *t, cgs_status status) {
     return &t->nothing;
 }
 
-/* makes room for one more element of a chunked list */
-static bool grow(void ***chunks, int *room, int count, size_t element) {
-    if (count < *room * TAPE_CHUNK) return true;
-    void **more = realloc(*chunks, (size_t)(*room + 1) * sizeof *more);
+/* makes space for one more element of a chunked list */
+static bool grow(void ***chunks, int *capacity, int count, size_t element) {
+    if (count < *capacity * TAPE_CHUNK) return true;
+    void **more = realloc(*chunks, (size_t)(*capacity + 1) * sizeof *more);
     if (!more) return false;
     *chunks = more;
-    more[*room] = calloc(TAPE_CHUNK, element);
-    if (!more[*room]) return false;
-    (*room)++;
+    more[*capacity] = calloc(TAPE_CHUNK, element);
+    if (!more[*capacity]) return false;
+    (*capacity)++;
     return true;
 }
 
@@ -61,7 +61,7 @@ cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op) {
     cgs_record *r = tape_record(t, t->records++);
     r->op = op;
     r->step = &t->step;
-    r->rows_alone = t->rows_alone;
+    r->batch_invariant = t->batch_invariant;
     return r;
 }
 
@@ -78,7 +78,7 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     return &n->tensor;
 }
 
-/* marks the neighbours that the backend runs together */
+/* marks the adjacent records that the backend fuses */
 static void join_records(cgs_tape *t) {
     const cgs_backend *ops = t->device->ops;
     if (!ops->joins) return;
@@ -125,21 +125,23 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     return CGS_OK;
 }
 
-static void call_forward(cgs_tape *t) {
+static void call_forward(void *tape) {
+    const cgs_tape *t = tape;
     for (int i = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
         t->device->ops->forward[r->op](t->device, r);
     }
 }
 
-static void call_backward(cgs_tape *t) {
+static void call_backward(void *tape) {
+    const cgs_tape *t = tape;
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
         if (t->active[i]) t->device->ops->backward[r->op](t->device, r);
     }
 }
 
-static void run(cgs_tape *t, int direction, void (*calls)(cgs_tape *)) {
+static void run(cgs_tape *t, int direction, void (*calls)(void *)) {
     const cgs_backend *ops = t->device->ops;
     if (ops->run)
         ops->run(t->device, &t->pass[direction], t->step, calls, t);
@@ -156,7 +158,7 @@ cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act) {
     t->act = act;
     return before;
 }
-void cgs_tape_rows_alone(cgs_tape *t) { t->rows_alone = true; }
+void cgs_tape_batch_invariant(cgs_tape *t) { t->batch_invariant = true; }
 void cgs_tape_set_step(cgs_tape *t, uint64_t step) { t->step = step; }
 size_t cgs_tape_memory(const cgs_tape *t) { return t->bytes; }
 int cgs_tape_records(const cgs_tape *t) { return t->records; }
@@ -170,7 +172,7 @@ static cgs_status read_any(cgs_tape *t, const cgs_tensor *x, const void *from, f
     const cgs_backend *ops = t->device->ops;
     CGS_TRY(ops->sync(t->device));
     if (x->dtype == CGS_F32) return ops->download(t->device, out, from, n * 4);
-    /* narrow types land in the tail of the output and widen from the front */
+    /* narrow types are loaded into the tail of the output and widened from the front */
     unsigned char *tail = (unsigned char *)out + n * (4 - cgs_dtype_size(x->dtype));
     CGS_TRY(ops->download(t->device, tail, from, cgs_bytes(x)));
     for (size_t i = 0; i < n; i++) {
@@ -197,17 +199,20 @@ cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values) {
     size_t n = cgs_numel(x);
     const cgs_backend *ops = t->device->ops;
     if (x->dtype == CGS_F32) return ops->upload(t->device, x->data, values, n * 4);
-    unsigned char *narrow = malloc(cgs_bytes(x) ? cgs_bytes(x) : 1);
-    if (!narrow) return cgs_fail(CGS_ENOMEM, "tensor: no memory to convert %zu values", n);
-    for (size_t i = 0; i < n; i++) {
-        if (x->dtype == CGS_BF16) {
-            uint16_t h = cgs_f32_to_bf16(values[i]);
-            memcpy(narrow + 2 * i, &h, 2);
-        } else {
-            narrow[i] = (unsigned char)values[i];
+    /* narrow types piece by piece: a step writes its inputs, and allocates nothing */
+    enum { PIECE = 4096 };
+    uint16_t narrow[PIECE];
+    size_t each = cgs_dtype_size(x->dtype);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t count = n - at < PIECE ? n - at : PIECE;
+        for (size_t i = 0; i < count; i++) {
+            if (x->dtype == CGS_BF16)
+                narrow[i] = cgs_f32_to_bf16(values[at + i]);
+            else
+                ((unsigned char *)narrow)[i] = (unsigned char)values[at + i];
         }
+        unsigned char *to = (unsigned char *)x->data + at * each;
+        CGS_TRY(ops->upload(t->device, to, narrow, count * each));
     }
-    cgs_status rc = ops->upload(t->device, x->data, narrow, cgs_bytes(x));
-    free(narrow);
-    return rc;
+    return CGS_OK;
 }

@@ -1,4 +1,4 @@
-/* tape.h - a forward pass as a list of records, replayed as often as one likes.
+/* tape.h - a forward pass as a list of records, replayed any number of times.
  *
  * Calling an operation (cgs_linear, cgs_attention, ...) runs nothing: it checks
  * shapes, appends a record and returns the tensor that will hold the result.  So a
@@ -8,9 +8,10 @@
  *     cgs_tape_forward(t)         runs the records in order
  *     cgs_tape_backward(t)        runs those that lead to the loss in reverse
  *
- * Nothing is allocated after finish.  The first failure while recording (a shape that
- * does not fit, no memory) is remembered and returned by finish; operations on a
- * failed tape return a harmless tensor, so models need no error handling.
+ * Nothing is allocated after finish, except that on a GPU each pass becomes a graph when it runs
+ * the second time (ops/cuda/graph.c).  The first failure while recording (a shape that does not
+ * fit, no memory) is returned by finish; operations on a failed tape return a dummy tensor, so
+ * models need no error handling.
  *
  * Memory is planned from lifetimes: a tensor's memory is reused after its last reader,
  * where backward counts as a reader only for the inputs that CGS_OPS says it reads. */
@@ -31,16 +32,16 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss);
 void cgs_tape_forward(cgs_tape *t);
 void cgs_tape_backward(cgs_tape *t);
 
-/* Parameters recorded from now on are constants: planning differentiates by actions only. */
+/* Parameters recorded from now on are constants: planning differentiates only by actions. */
 void cgs_tape_freeze_parameters(cgs_tape *t);
 
-/* Activations recorded from now on have this type; returns the one before. */
+/* Activations recorded from now on have this type; returns the former one. */
 cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act);
 
 /* A row of a product recorded from now on has the same bits, however many rows there are beside it:
  * a plan costs the same alone and in a batch.  (On a GPU very many rows, for which the algorithm of
  * few lacks memory, have an algorithm of their own: last bits may differ there.) */
-void cgs_tape_rows_alone(cgs_tape *t);
+void cgs_tape_batch_invariant(cgs_tape *t);
 
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);
@@ -51,13 +52,13 @@ const cgs_record *cgs_tape_record(const cgs_tape *t, int i);
 cgs_device *cgs_tape_device(const cgs_tape *t);
 cgs_dtype cgs_tape_act(const cgs_tape *t);
 
-/* An input: memory that lives as long as the tape and that the caller fills. */
+/* An input: memory with the tape's lifetime, filled by the caller. */
 cgs_tensor *cgs_input(cgs_tape *t, const char *name, cgs_dtype dtype, int rank, const int *dim);
 /* Marks an input as something to differentiate by (the gradient planner's actions). */
 void cgs_require_grad(cgs_tape *t, cgs_tensor *x);
-/* The caller will write the gradient of x before backward, as if a loss behind x had given it. */
+/* The caller will write the gradient of x before backward, as if a loss after x had computed it. */
 void cgs_seed(cgs_tape *t, cgs_tensor *x);
-/* Keeps a result, and its gradient, readable after the run. */
+/* Keeps a result and its gradient readable after the run. */
 cgs_tensor *cgs_keep(cgs_tensor *x);
 
 /* Host copies, converting from the tensor's type. */
@@ -89,8 +90,8 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
                          int t0);
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key);
-/* What attention without mask or dropout gives token 0, in f32: its q, k and v are `own`, also
- * f32, in place of row 0 of qkv, which is not read. */
+/* Attention without mask or dropout for token 0, in f32: its q, k and v are `own`, also f32,
+ * instead of row 0 of qkv, which is not read. */
 cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads);
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
@@ -111,7 +112,7 @@ cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **term
 
 /* A view with another shape and the same elements; costs nothing. */
 cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim);
-/* A view that no gradient passes. */
+/* A view that stops the gradient. */
 cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x);
 
 #endif /* CGS_OPS_TAPE_H */

@@ -1,38 +1,39 @@
-/* tape_internal.h - what the files that make up the tape share: recording (record.c),
- * memory planning (memory.c), running (tape.c). */
+/* tape_internal.h - shared by the tape's files: recording (record.c), memory planning (memory.c),
+ * running (tape.c). */
 #ifndef CGS_OPS_TAPE_INTERNAL_H
 #define CGS_OPS_TAPE_INTERNAL_H
 
 #include "ops/tape.h"
 
-/* Records and tensors are handed out by address, so they live in chunks that never move. */
+/* Records and tensors are referenced by address, so they are in chunks that never move. */
 #define TAPE_CHUNK 256
 
 typedef struct tape_node { /* one tensor made by the tape */
     cgs_tensor tensor;
     int producer; /* record that writes it, or -1 for an input */
     int readers;  /* inputs of records that are it or a view of it */
-    bool seeded;  /* its gradient comes from the caller */
+    bool seeded;  /* the caller writes its gradient */
 } tape_node;
 
 struct cgs_tape {
     cgs_device *device;
     cgs_dtype act; /* of activations recorded from now on */
     uint64_t step;
-    bool frozen;     /* parameters recorded from now on get no gradient */
-    bool rows_alone; /* products recorded from now on do not depend on how many rows they have */
+    bool frozen;          /* parameters recorded from now on get no gradient */
+    bool batch_invariant; /* products recorded from now on do not depend on how many rows they have
+                           */
 
     cgs_record **record_chunks;
     tape_node **node_chunks;
-    int records, nodes, record_room, node_room; /* rooms in chunks */
+    int records, nodes, record_room, node_room; /* capacities, in chunks */
 
     bool *active; /* (records) lies between a wanted gradient and the loss */
     cgs_tensor *loss;
-    bool seeded;  /* gradients come from the caller, too */
-    void *memory; /* everything the tape planned, one block on the device */
+    bool seeded;  /* some gradients are written by the caller */
+    void *memory; /* all planned memory, one allocation on the device */
     size_t bytes;
     bool finished;
-    void *pass[2]; /* what the backend remembers of forward and backward */
+    void *pass[2]; /* the backend's cached graphs of forward and backward */
 
     cgs_status status; /* first failure while recording */
     char error[512];
@@ -50,7 +51,7 @@ static inline cgs_tensor *tape_root(cgs_tensor *x) {
     return x;
 }
 
-/* Appends; NULL (with the tape marked failed) when memory is out. */
+/* Appends; NULL (with the tape marked failed) when out of memory. */
 cgs_record *tape_new_record(cgs_tape *t, cgs_opcode op);
 cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *dim, int producer);
 

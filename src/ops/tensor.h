@@ -1,8 +1,7 @@
 /* tensor.h - the one tensor type: shape, element type, memory, gradient.
  *
- * Everything is row-major and contiguous.  A tensor never owns its memory: a
- * parameter points into the model's flat buffers, everything else into the memory
- * that its tape planned. */
+ * Everything is row-major and contiguous.  A tensor never owns its memory: a parameter points into
+ * the model's flat buffers, everything else into its tape's planned memory. */
 #ifndef CGS_OPS_TENSOR_H
 #define CGS_OPS_TENSOR_H
 
@@ -20,12 +19,12 @@ typedef struct cgs_tensor {
     int rank;
     int dim[CGS_MAX_RANK]; /* outermost first                                 */
     cgs_dtype dtype;       /* of data; gradients have the same type           */
-    bool wants_grad;       /* some parameter or marked input lies upstream    */
+    bool wants_grad;       /* depends on a parameter or marked input    */
     bool keep;             /* memory is not reused by later tensors           */
-    bool outside;          /* memory belongs to somebody else (parameters)    */
+    bool outside;          /* memory owned elsewhere (parameters)    */
     void *data;
     void *grad;                 /* NULL unless wants_grad                          */
-    struct cgs_tensor *view_of; /* reshaped: memory and gradient are the other's */
+    struct cgs_tensor *view_of; /* reshaped: shares memory and gradient */
     uint16_t *bf16;             /* parameters: rounded copy of f32 data, or NULL   */
 } cgs_tensor;
 

@@ -1,9 +1,10 @@
-/* device_loop.c - see resident.h.
+/* device_loop.c - see device_loop.h.
  *
- * State lives in one block with a mirror on the host, inputs first: a solve uploads the front of
- * the block, launches, and downloads the rest.  Iterations count themselves on the device, so one
- * program can hold one iteration, replayed without waiting, or all of them.  All of them are one
- * launch, but a program of more than some ten thousand calls takes longer to make than it saves. */
+ * State lies in one piece of memory with a mirror on the host, inputs first: a solve uploads the
+ * front, launches, and downloads the rest.  Iterations count themselves on the device, so one
+ * graph can hold one iteration, launched again without waiting, or all of them.  All of them are
+ * one launch, but a graph of more than some ten thousand calls takes longer to make than it saves.
+ */
 #include "plan/device_loop.h"
 
 #include <math.h>
@@ -13,42 +14,43 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/threads.h"
-#include "ops/planning.h"
+#include "plan/planner_kernels.h"
+#include "plan/planners.h"
+#include "plan/search.h"
 
-enum { PROGRAMS = 8, MOST_CALLS = 20000 };
+enum { GRAPHS = 8, MOST_CALLS = 20000 };
 
-typedef struct program {
+/* some iterations as one launch */
+typedef struct loop_graph {
     uint64_t version; /* of what scores */
     int E, span;      /* iterations in it */
     unsigned moved;
     void *handle;
-} program;
+} loop_graph;
 
 struct cgs_device_loop {
     cgs_device *device;
-    const cgs_planning *ops;
+    const cgs_planner_kernels *kernels;
     cgs_plan_config config;
-    cgs_plan_kind kind;
-    int max_E, n, iterations;
+    const cgs_planner_kind *kind;
+    int max_E, n, K, iterations;
 
-    cgs_arena mirror;       /* the block, on the host */
-    cgs_plan_state host;    /* pointers into it       */
-    cgs_plan_state state;   /* pointers on the device */
-    unsigned char *block;   /* device                 */
+    cgs_arena mirror;       /* of the memory, on the host */
+    cgs_plan_state host;    /* pointers into it           */
+    cgs_plan_state state;   /* pointers on the device     */
+    unsigned char *memory;  /* device                     */
     void *work;             /* device: candidates, costs, gradients */
     size_t inputs, outputs; /* the front ends, the rest begins; in between both */
 
-    program programs[PROGRAMS];
+    loop_graph graphs[GRAPHS];
     int next; /* slot to be used again */
-    /* the call that is being recorded or run */
+    /* the call that is being captured or run */
     const cgs_device_scorer *scorer;
     int span;
 };
 
-bool cgs_device_loop_can(const cgs_device_scorer *r, const cgs_plan_config *c) {
-    const cgs_planning *ops = r ? r->device->ops->planning : NULL;
-    int K = !strcmp(c->kind.s, "gd") ? 1 : c->K;
-    return ops && K == r->K && K <= ops->most_candidates;
+bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_device_scorer *r) {
+    return r && r->device == s->device && r->K == s->K;
 }
 
 /* the first pass measures, the second binds */
@@ -56,13 +58,13 @@ static void layout(cgs_device_loop *s) {
     cgs_arena *a = &s->mirror;
     cgs_plan_state *h = &s->host;
     size_t E = (size_t)s->max_E, En = E * (size_t)s->n, T = (size_t)s->iterations;
-    bool gd = s->kind == CGS_PLAN_GD;
+    bool adam = s->kind->kernel == CGS_KERNEL_ADAM;
     h->stream = CGS_TAKE(a, uint64_t, E);
     h->solve = CGS_TAKE(a, uint64_t, E);
-    h->rates = CGS_TAKE(a, double, gd ? 3 * T : 0);
+    h->rates = CGS_TAKE(a, double, adam ? 3 * T : 0);
     h->turn = CGS_TAKE(a, uint64_t, E);
-    h->m = CGS_TAKE(a, float, gd ? En : 0);
-    h->v = CGS_TAKE(a, float, gd ? En : 0);
+    h->m = CGS_TAKE(a, float, adam ? En : 0);
+    h->v = CGS_TAKE(a, float, adam ? En : 0);
     s->outputs = cgs_align_up(a->used);
     h->mean = CGS_TAKE(a, float, En);
     h->spread = CGS_TAKE(a, float, En);
@@ -76,22 +78,22 @@ static void layout(cgs_device_loop *s) {
 }
 
 static void *on_device(const cgs_device_loop *s, const void *host) {
-    return s->block + ((const unsigned char *)host - s->mirror.base);
+    return s->memory + ((const unsigned char *)host - s->mirror.base);
 }
 
 static cgs_status fill(cgs_device_loop *s) {
     const cgs_plan_config *c = &s->config;
     cgs_plan_state *h = &s->host, *d = &s->state;
-    size_t E = (size_t)s->max_E, n = (size_t)s->n, K = s->kind == CGS_PLAN_GD ? 1 : (size_t)c->K;
+    size_t E = (size_t)s->max_E, n = (size_t)s->n, K = (size_t)s->K;
     void *p;
     layout(s);
     CGS_TRY(cgs_arena_bind(&s->mirror, "planner"));
     layout(s);
     CGS_TRY(s->device->ops->alloc(s->device, &p, s->mirror.size));
-    s->block = p;
+    s->memory = p;
     size_t values = E * K * n, costs = E * K;
     CGS_TRY(s->device->ops->alloc(s->device, &s->work, (values + costs + 64) * sizeof(float)));
-    *d = (cgs_plan_state){.K = (int)K, .n = s->n, .elites = cgs_plan_elites(c), .tau = c->tau};
+    *d = (cgs_plan_state){.K = s->K, .n = s->n, .elites = cgs_plan_elites(c), .tau = c->tau};
     d->stream = on_device(s, h->stream);
     d->solve = on_device(s, h->solve);
     d->rates = on_device(s, h->rates);
@@ -108,46 +110,51 @@ static cgs_status fill(cgs_device_loop *s) {
     d->average = on_device(s, h->average);
     d->cost = s->work;
     d->plans = (float *)s->work + (costs + 63) / 64 * 64;
-    if (s->kind == CGS_PLAN_GD) {
-        const double pi = 3.14159265358979323846;
-        double *rate = (double *)(uintptr_t)h->rates;
+    if (s->kind->needs & CGS_NEEDS_GRADIENT) {
         d->grad = d->plans;
         d->plans = d->mean;
-        for (int i = 0; i < s->iterations; i++) {
-            rate[3 * i] = 0.5 * c->lr * (1 + cos(pi * i / c->gd_steps));
-            rate[3 * i + 1] = 1 - pow(0.9, i + 1);
-            rate[3 * i + 2] = 1 - pow(0.999, i + 1);
-        }
+    }
+    double *rate = (double *)(uintptr_t)h->rates;
+    for (int i = 0; s->kind->kernel == CGS_KERNEL_ADAM && i < s->iterations; i++) {
+        rate[3 * i] = cgs_plan_descent_rate(c, i);
+        rate[3 * i + 1] = 1 - pow(0.9, i + 1);
+        rate[3 * i + 2] = 1 - pow(0.999, i + 1);
     }
     return CGS_OK;
 }
 
-cgs_status cgs_device_loop_bind(cgs_device_loop **out, cgs_device *d, const cgs_plan_config *c,
-                                int max_E) {
-    if (*out && (*out)->device == d) return CGS_OK;
-    cgs_device_loop_destroy(*out);
-    cgs_device_loop *s = *out = calloc(1, sizeof *s);
+cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cgs_plan_config *c,
+                                  int max_E) {
+    const cgs_planner_kind *kind;
+    *out = NULL;
+    CGS_TRY(cgs_planner_kind_find(&kind, c->kind.s));
+    int K = cgs_planner_candidates(kind, c);
+    const cgs_planner_kernels *kernels = cgs_planner_kernels_of(d);
+    if (!kernels || kind->kernel == CGS_KERNEL_NONE || K > kernels->most_candidates) return CGS_OK;
+    cgs_device_loop *s = calloc(1, sizeof *s);
     if (!s) return cgs_fail(CGS_ENOMEM, "planner: no memory");
-    s->device = d;
-    s->ops = d->ops->planning;
-    s->config = *c;
-    s->max_E = max_E;
-    s->n = c->H * c->A;
-    s->iterations = cgs_plan_iterations(c);
-    cgs_status rc = cgs_plan_kind_parse(&s->kind, c->kind.s);
-    if (rc == CGS_OK) rc = fill(s);
+    *s = (cgs_device_loop){.device = d,
+                           .kernels = kernels,
+                           .config = *c,
+                           .kind = kind,
+                           .max_E = max_E,
+                           .n = c->H * c->A,
+                           .K = K,
+                           .iterations = cgs_plan_iterations(c)};
+    cgs_status rc = fill(s);
     if (rc != CGS_OK) {
         cgs_device_loop_destroy(s);
-        *out = NULL;
+        return rc;
     }
-    return rc;
+    *out = s;
+    return CGS_OK;
 }
 
 void cgs_device_loop_destroy(cgs_device_loop *s) {
     if (!s) return;
-    for (int i = 0; i < PROGRAMS; i++)
-        if (s->programs[i].handle) s->ops->drop(s->device, s->programs[i].handle);
-    s->device->ops->release(s->device, s->block);
+    for (int i = 0; i < GRAPHS; i++)
+        if (s->graphs[i].handle) s->device->ops->drop(s->device, s->graphs[i].handle);
+    s->device->ops->release(s->device, s->memory);
     s->device->ops->release(s->device, s->work);
     cgs_arena_free(&s->mirror);
     free(s);
@@ -155,52 +162,56 @@ void cgs_device_loop_destroy(cgs_device_loop *s) {
 
 /* ---- solving ----------------------------------------------------------------------- */
 
+static void update(const cgs_device_loop *s) {
+    switch (s->kind->kernel) {
+    case CGS_KERNEL_REFIT: s->kernels->refit(s->device, &s->state); return;
+    case CGS_KERNEL_REWEIGHT: s->kernels->reweight(s->device, &s->state); return;
+    case CGS_KERNEL_ADAM: s->kernels->adam(s->device, &s->state); return;
+    case CGS_KERNEL_NONE: return; /* has no device loop */
+    }
+}
+
 /* enqueues `span` iterations */
 static void iterate(void *ctx) {
     const cgs_device_loop *s = ctx;
     const cgs_device_scorer *r = s->scorer;
     const cgs_plan_state *d = &s->state;
     for (int i = 0; i < s->span; i++) {
-        if (s->kind == CGS_PLAN_GD) {
-            r->gradient(r->ctx, d->mean, d->E, d->cost, d->grad);
-            s->ops->adam(s->device, d);
-            continue;
-        }
-        s->ops->sample(s->device, d);
-        r->cost(r->ctx, d->plans, d->E, d->K, d->cost);
-        if (s->kind == CGS_PLAN_CEM || s->kind == CGS_PLAN_PG_CEM)
-            s->ops->refit(s->device, d);
+        if (s->kind->reads & CGS_READS_SAMPLES) s->kernels->sample(s->device, d);
+        if (s->kind->needs & CGS_NEEDS_GRADIENT)
+            r->gradient(r->ctx, d->plans, d->E, d->cost, d->grad);
         else
-            s->ops->reweight(s->device, d);
+            r->cost(r->ctx, d->plans, d->E, d->K, d->cost);
+        update(s);
     }
 }
 
 static cgs_status send_inputs(cgs_device_loop *s) {
-    return s->device->ops->upload(s->device, s->block, s->mirror.base, s->inputs);
+    return s->device->ops->upload(s->device, s->memory, s->mirror.base, s->inputs);
 }
 
-/* the program of `span` iterations for what is set; made when there is none yet */
-static cgs_status find_program(cgs_device_loop *s, int span, void **handle) {
-    unsigned moved = s->ops->moved(s->device);
-    for (int i = 0; i < PROGRAMS; i++) {
-        const program *p = &s->programs[i];
+/* the graph of `span` iterations for what is set; captured when there is none yet */
+static cgs_status find_graph(cgs_device_loop *s, int span, void **handle) {
+    unsigned moved = s->device->ops->moved(s->device);
+    for (int i = 0; i < GRAPHS; i++) {
+        const loop_graph *p = &s->graphs[i];
         if (p->handle && p->version == s->scorer->version && p->E == s->state.E &&
             p->span == span && p->moved == moved) {
             *handle = p->handle;
             return CGS_OK;
         }
     }
-    program *p = &s->programs[s->next];
-    s->next = (s->next + 1) % PROGRAMS;
-    if (p->handle) s->ops->drop(s->device, p->handle);
-    *p = (program){0};
-    /* once for real: libraries load code at its first use, which cannot be recorded */
+    loop_graph *p = &s->graphs[s->next];
+    s->next = (s->next + 1) % GRAPHS;
+    if (p->handle) s->device->ops->drop(s->device, p->handle);
+    *p = (loop_graph){0};
+    /* once for real: libraries load code at its first use, which cannot be captured */
     CGS_TRY(send_inputs(s));
     s->span = 1;
     iterate(s);
     s->span = span;
-    CGS_TRY(s->ops->record(s->device, handle, iterate, s));
-    *p = (program){s->scorer->version, s->state.E, span, moved, *handle};
+    CGS_TRY(s->device->ops->capture(s->device, handle, iterate, s));
+    *p = (loop_graph){s->scorer->version, s->state.E, span, moved, *handle};
     return CGS_OK;
 }
 
@@ -223,7 +234,7 @@ static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t s
         h->mean[i] = q->start ? q->start[i] : 0;
         h->spread[i] = s->config.sigma;
     }
-    if (s->kind == CGS_PLAN_GD) {
+    if (s->kind->kernel == CGS_KERNEL_ADAM) {
         memset(h->m, 0, n * sizeof *h->m);
         memset(h->v, 0, n * sizeof *h->v);
     }
@@ -241,10 +252,10 @@ static cgs_status judge(const cgs_device_loop *s, const cgs_plan_problem *q) {
     double value = s->host.bad_value[worst];
     if (place < 0)
         return cgs_fail(CGS_ENUMERIC,
-                        "gd: value %d of the gradient of episode %llu, iteration %d is %g",
-                        -1 - place, id, iteration, value);
+                        "%s: value %d of the gradient of episode %llu, iteration %d is %g",
+                        s->kind->name, -1 - place, id, iteration, value);
     return cgs_fail(CGS_ENUMERIC, "%s: the cost of episode %llu, candidate %d, iteration %d is %g",
-                    cgs_plan_kind_name(s->kind), id, place, iteration, value);
+                    s->kind->name, id, place, iteration, value);
 }
 
 cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t solves,
@@ -254,12 +265,12 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
     int done = 0, all = s->iterations;
     bool cut = false;
     void *handle;
-    s->scorer = q->resident;
+    s->scorer = q->on_device;
     s->state.E = q->E;
-    CGS_TRY(q->resident->begin(q->resident->ctx, q->E));
-    bool whole = deadline <= 0 && (double)all * q->resident->calls <= MOST_CALLS;
+    CGS_TRY(s->scorer->begin(s->scorer->ctx, q->E));
+    bool whole = deadline <= 0 && (double)all * s->scorer->calls <= MOST_CALLS;
     set_inputs(s, q, solves);
-    CGS_TRY(find_program(s, whole ? all : 1, &handle));
+    CGS_TRY(find_graph(s, whole ? all : 1, &handle));
     CGS_TRY(send_inputs(s));
     double ready = cgs_now();
     while (done < all) {
@@ -268,14 +279,14 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
             cut = true;
             break;
         }
-        CGS_TRY(s->ops->launch(d, handle));
+        CGS_TRY(d->ops->launch(d, handle));
         done += whole ? all : 1;
         if (deadline <= 0) continue;
         CGS_TRY(d->ops->sync(d));
         double took = cgs_now() - start;
         slowest = took > slowest ? took : slowest;
     }
-    CGS_TRY(d->ops->download(d, s->mirror.base + s->outputs, s->block + s->outputs,
+    CGS_TRY(d->ops->download(d, s->mirror.base + s->outputs, s->memory + s->outputs,
                              s->mirror.size - s->outputs));
     CGS_TRY(judge(s, q));
     *result = (cgs_plan_result){.plan = cut ? s->host.best_plan : s->host.mean,
@@ -285,6 +296,7 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
                                 .best_plan = s->host.best_plan,
                                 .iterations = done,
                                 .cut = cut,
+                                .device_loop = true,
                                 .times = {.sample = ready - begin, .cost = cgs_now() - ready}};
     return CGS_OK;
 }

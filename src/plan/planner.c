@@ -1,8 +1,9 @@
-/* planner.c - settings, memory and the loop of the planners; refine.c has the arithmetic.
+/* planner.c - settings, memory and the loop of all planners.
  *
- * One solve: copy the starts into `mean`, then per iteration sample, score, check,
- * note the best, update.  The history and the best plan are kept for every planner, so
- * that a deadline can return a plan that was really scored. */
+ * One solve: copy the starts into `mean`, then per iteration sample, score, check, note the best,
+ * update.  The table in planners.c says what a planner samples, needs and updates; refine.c has the
+ * arithmetic.  The history and the best plan are kept for every planner, so that a deadline can
+ * return a plan that was really scored. */
 #include "plan/planner.h"
 
 #include <math.h>
@@ -13,26 +14,24 @@
 #include "core/arena.h"
 #include "core/threads.h"
 #include "plan/device_loop.h"
+#include "plan/planners.h"
 #include "plan/refine.h"
+#include "plan/search.h"
 
 struct cgs_planner {
     cgs_plan_config config;
-    cgs_plan_kind kind;
+    const cgs_planner_kind *kind;
     cgs_arena arena;
     int max_E, n, iterations; /* n = H * A */
     uint64_t solves;          /* since create or reset */
 
+    cgs_search search;    /* arrays of max_E episodes; E and iteration are of the running solve */
     uint64_t *key;        /* (E) noise of the running iteration            */
-    float *mean, *spread; /* (E, n) the proposal, or gd's iterate          */
     float *best_plan;     /* (E, n) lowest cost among all scored           */
     float *best_cost;     /* (E) its cost                                  */
     float *low, *average; /* (iterations, E) cost history                  */
-    float *plans, *cost;  /* (E, K, n), (E, K) candidates                  */
-    int *order;           /* (E, K) cem's scratch                          */
-    double *weight;       /* (E, K) mppi's scratch                         */
-    float *grad, *m, *v;  /* (E, n) gd's gradient and moments              */
 
-    cgs_device_loop *resident; /* memory on a device, after a solve there     */
+    cgs_device_loop *device_loop; /* NULL: all loops run on the host       */
 };
 
 /* ---- settings ---------------------------------------------------------------------- */
@@ -41,12 +40,6 @@ struct cgs_planner {
     CGS_CONFIG_ROW(cgs_plan_config, kind, field, initial, low, high, key, doc)
 static const cgs_field fields[] = {CGS_PLAN_CONFIG(ROW)};
 #undef ROW
-
-static const char *const names[] = {
-#define X(name, id) name,
-    CGS_PLANNERS(X)
-#undef X
-};
 
 cgs_section cgs_plan_section(cgs_plan_config *c) {
     return (cgs_section){fields, (int)(sizeof fields / sizeof fields[0]), c};
@@ -58,32 +51,6 @@ cgs_plan_config cgs_plan_defaults(void) {
     cgs_section s = cgs_plan_section(&c);
     cgs_config_defaults(&s, 1);
     return c;
-}
-
-cgs_status cgs_plan_kind_parse(cgs_plan_kind *kind, const char *name) {
-    for (int i = 0; i < CGS_PLAN_KINDS; i++)
-        if (!strcmp(name, names[i])) {
-            *kind = (cgs_plan_kind)i;
-            return CGS_OK;
-        }
-    return cgs_fail(CGS_EARG,
-                    "plan.planner: \"%.80s\" is not cem, mppi, pg-cem, pg-mppi, gd, zero or random",
-                    name);
-}
-
-const char *cgs_plan_kind_name(cgs_plan_kind kind) {
-    return (unsigned)kind < CGS_PLAN_KINDS ? names[kind] : "unknown";
-}
-
-bool cgs_plan_wants_prior(cgs_plan_kind kind) {
-    return kind == CGS_PLAN_PG_CEM || kind == CGS_PLAN_PG_MPPI;
-}
-
-bool cgs_plan_wants_gradient(cgs_plan_kind kind) { return kind == CGS_PLAN_GD; }
-
-static bool is_cem(cgs_plan_kind kind) { return kind == CGS_PLAN_CEM || kind == CGS_PLAN_PG_CEM; }
-static bool is_mppi(cgs_plan_kind kind) {
-    return kind == CGS_PLAN_MPPI || kind == CGS_PLAN_PG_MPPI;
 }
 
 static cgs_status positive(const char *key, float value) {
@@ -98,8 +65,8 @@ static cgs_status at_least_one(const char *key, int value) {
 
 /* a caller may have filled the struct without the parser, so ranges are checked again */
 cgs_status cgs_plan_check(const cgs_plan_config *c) {
-    cgs_plan_kind kind;
-    CGS_TRY(cgs_plan_kind_parse(&kind, c->kind.s));
+    const cgs_planner_kind *kind;
+    CGS_TRY(cgs_planner_kind_find(&kind, c->kind.s));
     CGS_TRY(at_least_one("plan.samples", c->K));
     CGS_TRY(at_least_one("plan.iters", c->iters));
     CGS_TRY(at_least_one("plan.gd.steps", c->gd_steps));
@@ -129,11 +96,13 @@ int cgs_plan_elites(const cgs_plan_config *c) {
 }
 
 int cgs_plan_iterations(const cgs_plan_config *c) {
-    cgs_plan_kind kind = CGS_PLAN_ZERO;
-    if (cgs_plan_kind_parse(&kind, c->kind.s) != CGS_OK) return 0;
-    if (kind == CGS_PLAN_ZERO || kind == CGS_PLAN_RANDOM) return 0;
-    if (kind == CGS_PLAN_GD) return c->gd_steps;
-    return c->K == 1 ? 1 : c->iters; /* a lone candidate is the mean, which then stays */
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
+    if (!kind || !(kind->needs & CGS_NEEDS_SCORES)) return 0;
+    /* a lone candidate is the mean, which then stays */
+    if (kind->reads & CGS_READS_SAMPLES && c->K == 1) return 1;
+    return kind->reads & CGS_READS_ITERS   ? c->iters
+           : kind->reads & CGS_READS_STEPS ? c->gd_steps
+                                           : 1;
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -141,27 +110,20 @@ int cgs_plan_iterations(const cgs_plan_config *c) {
 /* the first pass measures, the second binds; only what the planner uses is taken */
 static void layout(cgs_planner *p) {
     cgs_arena *a = &p->arena;
+    cgs_search *s = &p->search;
     size_t E = (size_t)p->max_E, En = E * (size_t)p->n, T = (size_t)p->iterations;
-    size_t EK = E * (size_t)p->config.K;
-    p->key = CGS_TAKE(a, uint64_t, E);
-    p->mean = CGS_TAKE(a, float, En);
-    p->spread = CGS_TAKE(a, float, En);
+    size_t EK = E * (size_t)s->K;
+    s->key = p->key = CGS_TAKE(a, uint64_t, E);
+    s->plans = s->mean = CGS_TAKE(a, float, En);
+    s->spread = CGS_TAKE(a, float, En);
     p->best_plan = CGS_TAKE(a, float, En);
     p->best_cost = CGS_TAKE(a, float, E);
     p->low = CGS_TAKE(a, float, T *E);
     p->average = CGS_TAKE(a, float, T *E);
-    if (is_cem(p->kind) || is_mppi(p->kind)) {
-        p->plans = CGS_TAKE(a, float, EK *(size_t)p->n);
-        p->cost = CGS_TAKE(a, float, EK);
-    }
-    if (is_cem(p->kind)) p->order = CGS_TAKE(a, int, EK);
-    if (is_mppi(p->kind)) p->weight = CGS_TAKE(a, double, EK);
-    if (p->kind == CGS_PLAN_GD) {
-        p->cost = CGS_TAKE(a, float, E);
-        p->grad = CGS_TAKE(a, float, En);
-        p->m = CGS_TAKE(a, float, En);
-        p->v = CGS_TAKE(a, float, En);
-    }
+    if (p->kind->needs & CGS_NEEDS_SCORES) s->cost = CGS_TAKE(a, float, EK);
+    if (p->kind->needs & CGS_NEEDS_GRADIENT) s->grad = CGS_TAKE(a, float, EK *(size_t)p->n);
+    if (p->kind->reads & CGS_READS_SAMPLES) s->plans = CGS_TAKE(a, float, EK *(size_t)p->n);
+    if (p->kind->memory) s->own = cgs_arena_take(a, p->kind->memory(&p->config, p->max_E));
 }
 
 cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int max_E) {
@@ -178,12 +140,14 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     cgs_planner *p = calloc(1, sizeof *p);
     if (!p) return cgs_fail(CGS_ENOMEM, "planner: no memory");
     p->config = *c;
+    p->kind = cgs_planner_kind_of(c->kind.s); /* which was checked */
     p->max_E = max_E;
     p->n = c->H * c->A;
     p->iterations = cgs_plan_iterations(c);
-    cgs_status rc = cgs_plan_kind_parse(&p->kind, c->kind.s);
+    p->search =
+        (cgs_search){.config = &p->config, .K = cgs_planner_candidates(p->kind, c), .n = p->n};
     layout(p);
-    if (rc == CGS_OK) rc = cgs_arena_bind(&p->arena, "planner");
+    cgs_status rc = cgs_arena_bind(&p->arena, "planner");
     if (rc != CGS_OK) {
         cgs_planner_destroy(p);
         return rc;
@@ -195,9 +159,14 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
 
 void cgs_planner_destroy(cgs_planner *p) {
     if (!p) return;
-    cgs_device_loop_destroy(p->resident);
+    cgs_device_loop_destroy(p->device_loop);
     cgs_arena_free(&p->arena);
     free(p);
+}
+
+cgs_status cgs_planner_use_device(cgs_planner *p, struct cgs_device *d) {
+    cgs_device_loop_destroy(p->device_loop);
+    return cgs_device_loop_create(&p->device_loop, d, &p->config, p->max_E);
 }
 
 void cgs_planner_reset(cgs_planner *p) { p->solves = 0; }
@@ -213,13 +182,13 @@ static uint64_t episode_id(const cgs_plan_problem *q, int64_t e) {
 }
 
 static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q) {
-    const char *name = names[p->kind];
+    const char *name = p->kind->name;
     if (q->E < 1 || q->E > p->max_E)
         return cgs_fail(CGS_EARG, "%s: %d episodes, the planner was created for 1 ... %d", name,
                         q->E, p->max_E);
-    if (p->kind == CGS_PLAN_GD && !q->gradient)
+    if (p->kind->needs & CGS_NEEDS_GRADIENT && !q->gradient)
         return cgs_fail(CGS_EARG, "%s: the problem has no gradient function", name);
-    if ((is_cem(p->kind) || is_mppi(p->kind)) && !q->cost)
+    if (p->kind->needs & CGS_NEEDS_COST && !q->cost)
         return cgs_fail(CGS_EARG, "%s: the problem has no cost function", name);
     for (int64_t e = 0; e < q->E; e++)
         if (q->solve && q->solve[e] >> 32)
@@ -234,137 +203,123 @@ static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q)
     return CGS_OK;
 }
 
-static void set_keys(cgs_planner *p, const cgs_plan_problem *q, int iteration) {
+/* the noise of the running iteration */
+static void set_keys(cgs_planner *p, const cgs_plan_problem *q) {
     for (int64_t e = 0; e < q->E; e++)
         p->key[e] = cgs_plan_key(q->seed ? q->seed[e] : p->config.seed, episode_id(q, e),
-                                 q->solve ? q->solve[e] : p->solves, (uint64_t)iteration);
+                                 q->solve ? q->solve[e] : p->solves, (uint64_t)p->search.iteration);
+}
+
+/* the proposal of the first iteration */
+static void begin(cgs_planner *p, const cgs_plan_problem *q) {
+    cgs_search *s = &p->search;
+    size_t values = (size_t)q->E * (size_t)p->n;
+    for (size_t i = 0; i < values; i++) {
+        s->mean[i] = q->start ? q->start[i] : 0;
+        s->spread[i] = p->config.sigma;
+    }
+    s->E = q->E;
+    s->iteration = 0;
+    set_keys(p, q);
+    if (p->kind->begin) p->kind->begin(s);
 }
 
 /* Checks the K costs of every episode and keeps lowest, mean and best plan. */
-static cgs_status note_costs(cgs_planner *p, const cgs_plan_problem *q, const float *plans, int K,
-                             int iteration) {
-    int64_t n = p->n;
-    for (int64_t e = 0; e < q->E; e++) {
-        const float *cost = p->cost + e * K;
-        int lowest = 0;
+static cgs_status note_costs(cgs_planner *p, const cgs_plan_problem *q) {
+    const cgs_search *s = &p->search;
+    int64_t n = s->n, K = s->K, E = s->E;
+    for (int64_t e = 0; e < E; e++) {
+        const float *cost = s->cost + e * K;
+        int64_t lowest = 0, row = s->iteration * E + e;
         double sum = 0;
-        for (int k = 0; k < K; k++) {
+        for (int64_t k = 0; k < K; k++) {
             if (!isfinite(cost[k]))
                 return cgs_fail(CGS_ENUMERIC,
                                 "%s: the cost of episode %llu, candidate %d, iteration %d is %g",
-                                names[p->kind], (unsigned long long)episode_id(q, e), k, iteration,
-                                (double)cost[k]);
+                                p->kind->name, (unsigned long long)episode_id(q, e), (int)k,
+                                s->iteration, (double)cost[k]);
             sum += cost[k];
             if (cost[k] < cost[lowest]) lowest = k;
         }
-        p->low[(int64_t)iteration * q->E + e] = cost[lowest];
-        p->average[(int64_t)iteration * q->E + e] = (float)(sum / K);
-        if (iteration == 0 || cost[lowest] < p->best_cost[e]) {
+        p->low[row] = cost[lowest];
+        p->average[row] = (float)(sum / (double)K);
+        if (s->iteration == 0 || cost[lowest] < p->best_cost[e]) {
             p->best_cost[e] = cost[lowest];
-            memcpy(p->best_plan + e * n, plans + (e * K + lowest) * n, sizeof(float) * (size_t)n);
+            memcpy(p->best_plan + e * n, s->plans + (e * K + lowest) * n,
+                   sizeof(float) * (size_t)n);
         }
     }
     return CGS_OK;
 }
 
-static cgs_status sampling_iteration(cgs_planner *p, const cgs_plan_problem *q, int iteration,
-                                     cgs_plan_times *times) {
-    const cgs_plan_config *c = &p->config;
+static cgs_status check_gradient(const cgs_planner *p, const cgs_plan_problem *q) {
+    const cgs_search *s = &p->search;
+    for (int64_t i = 0; i < (int64_t)s->E * s->n; i++)
+        if (!isfinite(s->grad[i]))
+            return cgs_fail(
+                CGS_ENUMERIC, "%s: value %d of the gradient of episode %llu, iteration %d is %g",
+                p->kind->name, (int)(i % s->n), (unsigned long long)episode_id(q, i / s->n),
+                s->iteration, (double)s->grad[i]);
+    return CGS_OK;
+}
+
+static cgs_status iterate(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_times *times) {
+    cgs_search *s = &p->search;
+    bool gradient = p->kind->needs & CGS_NEEDS_GRADIENT;
     double t0 = cgs_now();
-    set_keys(p, q, iteration);
-    cgs_plan_sample(p->key, p->mean, p->spread, q->E, c->K, p->n, p->plans);
+    set_keys(p, q);
+    if (p->kind->reads & CGS_READS_SAMPLES)
+        cgs_plan_sample(s->key, s->mean, s->spread, s->E, s->K, s->n, s->plans);
     double t1 = cgs_now();
-    CGS_TRY(q->cost(q->ctx, p->plans, q->E, c->K, p->cost));
+    CGS_TRY(gradient ? q->gradient(q->ctx, s->plans, s->E, s->cost, s->grad)
+                     : q->cost(q->ctx, s->plans, s->E, s->K, s->cost));
     double t2 = cgs_now();
-    CGS_TRY(note_costs(p, q, p->plans, c->K, iteration));
-    if (is_cem(p->kind))
-        cgs_plan_refit(p->plans, p->cost, q->E, c->K, p->n, cgs_plan_elites(c), p->order, p->mean,
-                       p->spread);
-    else
-        cgs_plan_reweight(p->plans, p->cost, q->E, c->K, p->n, c->tau, p->weight, p->mean);
+    CGS_TRY(note_costs(p, q));
+    if (gradient) CGS_TRY(check_gradient(p, q));
+    p->kind->update(s);
     times->sample += t1 - t0;
     times->cost += t2 - t1;
     times->update += cgs_now() - t2;
     return CGS_OK;
 }
 
-static cgs_status gradient_iteration(cgs_planner *p, const cgs_plan_problem *q, int iteration,
-                                     cgs_plan_times *times) {
-    const double pi = 3.14159265358979323846;
-    int64_t count = (int64_t)q->E * p->n;
-    double t0 = cgs_now();
-    CGS_TRY(q->gradient(q->ctx, p->mean, q->E, p->cost, p->grad));
-    double t1 = cgs_now();
-    CGS_TRY(note_costs(p, q, p->mean, 1, iteration));
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(p->grad[i]))
-            return cgs_fail(CGS_ENUMERIC,
-                            "gd: value %d of the gradient of episode %llu, iteration %d is %g",
-                            (int)(i % p->n), (unsigned long long)episode_id(q, i / p->n), iteration,
-                            (double)p->grad[i]);
-    double lr = 0.5 * p->config.lr * (1 + cos(pi * iteration / p->config.gd_steps));
-    cgs_plan_adam(p->grad, count, iteration + 1, lr, p->m, p->v, p->mean);
-    times->cost += t1 - t0;
-    times->update += cgs_now() - t1;
+static cgs_status solve_on_host(cgs_planner *p, const cgs_plan_problem *q, double begun,
+                                cgs_plan_result *result) {
+    cgs_search *s = &p->search;
+    cgs_plan_times times = {0};
+    double deadline = p->config.deadline, slowest = 0;
+    bool cut = false;
+    for (begin(p, q); s->iteration < p->iterations; s->iteration++) {
+        double start = cgs_now();
+        cut = s->iteration > 0 && deadline > 0 && start - begun + slowest > deadline;
+        if (cut) break;
+        CGS_TRY(iterate(p, q, &times));
+        double took = cgs_now() - start;
+        slowest = took > slowest ? took : slowest;
+    }
+    if (p->iterations == 0) /* nothing was scored */
+        memcpy(p->best_plan, s->mean, sizeof(float) * (size_t)q->E * (size_t)p->n);
+    *result = (cgs_plan_result){.plan = cut ? p->best_plan : s->mean,
+                                .spread = s->spread,
+                                .best = p->low,
+                                .mean = p->average,
+                                .best_plan = p->best_plan,
+                                .iterations = s->iteration,
+                                .cut = cut,
+                                .times = times};
     return CGS_OK;
 }
 
 cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_result *result) {
-    const cgs_plan_config *c = &p->config;
-    cgs_plan_times times = {0};
-    double begin = cgs_now(), slowest = 0;
+    double begun = cgs_now();
     memset(result, 0, sizeof *result);
     CGS_TRY(check_problem(p, q));
-    if (p->iterations > 0 && cgs_device_loop_can(q->resident, c)) {
-        CGS_TRY(cgs_device_loop_bind(&p->resident, q->resident->device, c, p->max_E));
-        CGS_TRY(cgs_device_loop_solve(p->resident, q, p->solves, c->deadline, result));
-        p->solves++;
-        result->times.total = cgs_now() - begin;
-        return CGS_OK;
-    }
-
-    /* the proposal of the first iteration */
-    size_t bytes = sizeof(float) * (size_t)q->E * (size_t)p->n;
-    if (q->start)
-        memcpy(p->mean, q->start, bytes);
+    if (p->device_loop && cgs_device_loop_takes(p->device_loop, q->on_device))
+        CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, p->config.deadline, result));
     else
-        memset(p->mean, 0, bytes);
-    for (int64_t i = 0; i < (int64_t)q->E * p->n; i++) p->spread[i] = c->sigma;
-    if (p->kind == CGS_PLAN_GD) {
-        memset(p->m, 0, bytes);
-        memset(p->v, 0, bytes);
-    }
-
-    int done = 0;
-    bool cut = false;
-    for (; done < p->iterations; done++) {
-        double start = cgs_now();
-        if (done > 0 && c->deadline > 0 && start - begin + slowest > c->deadline) {
-            cut = true;
-            break;
-        }
-        CGS_TRY(p->kind == CGS_PLAN_GD ? gradient_iteration(p, q, done, &times)
-                                       : sampling_iteration(p, q, done, &times));
-        double took = cgs_now() - start;
-        slowest = took > slowest ? took : slowest;
-    }
-
-    if (p->kind == CGS_PLAN_RANDOM) {
-        set_keys(p, q, 0);
-        cgs_plan_perturb(p->key, p->mean, p->spread, q->E, p->n, p->mean);
-    }
-    if (p->iterations == 0) memcpy(p->best_plan, p->mean, bytes); /* zero, random: nothing scored */
-
+        CGS_TRY(solve_on_host(p, q, begun, result));
     p->solves++;
-    times.total = cgs_now() - begin;
-    *result = (cgs_plan_result){.plan = cut ? p->best_plan : p->mean,
-                                .spread = p->spread,
-                                .best = p->low,
-                                .mean = p->average,
-                                .best_plan = p->best_plan,
-                                .iterations = done,
-                                .cut = cut,
-                                .times = times};
+    result->times.total = cgs_now() - begun;
     return CGS_OK;
 }
 

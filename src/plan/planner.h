@@ -1,28 +1,25 @@
 /* planner.h - action sequences of low cost, for a batch of independent episodes.
  *
- * A planner owns no model.  It is given a function that scores candidate plans (and,
- * for gradient descent, one that also differentiates the score) and searches over
- * (H, A): H blocks of A standardised action values.  No value is ever clipped.
+ * A planner owns no model.  It is given a function that scores candidate plans, or one that
+ * differentiates the score of a plan, and searches over (H, A): H blocks of A standardised
+ * action values.  No value is ever clipped.
  *
- *   cgs_planner_create    all memory, from one arena
- *   cgs_planner_solve     as often as wanted; allocates nothing (on a device: the first time,
- *                         and when the number of episodes changes)
- *   cgs_planner_reset     before another run of episodes
+ *   cgs_planner_create      all memory on the host, from one arena
+ *   cgs_planner_use_device  optional: all memory on a device, for solves whose loop runs there
+ *   cgs_planner_solve       as often as needed
+ *   cgs_planner_reset       before another run of episodes
  *   cgs_planner_destroy
  *
- * cem, mppi   Gaussian proposal around a mean.  An iteration scores K candidates, the
- *             first of which is the mean itself.  cem refits mean and spread to the best
- *             quarter; mppi moves the mean to the candidates' average with weights
- *             exp(-cost / tau) and keeps the spread.  Both return the final mean.
- * pg-cem,     the same; the caller passes the mean of a prior as the start.
- * pg-mppi
- * gd          Adam along the gradient of the cost, one trajectory an episode, cosine
- *             schedule to zero; returns the final iterate.
- * zero        the start itself, random: the start plus noise; neither asks for a cost.
+ * An iteration of a sampling planner draws K candidates around a mean, the first of which is the
+ * mean itself, scores them, and moves the mean (and the spread); one of a descent scores its plan.
+ * planners.h has the table of planners: what each needs, reads and does.
  *
- * Noise is a pure function of (seed, episode id, solve, iteration, candidate,
- * coordinate), see refine.h, so a plan depends neither on the other episodes of a
- * batch nor on the number of threads. */
+ * A solve allocates nothing; only where its loop runs on a device it captures a graph, whose memory
+ * is the driver's, when a scorer or a number of episodes is new (device_loop.h).
+ *
+ * Noise is a pure function of (seed, episode id, solve, iteration, candidate, coordinate), see
+ * refine.h, and every sum has a fixed order.  So a plan depends neither on the other episodes of a
+ * batch nor on the number of threads, as far as its costs do not (docs/numerics.md). */
 #ifndef CGS_PLAN_PLANNER_H
 #define CGS_PLAN_PLANNER_H
 
@@ -32,27 +29,10 @@
 #include "core/config.h"
 #include "core/status.h"
 
-/* name in settings, identifier */
-#define CGS_PLANNERS(X)                                                                            \
-    X("cem", CEM)                                                                                  \
-    X("mppi", MPPI)                                                                                \
-    X("pg-cem", PG_CEM)                                                                            \
-    X("pg-mppi", PG_MPPI)                                                                          \
-    X("gd", GD)                                                                                    \
-    X("zero", ZERO)                                                                                \
-    X("random", RANDOM)
-
-typedef enum cgs_plan_kind {
-#define X(name, id) CGS_PLAN_##id,
-    CGS_PLANNERS(X)
-#undef X
-        CGS_PLAN_KINDS
-} cgs_plan_kind;
-
 /* clang-format off */
 #define CGS_PLAN_CONFIG(X)                                                                         \
     X(text,  kind,           "mppi", 0,     0,       "plan.planner",                               \
-      "cem, mppi, pg-cem, pg-mppi, gd, zero or random")                                            \
+      "name of a row in the table of planners")                                                    \
     X(int,   K,              128,    1,     1 << 24, "plan.samples",                               \
       "candidates scored in an iteration, the mean included")                                      \
     X(int,   iters,          30,     1,     1 << 20, "plan.iters",                                 \
@@ -87,19 +67,12 @@ typedef struct cgs_plan_config {
 cgs_section cgs_plan_section(cgs_plan_config *c);
 cgs_plan_config cgs_plan_defaults(void);
 
-/* The planner of a name, and the reverse. */
-cgs_status cgs_plan_kind_parse(cgs_plan_kind *kind, const char *name);
-const char *cgs_plan_kind_name(cgs_plan_kind kind);
-/* Whether the planner expects the mean of a prior as its start. */
-bool cgs_plan_wants_prior(cgs_plan_kind kind);
-/* Whether the planner needs a gradient function instead of a cost function. */
-bool cgs_plan_wants_gradient(cgs_plan_kind kind);
-
 /* Refuses impossible settings by name; cgs_planner_create calls it. */
 cgs_status cgs_plan_check(const cgs_plan_config *c);
 /* Candidates cem refits to: `elites`, or max(1, floor(K * elite_fraction)). */
 int cgs_plan_elites(const cgs_plan_config *c);
-/* Iterations a solve makes: iters, gd_steps, 1 where K = 1 makes more useless, or 0. */
+/* Iterations a solve makes: iters or gd_steps as the planner reads them, otherwise 1; 1 where K = 1
+ * makes more useless; 0 for planners that ask for no scores. */
 int cgs_plan_iterations(const cgs_plan_config *c);
 
 /* Scores K candidates of each of E episodes.
@@ -111,12 +84,12 @@ typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int
 typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E, float *cost,
                                            float *grad);
 
-/* The same functions for a planner whose loop runs on a device (ops/planning.h): they enqueue
- * work there and return, and their pointers are of the device's memory. */
+/* The same functions for a solve whose loop runs on a device (device_loop.h): they enqueue work
+ * there and return, and their pointers are to the device's memory. */
 typedef struct cgs_device_scorer {
     struct cgs_device *device;
     uint64_t version; /* no two objects, and no two states of one, have the same */
-    int K;            /* candidates an episode that it scores, 1 for gradients */
+    int K;            /* candidates per episode that it scores, 1 for gradients */
     int calls;        /* launches that one scoring takes, roughly */
     void *ctx;
     cgs_status (*begin)(void *ctx, int E); /* before each solve: brings what it needs there */
@@ -134,8 +107,9 @@ typedef struct cgs_plan_problem {
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
-    void *ctx;                         /* handed to both functions */
-    const cgs_device_scorer *resident; /* used instead where it can be; NULL: there is none */
+    void *ctx;                          /* handed to both functions */
+    const cgs_device_scorer *on_device; /* used instead where the planner has memory on its device:
+                                         * the loop then runs there.  NULL: it runs on the host */
 } cgs_plan_problem;
 
 /* Where the time of a solve went, in seconds.  On a device all of an iteration is `cost`. */
@@ -152,6 +126,7 @@ typedef struct cgs_plan_result {
     const float *best_plan; /* (E, H, A) the plan of lowest cost among all scored */
     int iterations;         /* complete ones */
     bool cut;               /* the deadline came before the last iteration */
+    bool device_loop;       /* the loop ran on a device */
     cgs_plan_times times;
 } cgs_plan_result;
 
@@ -160,6 +135,11 @@ typedef struct cgs_planner cgs_planner;
 /* A planner for batches of at most max_E episodes.  Settings are copied. */
 cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int max_E);
 void cgs_planner_destroy(cgs_planner *p);
+
+/* Takes the device memory that solves for max_E episodes need there.  Does nothing where the device
+ * has no kernels of planners or not for as many candidates, or the planner has no update there:
+ * then solves run their loop on the host. */
+cgs_status cgs_planner_use_device(cgs_planner *p, struct cgs_device *d);
 
 /* Seconds that solves may take from now on; 0: no limit. */
 void cgs_planner_set_deadline(cgs_planner *p, float seconds);
@@ -174,7 +154,7 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *problem,
                              cgs_plan_result *result);
 
 /* The start of the next solve after `executed` of H blocks were carried out: the rest
- * of the plan moves to the front, `fill` (A) (NULL: zeros) repeats behind it.
+ * of the plan moves to the front, `fill` (A) (NULL: zeros) repeats after it.
  * plan, next: (E, H, A), which may be the same array. */
 void cgs_plan_shift(float *next, const float *plan, int E, int H, int A, int executed,
                     const float *fill);

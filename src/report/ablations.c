@@ -1,8 +1,8 @@
 /* ablations.c - success over one setting of the training at a time.
  *
- * Models of one method that differ in a single setting from the one that is called like the
- * method form a curve, and that one is a point of all curves.  The values come from the settings
- * that each training left beside its model. */
+ * The model named after its method is the reference.  Models of the method that differ from it in
+ * one setting form a curve with it.  Values come from the settings that each training stored beside
+ * its model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct {
     const char *key, *title, *axis;
     cgs_axis_scale scale;
 } knob[KNOBS] = {
-    {"loss.cgs.ramp", "Ramp of the CGS weight", "share of the updates", CGS_AXIS_LINEAR},
+    {"loss.cgs.ramp", "Ramp of the CGS weight", "fraction of the updates", CGS_AXIS_LINEAR},
     {"model.history", "History", "frames N", CGS_AXIS_LINEAR},
     {"loss.sigreg.weight", "Weight of SIGReg", "\xCE\xBB of SIGReg", CGS_AXIS_LINEAR},
     {"loss.cgs.weight", "Weight of CGS", "\xCE\xBB of CGS", CGS_AXIS_LOG10},
@@ -26,7 +26,7 @@ static const struct {
 typedef struct variants {
     const cgs_protocol *q;
     int reference;
-    int count, model[MAX_MODELS]; /* columns of the protocol; the reference is one of them */
+    int count, model[MAX_MODELS]; /* columns of the protocol, the reference included */
     double value[MAX_MODELS][KNOBS];
 } variants;
 
@@ -69,7 +69,7 @@ static bool find_variants(variants *v, const cgs_protocol *q, const cgs_folder *
 
 static bool same(double a, double b) { return fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)); }
 
-/* the variants that differ from the reference in nothing but knob k, by its value */
+/* the variants that differ from the reference only in knob k, sorted by its value */
 static int on_curve(const variants *v, int k, int *index) {
     int n = 0;
     for (int i = 0; i < v->count; i++) {
@@ -91,7 +91,7 @@ static void draw_knob(cgs_page *p, const variants *v, int k, const int *setting,
     int index[MAX_MODELS], n = on_curve(v, k, index), count = 0;
     for (int s = 0; s < settings && count < MAX_PLANNERS; s++) {
         const char *planner = v->q->setting[setting[s]].planner;
-        if (!strcmp(planner, "zero") || !strcmp(planner, "random")) continue;
+        if (cgs_is_control(planner)) continue;
         double *x = at[count][0], *y = at[count][1], *low = at[count][2], *high = at[count][3];
         int got = 0;
         for (int i = 0; i < n; i++) {
@@ -144,10 +144,8 @@ void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r)
         cgs_page_grid(p, false);
         for (int k = 0; k < KNOBS; k++) draw_knob(p, &v, k, setting, settings);
         cgs_page_grid_end(p);
-        char name[64];
-        cgs_method_name(q->model[v.model[v.reference]].method, name, sizeof name);
-        cgs_page_note(p, "One setting of %s is changed at a time. Bands: Wilson's 95 %% interval.",
-                      name);
+        cgs_page_note(p, "One setting of %s is varied at a time. Bands: Wilson's 95 %% interval.",
+                      cgs_method_title(q->model[v.model[v.reference]].method));
         cgs_protocol_note(p, f, q);
         free(setting);
     }

@@ -1,7 +1,8 @@
 /* architectures.c - DINO-WM on frozen features (the paper's Table 13), and the architectures side
  * by side: success (Figure 5, left) and the time of planning (Table 14; Figure 5, right).
  *
- * Whose features were frozen stands in every result line, and here beside every table. */
+ * Every result line names the origin of the frozen features, and so does the note of every table.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +29,10 @@ static void backbone_note(cgs_page *p, const cgs_protocol *q) {
     const char *origin = cgs_json_text(q->settings, "backbone", "unknown");
     if (!strcmp(origin, "stand-in"))
         cgs_page_note(p, "Backbone: stand-in, a network trained by cgs pretrain on frames of the "
-                         "environment. The paper's numbers are with DINOv2, so they are no "
-                         "yardstick for these; the differences between rows are.");
+                         "environment. The paper used DINOv2, so its numbers are no "
+                         "reference for these; compare the differences between rows.");
     else
-        cgs_page_note(p, "Backbone: %.60s, as its file says.", origin);
+        cgs_page_note(p, "Backbone: %.60s, according to its file.", origin);
 }
 
 /* ---- Table 13 ---------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ static void frozen_table(cgs_page *p, const cgs_folder *f, const cgs_protocol *q
     cgs_page_note(p,
                   "The paper's Table 13 for %s: success in percent, mean \xC2\xB1 sample deviation "
                   "over evaluation seeds, Wilson's 95 %% interval below, the paper's number beside "
-                  "it. Paired differences are under success rates.",
+                  "it. Paired differences are in the section on success rates.",
                   cgs_env_name(q->env));
     backbone_note(p, q);
     cgs_protocol_note(p, f, q);
@@ -93,7 +94,7 @@ static bool contained(const cJSON *a, const cJSON *b) {
     return true;
 }
 
-/* the protocol of models without a frozen backbone that is the same in everything else, or NULL */
+/* the protocol of models without a frozen backbone with otherwise equal settings, or NULL */
 static const cgs_protocol *plain_protocol(const cgs_rates *r, const cgs_protocol *q) {
     for (int i = 0; i < r->count; i++) {
         const cgs_protocol *o = &r->protocol[i];
@@ -108,7 +109,7 @@ static bool equal(double a, double b) {
     return isnan(a) || isnan(b) ? isnan(a) && isnan(b) : !(a < b || a > b);
 }
 
-/* a setting with the same samples and iterations; temperatures belong to a family's cost */
+/* a setting with equal samples and iterations; temperatures depend on the family's cost */
 static int alike(const cgs_protocol *q, const cgs_rate_setting *s) {
     for (int i = 0; i < q->settings_count; i++)
         if (!strcmp(q->setting[i].planner, s->planner) && equal(q->setting[i].K, s->K) &&
@@ -199,7 +200,7 @@ static void time_table(cgs_page *p, const cJSON *models) {
             char name[128], label[160];
             int style;
             cgs_json_model(m, name, sizeof name, &style);
-            if (ratios && count == 0) continue; /* the one that the others are divided by */
+            if (ratios && count == 0) continue; /* the denominator of the ratios */
             snprintf(label, sizeof label, "%.100s%s", name, ratios ? " / LeWM" : "");
             cgs_page_row(p);
             cgs_page_name(p, label, ratios ? -1 : style);
@@ -234,7 +235,7 @@ static void draw_times(cgs_page *p, const cJSON *models) {
         }
         if (rows == 0) continue;
         snprintf(title, sizeof title, "Planning with %s", cgs_planner_name(planners[k]));
-        cgs_plot_bars(cgs_page_figure(p), title, "seconds an episode", row, rows);
+        cgs_plot_bars(cgs_page_figure(p), title, "seconds per episode", row, rows);
         cgs_page_figure_end(p, NULL);
     }
     cgs_page_grid_end(p);
@@ -243,15 +244,15 @@ static void draw_times(cgs_page *p, const cJSON *models) {
 static void timing(cgs_page *p, const cJSON *j) {
     const cJSON *models = cgs_json_list(j, "models");
     if (!models || !models->child) return;
-    cgs_page_subtitle(p, "Time of planning");
+    cgs_page_subtitle(p, "Planning time");
     time_table(p, models);
     draw_times(p, models);
     cgs_page_note(
         p,
-        "The paper's Table 14: seconds of planning an episode (two solves) at K = %g, I = "
-        "%g, %g steps of GD; median, least and most of %g. Models of size %.20s with "
-        "random weights, PushT's actions, in one process on %.30s in %.10s. The paper's "
-        "seconds are of its machine and its programs, with CGS: only ratios compare.",
+        "The paper's Table 14: seconds of planning per episode (two solves) at K = %g, I = "
+        "%g, %g steps of GD; median, minimum and maximum of %g runs. Models of size %.20s with "
+        "random weights and PushT's actions, in one process on %.30s in %.10s. The paper's "
+        "seconds come from its own machine and code, with CGS: compare only ratios.",
         cgs_json_number(j, "samples"), cgs_json_number(j, "iters"), cgs_json_number(j, "gd_steps"),
         cgs_json_number(j, "runs"), cgs_json_text(j, "size", "?"), cgs_json_text(j, "device", "?"),
         cgs_json_text(j, "precision", "?"));

@@ -87,7 +87,7 @@ void cgs_plot_bars(cgs_text *t, const char *title, const char *axis, const cgs_p
         snprintf(class, sizeof class, "bar f%d", row[i].style);
         cgs_svg_rect(t, class, zero < x ? zero : x, y + 3, fabs(x - zero), step - 6);
         snprintf(text, sizeof text, "%.3g", row[i].value);
-        /* inside a bar that fills the width, behind it otherwise */
+        /* inside a bar that fills the width, after it otherwise */
         bool inside = x > f.left + f.width - 44;
         cgs_svg_text(t, inside ? "inbar" : "tick", inside ? x - 5 : x + 5, y + step / 2 + 4,
                      inside ? 'e' : 's', text);
@@ -129,7 +129,7 @@ void cgs_plot_heat_scale(cgs_text *t, const char *label) {
 
 enum { PATH_SIDE = 300 };
 
-/* From 30 degrees aside and 22 above; two dimensions are seen straight. */
+/* Azimuth 30 degrees, elevation 22; two dimensions are drawn as they are. */
 static void project(const double *v, int dims, double *x, double *y) {
     *x = v[0];
     *y = v[1];
@@ -169,7 +169,7 @@ static void to_page(const view *w, const double *v, int dims, double *xy) {
     xy[1] = w->top - w->scale * (xy[1] - w->y);
 }
 
-/* three short arrows from the corner, so that one sees how the space is turned */
+/* three short arrows in the corner show the orientation of the axes */
 static void draw_triad(cgs_text *t, double top) {
     static const char *const name[3] = {"1", "2", "3"};
     view w = {0, 0, 26, 40, top + PATH_SIDE - 34};

@@ -14,7 +14,7 @@
 
 #define JSON_LIMIT ((size_t)128 << 20)
 #define LINES_LIMIT ((size_t)1 << 30)
-#define PICTURE_LIMIT ((size_t)16 << 20)
+#define IMAGE_LIMIT ((size_t)16 << 20)
 #define TEXT_LIMIT ((size_t)1 << 20)
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ cgs_status cgs_folder_open(cgs_folder *f, const char *path, cgs_page *p) {
     f->env = "";
     if (stat(path, &st) != 0) return cgs_fail(CGS_EIO, "%s: there is no such run", path);
     f->single = !S_ISDIR(st.st_mode);
-    /* the last part of the path, without slashes behind it */
+    /* the last part of the path, without trailing slashes */
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/') end--;
     size_t begin = end;
@@ -56,7 +56,7 @@ void cgs_folder_close(cgs_folder *f) {
     memset(f, 0, sizeof *f);
 }
 
-/* the path of a file below; false when it is not there */
+/* the path of a file of the folder; false when it does not exist */
 static bool find_file(const cgs_folder *f, const char *name, char path[4096]) {
     struct stat st;
     if (f->single) return false;
@@ -80,7 +80,7 @@ cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const
         cgs_page_warn(p, "%s: \"format\" is \"%.40s\", not \"%s\"", path,
                       cgs_json_text(j, "format", ""), format);
     } else if (format && cgs_json_number(j, "version") != 1) {
-        cgs_page_warn(p, "%s: version %g, this program knows version 1", path,
+        cgs_page_warn(p, "%s: version %g, but this program reads version 1", path,
                       cgs_json_number(j, "version"));
     } else {
         return j;
@@ -134,20 +134,19 @@ void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
                       number, first);
 }
 
-bool cgs_folder_picture(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
-                        char **data, size_t *bytes) {
+bool cgs_folder_image(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
+                      char **data, size_t *bytes) {
     char path[4096];
     *data = NULL;
     if (name[0] == '/' || !strncmp(name, "../", 3) || strstr(name, "/../")) {
-        cgs_page_warn(p, "%s: names the picture \"%.200s\", which is outside the run", f->path,
-                      name);
+        cgs_page_warn(p, "%s: names the image \"%.200s\", which is outside the run", f->path, name);
         return false;
     }
     if (!find_file(f, name, path)) {
-        cgs_page_warn(p, "%s: there is no picture \"%.200s\"", f->path, name);
+        cgs_page_warn(p, "%s: there is no image \"%.200s\"", f->path, name);
         return false;
     }
-    if (cgs_read_file(path, PICTURE_LIMIT, data, bytes) != CGS_OK) {
+    if (cgs_read_file(path, IMAGE_LIMIT, data, bytes) != CGS_OK) {
         cgs_page_warn(p, "%s", cgs_last_error());
         return false;
     }
@@ -188,7 +187,7 @@ void cgs_names_free(cgs_names *n) {
     memset(n, 0, sizeof *n);
 }
 
-/* the word behind the program's name */
+/* the word after the program's name */
 static bool runs_verb(const char *command, const char *verb) {
     const char *space = strchr(command, ' ');
     size_t n = strlen(verb);
@@ -233,7 +232,7 @@ const char *cgs_json_model(const cJSON *model, char *name, size_t size, int *sty
     const char *method = cgs_json_text(model, "method", "");
     *style = cgs_method_style(method);
     const char *called = cgs_json_text(model, "name", NULL);
-    cgs_method_name(method[0] ? method : "a model", name, size);
-    if (called) snprintf(name, size, "%s", called);
+    if (!called) called = method[0] ? cgs_method_title(method) : "a model";
+    snprintf(name, size, "%s", called);
     return method;
 }

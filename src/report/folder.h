@@ -1,4 +1,4 @@
-/* folder.h - reading what lies in the folder of a run, as if an enemy had put it there.
+/* folder.h - reads the files of a run's folder, all of them untrusted.
  *
  * Nothing here fails: what is missing is NULL, what is broken is NULL and a warning. */
 #ifndef CGS_REPORT_FOLDER_H
@@ -21,23 +21,23 @@ typedef struct cgs_folder {
 cgs_status cgs_folder_open(cgs_folder *f, const char *path, cgs_page *p);
 void cgs_folder_close(cgs_folder *f);
 
-/* A JSON file of ours: {"format": format, "version": 1, ...}.  Free with cJSON_Delete. */
+/* A JSON file of this program: {"format": format, "version": 1, ...}.  Free with cJSON_Delete. */
 cJSON *cgs_folder_json(const cgs_folder *f, cgs_page *p, const char *name, const char *format);
 
-/* A text file below, at most a megabyte; NULL where there is none.  The caller frees it. */
+/* A text file of the folder, at most a megabyte; NULL where there is none.  The caller frees it. */
 char *cgs_folder_text(const cgs_folder *f, cgs_page *p, const char *name);
 
-/* Calls fn with every line of a file of JSON objects, or of NAME.gz where there is no NAME.  Lines
- * that are none are counted in one warning; an unfinished last line is somebody still writing. */
+/* Calls fn with every line of a file of JSON objects, or of NAME.gz where there is no NAME.  Other
+ * lines are counted in one warning; an unfinished last line is still being written. */
 void cgs_folder_lines(const cgs_folder *f, cgs_page *p, const char *name,
                       void (*fn)(void *user, const cJSON *line), void *user);
 
-/* A picture below the folder, by a relative name that does not leave it; begins with `magic`.
- * The caller frees *data.  What the file says of itself names it in warnings. */
-bool cgs_folder_picture(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
-                        char **data, size_t *bytes);
+/* An image of the folder, by a relative name that does not leave it; it must begin with `magic`.
+ * The caller frees *data.  Warnings use the name that the file gives. */
+bool cgs_folder_image(const cgs_folder *f, cgs_page *p, const char *name, const char *magic,
+                      char **data, size_t *bytes);
 
-/* Names in a folder below, sorted, `most` at most.  Free with cgs_names_free. */
+/* Names in a subfolder, sorted, at most `most`.  Free with cgs_names_free. */
 typedef struct cgs_names {
     char **name;
     int count;
@@ -54,9 +54,9 @@ void cgs_folder_commands(const cgs_folder *f, cgs_page *p, const char *verb);
 const char *cgs_json_text(const cJSON *object, const char *key, const char *otherwise);
 /* A finite number of an object, or NAN. */
 double cgs_json_number(const cJSON *object, const char *key);
-/* The numbers of a list, NAN where an entry is none.  Returns how many, `most` at most. */
+/* The numbers of a list, NAN where an entry is not a number.  Returns how many, at most `most`. */
 int cgs_json_numbers(const cJSON *list, double *out, int most);
-/* Its entries, or NULL where it is no list; for loops over child and next. */
+/* The list's first entry, or NULL where it is not a list; for loops over next. */
 const cJSON *cgs_json_list(const cJSON *object, const char *key);
 
 /* A model of a list: its "name" or its method's, and how it is drawn. */

@@ -10,7 +10,7 @@
 
 enum { SIDE = 32, CELLS = SIDE * SIDE, MAX_WINDOWS = 8, MAX_MODELS = 12, MAX_POINTS = 4096 };
 
-/* "Episode 11 from step 4", or its number where the file does not say */
+/* "Episode 11 from step 4", or the window's number where the file does not name it */
 static void name_window(const cJSON *w, int number, char *out, size_t size) {
     double episode = cgs_json_number(w, "episode"), step = cgs_json_number(w, "step");
     if (episode >= 0 && step >= 0) {
@@ -60,8 +60,8 @@ static int read_path(const cJSON *list, int dims, double *at) {
 
 static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
     int dims = cgs_json_number(window, "dims") >= 3 ? 3 : 2, paths = 0;
-    size_t room = (size_t)MAX_POINTS * (size_t)dims;
-    double *at = malloc((MAX_MODELS + 1) * room * sizeof *at);
+    size_t capacity = (size_t)MAX_POINTS * (size_t)dims;
+    double *at = malloc((MAX_MODELS + 1) * capacity * sizeof *at);
     cgs_plot_path path[MAX_MODELS + 1];
     char name[MAX_MODELS][128];
     if (!at) {
@@ -74,7 +74,7 @@ static void draw_paths(cgs_page *p, const cJSON *window, const char *title) {
     int count = 0;
     for (const cJSON *m = models ? models->child : NULL; m && count < MAX_MODELS;
          m = m->next, count++) {
-        double *here = at + (size_t)(count + 1) * room;
+        double *here = at + (size_t)(count + 1) * capacity;
         int style;
         cgs_json_model(m, name[count], sizeof name[count], &style);
         n = read_path(cgs_json_list(m, "path"), dims, here);
@@ -131,10 +131,12 @@ static void summary_table(cgs_page *p, const cJSON *summary) {
     cgs_page_table_end(p);
     cgs_page_note(
         p, "Mean over anchors with a 95 %% bootstrap interval. Gram error: distance of the "
-           "response map from the ideal one (0 is ideal). Isotropy: smallest over largest "
-           "curvature of a plan's cost (1 is ideal). Pair error: between the cosine of two actions "
-           "and that of the latent changes they cause (0 is ideal). Direction cosine: between an "
-           "action and the latent change it causes, after one rotation for all (1 is ideal).");
+           "response matrix from the ideal one (0 is ideal). Isotropy: smallest over largest "
+           "curvature of a plan's cost (1 is ideal). Pair error: difference between the cosine of "
+           "two actions "
+           "and that of the latent changes they cause (0 is ideal). Direction cosine: cosine "
+           "between an "
+           "action and the latent change it causes, after one common rotation (1 is ideal).");
 }
 
 static void draw_summary(cgs_page *p, const cJSON *summary) {
@@ -175,7 +177,7 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
         cgs_page_subtitle(p, "Responses to circular perturbations of the actions");
         cgs_page_note(p,
                       "Cosines between the predicted endpoint changes of %d perturbations around "
-                      "a circle. The nearer to the ideal map, the better a planner's steps are "
+                      "a circle. The closer to the ideal matrix, the better a planner's steps are "
                       "told apart.",
                       SIDE);
         cgs_plot_heat_scale(cgs_page_figure(p), "cosine");
@@ -187,9 +189,9 @@ void cgs_section_geometry(cgs_page *p, const cgs_folder *f) {
         cgs_page_subtitle(p, "%s", title);
         draw_heats(p, w, cgs_json_list(j, "ideal"));
     }
-    if (w) cgs_page_note(p, "The file holds more windows; the first %d are drawn.", MAX_WINDOWS);
+    if (w) cgs_page_note(p, "The file contains more windows; the first %d are drawn.", MAX_WINDOWS);
     if (windows && windows->child) {
-        cgs_page_subtitle(p, "Action paths and the latent paths they lead to");
+        cgs_page_subtitle(p, "Action paths and the latent paths they cause");
         cgs_page_note(p, "Squares are starts, diamonds are ends. Latent paths are aligned and "
                          "projected onto the principal directions of the actions.");
         cgs_page_grid(p, false);
@@ -243,13 +245,13 @@ static void draw_progress(cgs_page *p, const cJSON *j, const cJSON *models) {
 }
 
 static void draw_contraction(cgs_page *p, const cJSON *models) {
-    cgs_draw_shares(
+    cgs_draw_distribution(
         p, models,
-        &(cgs_shares){.key = "q_inf",
-                      .title = "Contraction of the population update",
-                      .x = {.label = "contraction q\xE2\x88\x9E"},
-                      .y = "anchors at or below, %",
-                      .caption = "Further left is faster: below 1 every update helps."});
+        &(cgs_distribution){.key = "q_inf",
+                            .title = "Contraction of the population update",
+                            .x = {.label = "contraction q\xE2\x88\x9E"},
+                            .y = "anchors at or below, %",
+                            .caption = "Further left is faster: below 1 every update helps."});
 }
 
 static const cJSON *published_for(const cJSON *j, const char *name) {
@@ -307,7 +309,7 @@ void cgs_section_mechanism(cgs_page *p, const cgs_folder *f) {
         cgs_page_command(p, cgs_json_text(j, "command", ""));
         cgs_page_section_end(p);
     } else if (j) {
-        cgs_page_warn(p, "%s/mechanism.json: \"models\" is no list of models", f->path);
+        cgs_page_warn(p, "%s/mechanism.json: \"models\" is not a list of models", f->path);
     }
     cJSON_Delete(j);
 }

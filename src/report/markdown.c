@@ -36,14 +36,14 @@ void cgs_md_cells(cgs_text *t, const cgs_md_cell *cell, int count, bool best) {
             high = fmax(high, strtod(cell[i].strong, NULL));
         }
     for (int i = 0; i < count; i++) {
-        /* by the printed number: two that look the same are both the best */
+        /* compares printed numbers: two that look the same are both best */
         bool bold = best && got > 1 && cell[i].got && !(strtod(cell[i].strong, NULL) < high);
         const char *mark = bold ? "**" : "", *text = cell[i].got ? cell[i].strong : "not run";
         cgs_text_printf(t, "| %s%s%s%s ", mark, text, mark, cell[i].tail);
     }
 }
 
-/* a bound needs no plus, and nothing is less than 0.0 */
+/* a bound gets no plus sign, and there is no "-0.0" */
 static void format_bound(char *out, size_t size, double v) {
     snprintf(out, size, "%s%.1f", v < -0.05 ? CGS_MINUS : "", fabs(v));
 }

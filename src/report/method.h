@@ -1,25 +1,22 @@
-/* method.h - how a method is called and drawn. */
+/* method.h - the displayed name and the plot style of a method. */
 #ifndef CGS_REPORT_METHOD_H
 #define CGS_REPORT_METHOD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum cgs_role { CGS_ROLE_PLAIN, CGS_ROLE_TS, CGS_ROLE_CGS, CGS_ROLE_OTHER } cgs_role;
+#include "train/method.h"
 
 /* What a method preset adds to its family: "lewm-ts" is CGS_ROLE_TS of "lewm".  family: (64) */
 cgs_role cgs_method_role(const char *method, char *family);
 
-/* "lewm-cgs" as "LeWM+CGS"; a name that is no preset stays as it is. */
-void cgs_method_name(const char *method, char *out, size_t size);
-
 /* Its style in plots (plot.h). */
 int cgs_method_style(const char *method);
 
-/* A style that none of the `taken` (count) has, or the given one where all are taken. */
+/* A style not in `taken` (count), or the given one where all are taken. */
 int cgs_style_apart(int style, const int *taken, int count);
 
-/* "pg-mppi" as "PG-MPPI", "tworooms" as "TwoRooms"; others stay. */
+/* "PG-MPPI" for "pg-mppi", "TwoRooms" for "tworooms"; other names stay. */
 const char *cgs_planner_name(const char *planner);
 const char *cgs_env_name(const char *env);
 

@@ -62,7 +62,7 @@ void cgs_page_section(cgs_page *p, const char *id, const char *title) {
 
 void cgs_page_section_end(cgs_page *p) { cgs_text_put(&p->body, "</section>\n"); }
 
-/* a formatted text between two tags */
+/* formatted text between two tags */
 static void tagged(cgs_text *t, const char *open, const char *close, const char *format,
                    va_list ap) {
     char line[4096];
@@ -116,8 +116,8 @@ void cgs_page_figure_end(cgs_page *p, const char *caption) {
     cgs_text_put(&p->body, "</figure>\n");
 }
 
-void cgs_page_picture(cgs_page *p, const char *type, const void *data, size_t bytes,
-                      const char *alt) {
+void cgs_page_image(cgs_page *p, const char *type, const void *data, size_t bytes,
+                    const char *alt) {
     cgs_text_put(&p->body, "<img alt=\"");
     cgs_text_escape(&p->body, alt);
     cgs_text_printf(&p->body, "\" src=\"data:%s;base64,", type);
@@ -151,7 +151,7 @@ void cgs_page_name(cgs_page *p, const char *text, int style) {
     cgs_text_put(&p->body, "</th>");
 }
 
-/* a line of small print for each line of text */
+/* one line of small print per line of text */
 static void small(cgs_text *t, const char *class, const char *text) {
     char line[256];
     for (const char *end; *text; text = *end ? end + 1 : end) {
@@ -192,7 +192,7 @@ static void write_heat_style(cgs_text *t) {
     for (int i = 0; i <= 32; i++) {
         double v = (i - 16) / 16.0, a = v < 0 ? -v : v;
         const double *c = end[v > 0];
-        /* strong colours come late, so that weak relations look weak */
+        /* saturation rises late, so that weak relations look weak */
         a = 0.35 * a + 0.65 * a * a;
         cgs_text_printf(t, ".h%d{fill:rgb(%.0f,%.0f,%.0f)}", i, 247 + a * (c[0] - 247),
                         247 + a * (c[1] - 247), 247 + a * (c[2] - 247));
@@ -203,7 +203,7 @@ static void write_heat_style(cgs_text *t) {
 static void write_head(cgs_text *t, const char *title) {
     cgs_text_put(t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                    /* a page that carries everything needs to fetch and run nothing */
+                    /* the page is self-contained: it fetches nothing and runs nothing */
                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                     "img-src data:; style-src 'unsafe-inline'\">\n"
                     "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
@@ -241,7 +241,7 @@ cgs_status cgs_page_write(const cgs_page *p, const char *path, const char *title
     cgs_text_escape(&t, cgs_version());
     cgs_text_put(&t, ", commit ");
     cgs_text_escape(&t, cgs_commit());
-    cgs_text_put(&t, ". Intervals are 95 %. Published numbers are those of the paper "
+    cgs_text_put(&t, ". Intervals are 95 %. Published numbers are from the paper "
                      "\xE2\x80\x9C"
                      "Control-Geometry Straightening for Sampling-Based Latent "
                      "Planning\xE2\x80\x9D.</footer>\n</body>\n</html>\n");

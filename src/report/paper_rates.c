@@ -1,9 +1,11 @@
-/* paper_rates.c - see published.h.  Numbers only; NAN where the paper gives none. */
+/* paper_rates.c - see paper_rates.h.  Numbers only; NAN where the paper gives none. */
 #include "report/paper_rates.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "train/method.h"
 
 enum { ENVS = 4, ROLES = 3, PLANNERS = 4, BUDGETS = 9 };
 
@@ -247,11 +249,8 @@ bool cgs_published_rate(const char *method, const char *env, const char *planner
 }
 
 int cgs_published_role(const char *method) {
-    static const char *const names[] = {"lewm",         "lewm-ts",         "lewm-cgs",
-                                        "dinowm-cls",   "dinowm-cls-ts",   "dinowm-cls-cgs",
-                                        "dinowm-patch", "dinowm-patch-ts", "dinowm-patch-cgs"};
-    int i = find(names, (int)(sizeof names / sizeof *names), method);
-    return i < 0 ? -1 : i % ROLES;
+    const cgs_method *m = cgs_method_find(method);
+    return m && (int)m->role < ROLES ? (int)m->role : -1;
 }
 
 static bool lewm_in(const char *method, const char *env, int *role, int *e) {

@@ -1,4 +1,4 @@
-/* paper_rates.h - the paper's numbers, so that a page can put them beside its own.
+/* paper_rates.h - the paper's numbers, which the page shows beside the measured ones.
  *
  * Success is in percent, mean and sample deviation over three evaluation seeds of 50 episodes,
  * with I = 30.  Every function returns false where the paper gives no number. */
@@ -24,12 +24,12 @@ bool cgs_published_refinement(const char *method, const char *env, const char *p
                               double *nauc);
 bool cgs_published_temperature(const char *method, const char *env, double *nauc);
 
-/* Reacher at K = 128 by what the planner sees ("native", "dataset", "online"), and the area over K
- * from 1 to 256 (NAN for "gd"); methods lewm, lewm-cgs and lewm-cgs-transition. */
+/* Reacher at K = 128 by observed history ("native", "dataset", "online"), and the area over K from
+ * 1 to 256 (NAN for "gd"); methods lewm, lewm-cgs and lewm-cgs-transition. */
 bool cgs_published_history(const char *method, const char *history, const char *planner,
                            cgs_published *rate, double *nauc);
 
-/* Cube by what CGS refers to: areas over K from 1 to 256 and over I. */
+/* Cube by CGS reference: areas over K from 1 to 256 and over I. */
 bool cgs_published_cube_reference(const char *method, const char *planner, double *over_K,
                                   double *over_I);
 

@@ -22,7 +22,7 @@ void cgs_plot_number(char *out, size_t size, double v) {
     } else {
         snprintf(out, size, "%.4g", v);
     }
-    if (out[0] == '-' && size > 4) { /* a minus sign is as wide as a digit; a hyphen is not */
+    if (out[0] == '-' && size > 4) { /* a real minus sign is as wide as a digit; a hyphen is not */
         char rest[32];
         snprintf(rest, sizeof rest, "%s", out + 1);
         snprintf(out, size, "\xE2\x88\x92%s", rest);
@@ -50,7 +50,7 @@ int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, doub
     double last = floor(log(high) / log(base) + 1e-9);
     int n = 0;
     if (last - first < 2 && base > 2) {
-        /* little more than a decade: 1, 2 and 5 of each */
+        /* hardly more than a decade: ticks at 1, 2 and 5 */
         static const double part[] = {1, 2, 5};
         for (double i = first - 1; i <= last; i++)
             for (int k = 0; k < 3; k++) {
@@ -71,7 +71,7 @@ int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, doub
 double cgs_plot_text_width(const char *s) {
     double em = 0;
     for (const char *p = s; *p; p++) {
-        if (((unsigned char)*p & 0xC0) == 0x80) continue; /* inside a character */
+        if (((unsigned char)*p & 0xC0) == 0x80) continue; /* a UTF-8 continuation byte */
         em += strchr("MW@%\xE2", *p)                               ? 0.95
               : strchr("ijlI.,:;|()[] ", *p)                       ? 0.38
               : *p == '+' || *p == '=' || (*p >= 'A' && *p <= 'Z') ? 0.76
@@ -137,7 +137,7 @@ static double place(double v, const cgs_axis *a) {
 }
 
 static double at_x(const frame *f, double v) { return f->left + f->width * place(v, &f->x); }
-/* what leaves the frame stops at its edge */
+/* lines are clipped at the frame */
 static double at_y(const frame *f, double v) {
     double p = place(v, &f->y);
     if (isfinite(p)) p = p < 0 ? 0 : p > 1 ? 1 : p;

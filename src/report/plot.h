@@ -1,8 +1,8 @@
 /* plot.h - plots: axes with ticks, legends, lines with bands, intervals, bars, heat maps, paths.
  *
- * A plot is one panel about as wide as a phone; a page sets several side by side when it has
- * the room.  Series have a style: a number that is a colour (class "c0", "c1", ...) and a mark,
- * so that no two differ by colour alone.  Values that are not finite are left out. */
+ * A plot is one panel about as wide as a phone; a wide page sets several side by side.  Series have
+ * a style: a number that is a colour (class "c0", "c1", ...) and a mark, so that no two differ by
+ * colour alone.  Non-finite values are left out. */
 #ifndef CGS_REPORT_PLOT_H
 #define CGS_REPORT_PLOT_H
 
@@ -22,10 +22,10 @@ typedef struct cgs_axis {
 
 enum {
     CGS_LINE_MARKS = 1,   /* a mark at each point, with its numbers     */
-    CGS_LINE_FAINT = 2,   /* thin and dashed: somebody else's numbers   */
+    CGS_LINE_FAINT = 2,   /* thin and dashed: published numbers   */
     CGS_LINE_POINTS = 4,  /* marks without a line                       */
-    CGS_LINE_STEPS = 8,   /* level up to the next point                 */
-    CGS_LINE_OUTSIDE = 16 /* does not widen the axes; sits at their edge */
+    CGS_LINE_STEPS = 8,   /* a step function                 */
+    CGS_LINE_OUTSIDE = 16 /* does not widen the axes; clamped to their edge */
 };
 
 typedef struct cgs_plot_series {
@@ -47,7 +47,7 @@ typedef struct cgs_plot {
 
 void cgs_plot_lines(cgs_text *t, const cgs_plot *p);
 
-/* A row of a plot of intervals or bars; low and high are equal to value where there is none. */
+/* A row of a plot of intervals or bars; low and high equal value where there is no interval. */
 typedef struct cgs_plot_row {
     const char *label;
     double value, low, high;
@@ -73,16 +73,16 @@ typedef struct cgs_plot_path {
     const double *at; /* (n, dims) */
 } cgs_plot_path;
 
-/* Paths on equal axes; three dimensions are seen from above and aside. */
+/* Paths on equal axes; three dimensions are projected from above and the side. */
 void cgs_plot_paths(cgs_text *t, const char *title, const cgs_plot_path *path, int paths, int dims);
 
 /* ---- parts that the plots share --------------------------------------------------- */
 
-/* Round numbers from low to high, `most` at most.  tick: (16).  Returns how many. */
+/* Round numbers from low to high, at most `most`.  tick: (16).  Returns how many. */
 int cgs_plot_ticks(double low, double high, cgs_axis_scale scale, int most, double *tick);
-/* A number as short as an axis wants it. */
+/* A number in the short form of axis labels. */
 void cgs_plot_number(char *out, size_t size, double v);
-/* About how wide a text is in the size of legends; fonts differ, so rather too wide. */
+/* Estimated width of a legend's text; fonts differ, so it errs on the wide side. */
 double cgs_plot_text_width(const char *s);
 /* The legend in rows of `width`; returns its height.  t NULL: only measures. */
 typedef struct cgs_plot_key {

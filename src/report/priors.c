@@ -1,9 +1,11 @@
-/* priors.c - matched priors before any search: how near they come, and their success alone. */
+/* priors.c - matched priors before any search: their distance from the goal, and their success
+ * alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planners.h"
 #include "report/paper_rates.h"
 #include "report/sections.h"
 
@@ -55,20 +57,21 @@ static void ratio_table(cgs_page *p, const cJSON *j, const cJSON *models) {
     if (starts >= 0 && starts < 1e9)
         snprintf(where, sizeof where, " %.0f %sstarts.", starts, held_out ? "held-out " : "");
     cgs_page_note(p,
-                  RHO " is the distance of the imagined end of the prior's plan from the goal, "
-                      "divided by the distance that is left when nothing is done (%s). 95 %% "
+                  RHO " is the distance of the predicted end of the prior's plan from the goal, "
+                      "divided by the distance that doing nothing leaves (%s). 95 %% "
                       "bootstrap intervals.%s",
                   mean ? "the mean action throughout" : "zero control throughout", where);
 }
 
 /* ---- success without search ----------------------------------------------------------- */
 
-/* The setting of a prior that is its only candidate, or -1.  With one candidate there is nothing
- * to choose from, so cem and mppi, and any number of iterations, are the same. */
+/* The setting in which the prior is the only candidate, or -1.  With one candidate there is nothing
+ * to choose from, so cem and mppi, and any number of iterations, give the same plan. */
 static int lone_prior(const cgs_protocol *q) {
     for (int s = 0; s < q->settings_count; s++) {
         const cgs_rate_setting *k = &q->setting[s];
-        if (!strncmp(k->planner, "pg-", 3) && k->K > 0 && k->K < 2) return s;
+        const cgs_planner_kind *kind = cgs_planner_kind_of(k->planner);
+        if (kind && kind->needs & CGS_NEEDS_PRIOR && k->K > 0 && k->K < 2) return s;
     }
     return -1;
 }
@@ -121,7 +124,7 @@ static void alone_table(cgs_page *p, const cgs_rates *r, const cgs_protocol *hea
         if (s >= 0) alone_row(p, &r->protocol[i], s, head);
     }
     cgs_page_table_end(p);
-    cgs_page_note(p, "The plan of the prior is carried out as it is: one candidate, nothing to "
+    cgs_page_note(p, "The plan of the prior is executed as it is: one candidate, nothing to "
                      "choose from. Wilson's 95 %% interval.");
 }
 
@@ -135,22 +138,23 @@ cJSON *cgs_section_priors(cgs_page *p, const cgs_folder *f, const cgs_rates *r) 
     for (int i = 0; i < r->count && !head; i++)
         if (lone_prior(&r->protocol[i]) >= 0) head = &r->protocol[i];
     if (j && !models)
-        cgs_page_warn(p, "%s/prior-quality.json: \"models\" is no list of models", f->path);
+        cgs_page_warn(p, "%s/prior-quality.json: \"models\" is not a list of models", f->path);
     if (models || head) {
         cgs_page_section(p, "priors", "Matched priors before any search");
         if (models) ratio_table(p, j, models);
         if (head) alone_table(p, r, head);
         cgs_page_grid(p, false);
         if (models)
-            cgs_draw_shares(p, models,
-                            &(cgs_shares){.key = "ratios",
-                                          .title = "Distance left by the prior",
-                                          .x = {.label = RHO, .scale = CGS_AXIS_LOG2},
-                                          .y = "starts at or below, %",
-                                          .marked = true,
-                                          .mark = 1,
-                                          .caption = "Further left is nearer to the goal. Dashed: "
-                                                     "nothing is done."});
+            cgs_draw_distribution(
+                p, models,
+                &(cgs_distribution){.key = "ratios",
+                                    .title = "Distance from the goal under the prior",
+                                    .x = {.label = RHO, .scale = CGS_AXIS_LOG2},
+                                    .y = "starts at or below, %",
+                                    .marked = true,
+                                    .mark = 1,
+                                    .caption = "Further left is closer to the goal. Dashed: "
+                                               "doing nothing."});
         for (int i = 0; i < r->count; i++) {
             int s = lone_prior(&r->protocol[i]);
             if (s >= 0) draw_alone(p, &r->protocol[i], s);

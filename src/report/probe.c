@@ -1,4 +1,4 @@
-/* probe.c - tables of the probes and of the theorems checked by numbers. */
+/* probe.c - tables of the probes and of the numerically checked theorems. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { MAX_ROWS = 64, MAX_MODELS = 12 };
 
-/* a key of a row with the published one below it */
+/* a score with the published one below it */
 static void score_cell(cgs_page *p, const cJSON *row, const char *key) {
     const cJSON *pub = cJSON_GetObjectItemCaseSensitive(row, "published");
     double v = cgs_json_number(row, key), w = cgs_json_number(pub, key);
@@ -25,7 +25,7 @@ static void physical_table(cgs_page *p, const cJSON *rows) {
     static const char *const head[] = {"A, linear",  "A, MLP",  "S, linear", "S, MLP",
                                        "AS, linear", "AS, MLP", "A given S"};
     if (!rows || !rows->child) return;
-    cgs_page_subtitle(p, "What motion can be told from actions and states");
+    cgs_page_subtitle(p, "How well actions and states predict motion");
     cgs_page_table(p, false);
     cgs_page_row(p);
     cgs_page_head(p, "target");
@@ -38,7 +38,7 @@ static void physical_table(cgs_page *p, const cJSON *rows) {
     }
     cgs_page_table_end(p);
     cgs_page_note(p,
-                  "The same for all models: true motion foretold from actions (A), states (S) and "
+                  "The same for all models: true motion predicted from actions (A), states (S) and "
                   "both. A given S: what actions add to states.");
 }
 
@@ -66,7 +66,7 @@ static void representation_table(cgs_page *p, const cJSON *j, const cJSON *model
     static const char *const head[] = {"target", "model", "D, linear", "D, MLP",
                                        "C(A)",   "C(AS)", "B(A)",      "B(AS)"};
     const cJSON *targets = cgs_json_list(j, "targets");
-    cgs_page_subtitle(p, "What motion can be told from latent steps");
+    cgs_page_subtitle(p, "How well latent steps predict motion");
     cgs_page_table(p, false);
     cgs_page_row(p);
     for (int k = 0; k < 8; k++) cgs_page_head(p, head[k]);
@@ -75,10 +75,11 @@ static void representation_table(cgs_page *p, const cJSON *j, const cJSON *model
          t = t->next, count++)
         if (cJSON_IsString(t)) model_rows(p, models, t->valuestring);
     cgs_page_table_end(p);
-    cgs_page_note(p,
-                  "Shares of variance on held-out episodes; 1 is perfect. D: true motion read from "
-                  "the latent step. C: the motion that actions (A), or actions and states (AS), "
-                  "foretell, read from the latent step. B: agreement of the linear D with those.");
+    cgs_page_note(
+        p,
+        "Explained variance (R2) on held-out episodes; 1 is perfect. D: true motion decoded from "
+        "the latent step. C: the motion that actions (A), or actions and states (AS), "
+        "predict, decoded from the latent step. B: agreement of the linear D with those.");
 }
 
 void cgs_section_probe(cgs_page *p, const cgs_folder *f) {
@@ -101,7 +102,7 @@ static void count_cell(cgs_page *p, double v, int good) {
     cgs_page_cell(p, isnan(v) ? "\xE2\x80\x93" : text, NULL, NULL, good);
 }
 
-/* systems that the statement speaks of, and those that it does not */
+/* systems that meet the statement's hypotheses, and those that do not */
 static void trials_cell(cgs_page *p, double trials, double outside) {
     char text[32], below[48];
     snprintf(text, sizeof text, "%.0f", trials);
@@ -137,7 +138,7 @@ static void statement_table(cgs_page *p, const cJSON *j, const cJSON *list) {
     cgs_page_table_end(p);
     cgs_page_note(p,
                   "%d statements on %.0f random systems (seed %.0f): %d hold in every trial, %d "
-                  "do not. Outside: systems that do not meet a statement's conditions.",
+                  "do not. Outside: systems that do not meet a statement's hypotheses.",
                   count, cgs_json_number(j, "systems"), cgs_json_number(j, "seed"), count - broken,
                   broken);
 }
@@ -181,7 +182,7 @@ void cgs_section_theory(cgs_page *p, const cgs_folder *f) {
     cJSON *j = cgs_folder_json(f, p, "theory.json", "cgs-theory");
     if (!j) return;
     const cJSON *list = cgs_json_list(j, "statements");
-    cgs_page_section(p, "theory", "Theory, checked by numbers");
+    cgs_page_section(p, "theory", "Theory, checked numerically");
     if (list && list->child) statement_table(p, j, list);
     premise_table(p, cgs_json_list(j, "models"));
     cgs_page_command(p, cgs_json_text(j, "command", ""));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planners.h"
 #include "report/method.h"
 #include "report/plot.h"
 
@@ -15,7 +16,7 @@ enum { RESAMPLES = 2000, MAX_EPISODES = 1 << 20 };
 
 typedef struct reader {
     cgs_rates *rates;
-    int foreign; /* lines that are no results */
+    int foreign; /* lines that are not results */
     const char *why;
     bool failed;
 } reader;
@@ -35,11 +36,14 @@ static bool is_model_key(const char *key) {
     return false;
 }
 
+/* planner settings that every planner has; the others are rows of CGS_PLANNER_SETTINGS */
 static bool is_planner_key(const char *key) {
-    static const char *const keys[] = {"planner", "samples", "iters", "elites",  "tau",
-                                       "sigma",   "steps",   "lr",    "horizon", "deadline"};
+    static const char *const keys[] = {"planner", "horizon", "deadline", "batch"};
+    const cgs_planner_setting *s;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;
+    for (int i = 0; (s = cgs_planner_setting_at(i)); i++)
+        if (!strcmp(key, s->key)) return true;
     return false;
 }
 
@@ -92,9 +96,19 @@ static int find_model(cgs_protocol *q, const char *method, const char *folder) {
     cgs_rate_model *m = &more[q->models++];
     snprintf(m->method, sizeof m->method, "%.60s", method);
     snprintf(m->folder, sizeof m->folder, "%.120s", folder);
-    cgs_method_name(m->method, m->name, sizeof m->name);
+    snprintf(m->name, sizeof m->name, "%s", cgs_method_title(m->method));
     m->style = cgs_method_style(m->method);
     return q->models - 1;
+}
+
+/* Adds "KEY=number", where there is one, to what no axis and no label says of a setting.  Elites
+ * are never there: they follow from K unless they were set, and a sweep over K must not split on
+ * them. */
+static void put_rest(cgs_rate_setting *s, const cJSON *settings, const char *key) {
+    size_t used = strlen(s->rest);
+    double v = cgs_json_number(settings, key);
+    if (isfinite(v))
+        snprintf(s->rest + used, sizeof s->rest - used, "%s%s=%g", used ? " " : "", key, v);
 }
 
 static int find_setting(cgs_protocol *q, const cJSON *settings) {
@@ -103,15 +117,12 @@ static int find_setting(cgs_protocol *q, const cJSON *settings) {
     s.K = cgs_json_number(settings, "samples");
     s.iters = cgs_json_number(settings, "iters");
     s.tau = cgs_json_number(settings, "tau");
-    /* elites follow from K unless they were set, so a sweep over K must not split on them */
-    static const char *const rest[] = {"horizon", "sigma", "steps", "lr", "deadline"};
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        double v = cgs_json_number(settings, rest[i]);
-        if (isfinite(v) && used < sizeof s.rest)
-            used += (size_t)snprintf(s.rest + used, sizeof s.rest - used, "%s%s=%g",
-                                     used ? " " : "", rest[i], v);
-    }
+    put_rest(&s, settings, "horizon");
+    const cgs_planner_setting *read;
+    for (int i = 0; (read = cgs_planner_setting_at(i)); i++)
+        if (read->bit & ~(CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_TAU | CGS_READS_ELITES))
+            put_rest(&s, settings, read->key);
+    put_rest(&s, settings, "deadline");
     snprintf(s.key, sizeof s.key, "%g %g %g %g %.200s", s.K, s.iters, s.tau,
              cgs_json_number(settings, "elites"), s.rest);
     for (int i = 0; i < q->settings_count; i++)
@@ -126,7 +137,7 @@ static int find_setting(cgs_protocol *q, const cJSON *settings) {
 
 /* what is wrong with a line, or NULL */
 static const char *check_line(const cJSON *line, const cJSON **settings, const cJSON **outcomes) {
-    if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "no cgs-eval result";
+    if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "not a cgs-eval result";
     *settings = cJSON_GetObjectItemCaseSensitive(line, "settings");
     if (!cJSON_IsObject(*settings)) return "without settings";
     *outcomes = cgs_json_list(line, "outcomes");
@@ -185,7 +196,7 @@ static void add_line(void *user, const cJSON *line) {
     for (int i = 0; i < q->runs && !run; i++)
         if (q->run[i].model == m && q->run[i].setting == s && !strcmp(q->run[i].pairing, pairing))
             run = &q->run[i];
-    /* the same setting again: the model was trained anew, the last line counts */
+    /* the same setting again: the model was retrained, and the last line counts */
     if (run) rd->rates->replaced++;
     if (!run) {
         cgs_rate_run *more = grow(q->run, q->runs, sizeof *more);
@@ -203,14 +214,17 @@ static void add_line(void *user, const cJSON *line) {
     snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
 
+/* the place of a planner in the table; unknown ones come last */
+static int place(const char *planner) {
+    int i = 0;
+    const cgs_planner_kind *kind;
+    while ((kind = cgs_planner_kind_at(i)) && strcmp(kind->name, planner) != 0) i++;
+    return i;
+}
+
 static int by_numbers(const void *a, const void *b) {
     const cgs_rate_setting *x = a, *y = b;
-    static const char *const order[] = {"mppi", "pg-mppi", "cem", "pg-cem", "gd"};
-    int px = 9, py = 9;
-    for (int i = 0; i < 5; i++) {
-        if (!strcmp(x->planner, order[i])) px = i;
-        if (!strcmp(y->planner, order[i])) py = i;
-    }
+    int px = place(x->planner), py = place(y->planner);
     if (px != py) return px - py;
     int name = strcmp(x->planner, y->planner);
     if (name) return name;
@@ -231,7 +245,7 @@ int cgs_rate_model_order(const void *a, const void *b) {
     return method ? method : strcmp(x->folder, y->folder);
 }
 
-/* Puts models and settings in the order of the paper; runs keep pointing at theirs. */
+/* Sorts models and settings as the paper does, and renumbers them in the runs. */
 static bool sort_protocol(cgs_protocol *q) {
     cgs_rate_model *models = malloc((size_t)q->models * sizeof *models);
     cgs_rate_setting *settings = malloc((size_t)q->settings_count * sizeof *settings);
@@ -255,7 +269,7 @@ static bool sort_protocol(cgs_protocol *q) {
     return ok;
 }
 
-/* several models of a method: their folders and other colours tell them apart */
+/* several models of one method differ by folder name and colour */
 static void name_apart(cgs_protocol *q) {
     int taken[CGS_STYLES];
     for (int i = 0; i < q->models && i < CGS_STYLES; i++)
@@ -266,13 +280,12 @@ static void name_apart(cgs_protocol *q) {
         for (int k = 0; k < q->models; k++)
             shared |= k != i && !strcmp(q->model[k].method, q->model[i].method);
         if (!shared) continue;
-        char name[64];
-        cgs_method_name(q->model[i].method, name, sizeof name);
-        snprintf(q->model[i].name, sizeof q->model[i].name, "%s, %.60s", name, q->model[i].folder);
+        snprintf(q->model[i].name, sizeof q->model[i].name, "%.60s, %.60s",
+                 cgs_method_title(q->model[i].method), q->model[i].folder);
     }
 }
 
-/* Settings in which two protocols of an environment differ, as words. */
+/* Names of the settings in which two protocols of an environment differ. */
 static void name_protocols(cgs_rates *r) {
     for (int i = 0; i < r->count; i++) {
         cgs_protocol *q = &r->protocol[i];
@@ -311,7 +324,7 @@ void cgs_rates_read(cgs_rates *r, const cgs_folder *f, cgs_page *p) {
     }
     name_protocols(r);
     if (rd.foreign)
-        cgs_page_warn(p, "%s%s: %d lines are no results, the last is one %s", f->path,
+        cgs_page_warn(p, "%s%s: %d lines are not results, the last is %s", f->path,
                       f->single ? "" : "/results.jsonl", rd.foreign, rd.why);
     if (rd.failed) p->body.failed = true;
 }
@@ -387,7 +400,7 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
             memcpy(y + n, r->success, (size_t)r->episodes);
             n += (size_t)r->episodes;
         }
-    /* one resample: the page shows Newcombe's interval, which needs none */
+    /* a single resample: the page shows Newcombe's interval, which needs no bootstrap */
     bool ok = cgs_compare_paired(x, y, (int)n, 1, 0, out) == CGS_OK;
     free(x);
     return ok;
@@ -418,7 +431,7 @@ int cgs_rate_sweep(const cgs_protocol *q, int setting, cgs_rate_over over, int *
         double x = cgs_rate_x(&q->setting[i], over);
         if (!(x > 0) || !same_sweep(&q->setting[i], s, over)) continue;
         if (n == 0 && i != setting) return 0;
-        /* settings that share the number (other elites) would make the line double back */
+        /* two settings with the same number (but other elites) would make the line double back */
         if (n > 0 && !(x > cgs_rate_x(&q->setting[index[n - 1]], over))) continue;
         index[n++] = i;
     }
@@ -445,8 +458,8 @@ bool cgs_rate_area(const cgs_protocol *q, const int *index, int n, cgs_rate_over
     return ok;
 }
 
-/* The area is linear in the successes, so a start has an area of its own, and the difference of
- * two models is the mean over starts of theirs. */
+/* The area is linear in the successes, so each start has its own area, and the difference of two
+ * models is the mean of the differences over starts. */
 bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate_over over, int a,
                         int b, double *difference, cgs_interval *interval) {
     if (n < 2) return false;
@@ -486,7 +499,7 @@ int cgs_rate_find(const cgs_protocol *q, const char *family, int role) {
         char name[64];
         if ((int)cgs_method_role(q->model[i].method, name) != role || strcmp(name, family) != 0)
             continue;
-        /* among variants of a method, the one that is called like it is the method itself */
+        /* among variants of a method, the one named after it is the reference */
         if (!strcmp(q->model[i].folder, q->model[i].method)) return i;
         if (found < 0) found = i;
     }

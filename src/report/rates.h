@@ -1,9 +1,9 @@
-/* rates.h - the results of a run, put in order: protocols, planner settings, models.
+/* rates.h - the results of a run, sorted: protocols, planner settings, models.
  *
- * Results may only be compared when everything but the model is the same.  So lines are sorted
- * into protocols (environment, data, starts, budget, history, device, precision); inside one,
- * a row is a planner with all its numbers, a column is a model, and training seeds of the same
- * model (folders called METHOD-sSEED) share a column. */
+ * Results are comparable only when everything but the model is the same.  So lines are grouped into
+ * protocols (environment, data, starts, budget, history, device, precision).  Within one, a row is
+ * a planner with all its numbers, a column is a model, and training seeds of the same model
+ * (folders named METHOD-sSEED) share a column. */
 #ifndef CGS_REPORT_RATES_H
 #define CGS_REPORT_RATES_H
 
@@ -28,7 +28,7 @@ typedef struct cgs_rate_setting {
 /* One line of the file. */
 typedef struct cgs_rate_run {
     int model, setting;
-    char pairing[160];         /* what two lines must share to be compared start by start */
+    char pairing[160];         /* what two lines must share for a paired comparison */
     char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
     double seconds;   /* of planning, all episodes together */
@@ -37,7 +37,7 @@ typedef struct cgs_rate_run {
 
 typedef struct cgs_protocol {
     char env[64];
-    char name[192];  /* environment, and what sets it apart from the others of the run */
+    char name[192];  /* environment, and how it differs from the others of the run */
     cJSON *settings; /* what all its lines share */
     char *key;
     cgs_rate_model *model;
@@ -51,8 +51,8 @@ typedef struct cgs_rates {
     int count, lines, replaced;
 } cgs_rates;
 
-/* Reads results.jsonl of a run, or the run itself when it is such a file.  What is no result is
- * a warning.  Free with cgs_rates_free. */
+/* Reads results.jsonl of a run, or the run itself when it is such a file.  Lines that are not
+ * results become a warning.  Free with cgs_rates_free. */
 void cgs_rates_read(cgs_rates *r, const cgs_folder *f, cgs_page *p);
 void cgs_rates_free(cgs_rates *r);
 
@@ -86,7 +86,7 @@ bool cgs_rate_area_pair(const cgs_protocol *q, const int *index, int n, cgs_rate
 /* For qsort: families, then roles as in the paper, then folders. */
 int cgs_rate_model_order(const void *a, const void *b);
 
-/* The column of a role in a family, or -1.  The plain method of a family is its baseline. */
+/* The column of a role in a family, or -1.  A family's plain method is its baseline. */
 int cgs_rate_find(const cgs_protocol *q, const char *family, int role);
 
 #endif /* CGS_REPORT_RATES_H */

@@ -1,9 +1,9 @@
 /* report.h - one self-contained HTML page from the folders of runs, and their tables as Markdown.
  *
  * A run is a folder that other verbs wrote into (docs/formats.md), or a single file of results.
- * Each section is drawn when its files are there.  A file that is broken or not ours becomes a
- * warning, on the page and through `warn`; only a run that does not exist, or runs with nothing
- * to draw, are failures. */
+ * Each section is drawn when its files exist.  A damaged or unknown file becomes a warning, on the
+ * page and through `warn`; only a run that does not exist, or runs with nothing to draw, are
+ * failures. */
 #ifndef CGS_REPORT_REPORT_H
 #define CGS_REPORT_REPORT_H
 
@@ -14,7 +14,7 @@ typedef struct cgs_report_options {
     int count;
     const char *out;
     const char *title;  /* NULL: from the runs */
-    const char *tables; /* a Markdown file beside the page; NULL: none */
+    const char *tables; /* Markdown file to write as well; NULL: none */
     void (*warn)(void *user, const char *sentence);
     void *user;
 } cgs_report_options;

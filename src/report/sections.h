@@ -1,4 +1,4 @@
-/* sections.h - the sections of a page, each drawn only when its data are there. */
+/* sections.h - the sections of a page, each drawn only when its data exist. */
 #ifndef CGS_REPORT_SECTIONS_H
 #define CGS_REPORT_SECTIONS_H
 
@@ -12,11 +12,12 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
-/* DINO-WM's table and, beside LeWM, the comparison of architectures; architectures.c. */
+/* DINO-WM's table and, where LeWM was measured too, the comparison of architectures. */
 void cgs_section_frozen(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_architectures(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_timing(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
-/* Says in `straight` (CGS_MOST_TRAINED) how straight the models became; returns how many. */
+/* Fills `straight` (CGS_MOST_TRAINED) with the straightness of the trained models; returns how
+ * many. */
 typedef struct cgs_straightness {
     char method[64], name[128], env[64];
     double cosine; /* of consecutive steps of held-out windows, at the end; NAN without them */
@@ -36,17 +37,17 @@ void cgs_section_stages(cgs_page *p, const cgs_folder *f);
 
 /* ---- shared by the sections on analyses -------------------------------------------- */
 
-/* A number that every anchor or start of a model has, as a list under `key`. */
-typedef struct cgs_shares {
+/* The distribution of a number over a model's anchors or starts, a list under `key`. */
+typedef struct cgs_distribution {
     const char *key, *title;
     cgs_axis x;
-    const char *y; /* label of the share */
+    const char *y; /* label of the y axis */
     bool marked;   /* a line at `mark` */
     double mark;
     const char *caption;
-} cgs_shares;
-/* The share of values at or below x, a line a model. */
-void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what);
+} cgs_distribution;
+/* The empirical distribution function: the fraction of values at or below x, one line per model. */
+void cgs_draw_distribution(cgs_page *p, const cJSON *models, const cgs_distribution *what);
 
 /* ---- shared by the sections on results --------------------------------------------- */
 
@@ -55,23 +56,24 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
 /* The paper's number for a model in a setting, when the setting is the paper's: I = 30 or 100
  * steps, and the environment's temperature. */
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
-/* The paper's area under a sweep: over the same K where it gives the curve, else over its grid. */
+/* The paper's area under a sweep: over the same K where the paper gives the curve, else over its
+ * own grid. */
 bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rate_over over,
                          int model, double *nauc);
-/* Whether the planner of a setting was run with other values of the number, too. */
+/* Whether the setting's planner was also run with other values of the number. */
 bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over);
-/* What tells a setting from the others of its planner: bit cgs_rate_over for each number. */
+/* The numbers that distinguish a setting from the others of its planner, as bits cgs_rate_over. */
 unsigned cgs_setting_numbers(const cgs_protocol *q, int setting);
 /* "MPPI K=128 I=30", or in prose "MPPI, K = 128, I = 30", with the numbers that it has. */
-void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
-                       char *out, size_t size);
-/* One setting a planner, as near as there is to K = 128, I = 30 and the environment's temperature.
- * index: (settings_count)  Returns how many, in the order of the settings. */
+void cgs_setting_text(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                      char *out, size_t size);
+/* One setting per planner, the nearest to K = 128, I = 30 and the environment's temperature. index:
+ * (settings_count)  Returns how many, in the order of the settings. */
 int cgs_headlines(const cgs_protocol *q, int *index);
-/* "zero" and "random" plan nothing: a model cannot change what they reach. */
+/* Whether a planner scores no plan: a model cannot change what it reaches. */
 bool cgs_is_control(const char *planner);
 
-/* CGS and what it is compared with in one family; ts is -1 where there is none. */
+/* CGS and the methods it is compared with in one family; ts is -1 where there is none. */
 enum { CGS_FAMILIES = 4 };
 typedef struct cgs_rivals {
     int plain, ts, cgs;
@@ -79,12 +81,12 @@ typedef struct cgs_rivals {
 /* The n-th family that has a baseline and CGS. */
 bool cgs_find_rivals(const cgs_protocol *q, int n, cgs_rivals *out);
 
-/* A difference with its sign, as typographers want it; zero has both signs. */
+/* A difference with a typographic sign; zero gets both signs. */
 #define CGS_MINUS "\xE2\x88\x92"
 void cgs_format_signed(char *out, size_t size, double v);
 /* A cell of a table: a model's success in a setting with its interval, the paper's beside it. */
 void cgs_rate_cell(cgs_page *p, const cgs_protocol *q, int setting, int model);
-/* How its lines were made: what they share, seeds, commands. */
+/* The provenance of its lines: shared settings, seeds, commands. */
 void cgs_protocol_note(cgs_page *p, const cgs_folder *f, const cgs_protocol *q);
 
 #endif /* CGS_REPORT_SECTIONS_H */

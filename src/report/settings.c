@@ -1,11 +1,12 @@
-/* settings.c - what the sections on results share: how a setting is called, which settings stand
- * for the others, what the paper has for them, and which models are compared. */
+/* settings.c - shared by the sections on results: the text of a setting, the settings that
+ * represent the others, the paper's numbers for them, and the models to compare. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/evaluate.h"
+#include "eval/temperature.h"
+#include "plan/planners.h"
 #include "report/method.h"
 #include "report/paper_rates.h"
 #include "report/sections.h"
@@ -26,8 +27,8 @@ bool cgs_setting_several(const cgs_protocol *q, int setting, cgs_rate_over over)
     return false;
 }
 
-void cgs_setting_spell(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
-                       char *out, size_t size) {
+void cgs_setting_text(const cgs_rate_setting *s, const char *planner, unsigned numbers, bool prose,
+                      char *out, size_t size) {
     static const char *const symbol[] = {"K", "I", "\xCF\x84"};
     size_t used = (size_t)snprintf(out, size, "%s", planner);
     for (int i = 0; i < 3 && used < size; i++) {
@@ -47,11 +48,11 @@ unsigned cgs_setting_numbers(const cgs_protocol *q, int setting) {
 
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size) {
     const cgs_rate_setting *s = &q->setting[setting];
-    cgs_setting_spell(s, cgs_planner_name(s->planner), cgs_setting_numbers(q, setting), false, out,
-                      size);
+    cgs_setting_text(s, cgs_planner_name(s->planner), cgs_setting_numbers(q, setting), false, out,
+                     size);
 }
 
-/* Of several models of a method the paper has the one that is called like it. */
+/* The paper's numbers belong to the model named after its method. */
 static bool is_the_method(const cgs_protocol *q, int model) {
     const cgs_rate_model *m = &q->model[model];
     bool alone = true;
@@ -86,7 +87,7 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
 }
 
 /* settings of the planner that share I and tau: the sweep it is part of */
-static int company(const cgs_protocol *q, int setting) {
+static int sweep_size(const cgs_protocol *q, int setting) {
     const cgs_rate_setting *s = &q->setting[setting];
     int n = 0;
     for (int i = 0; i < q->settings_count; i++) {
@@ -101,10 +102,10 @@ static double distance(const cgs_protocol *q, int setting) {
     const cgs_rate_setting *s = &q->setting[setting];
     double d = isfinite(s->K) && s->K > 0 ? fabs(log2(s->K) - 7) : 0;
     if (isfinite(s->iters) && s->iters > 0) d += fabs(log2(s->iters / 30));
-    /* a temperature of a sweep counts, but less than another K or I of the paper's sweeps */
+    /* an unusual temperature counts, but less than an unusual K or I */
     bool frozen = cJSON_HasObjectItem(q->settings, "backbone");
     if (!is_the_temperature(q, setting, frozen)) d += 0.1;
-    return d - 1e-3 * fmin(company(q, setting), 50);
+    return d - 1e-3 * fmin(sweep_size(q, setting), 50);
 }
 
 int cgs_headlines(const cgs_protocol *q, int *index) {
@@ -122,12 +123,13 @@ int cgs_headlines(const cgs_protocol *q, int *index) {
 }
 
 bool cgs_is_control(const char *planner) {
-    return !strcmp(planner, "zero") || !strcmp(planner, "random");
+    const cgs_planner_kind *kind = cgs_planner_kind_of(planner);
+    return kind && !(kind->needs & CGS_NEEDS_SCORES);
 }
 
 /* ---- areas of the paper ------------------------------------------------------------ */
 
-/* of a curve that the paper gives point by point */
+/* of a curve whose points the paper gives */
 static bool area_of_curve(const cgs_protocol *q, const int *index, int n, int m, double *nauc) {
     double x[16], y[16];
     if (n > 16) return false;
@@ -149,7 +151,7 @@ bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rat
     if (over == CGS_OVER_K) {
         const char *history = cgs_json_text(q->settings, "history", "native");
         if (area_of_curve(q, index, n, m, nauc)) {
-            /* of the means before they were rounded, where the paper has it */
+            /* of the unrounded means, where the paper gives it */
             if (whole) cgs_published_budget(method, q->env, planner, nauc);
             return true;
         }

@@ -1,8 +1,8 @@
 /* style.c - the style sheet of the page.
  *
- * Colours are variables, so that drawings follow light and dark; paper is always light.  The
- * methods have the paper's colours (blue, brown, green) in shades that also differ for eyes that
- * do not tell red from green. */
+ * Colours are variables, so that drawings follow light and dark themes; print is always light.  The
+ * methods have the paper's colours (blue, brown, green) in shades that colour-blind readers can
+ * tell apart. */
 #include "report/page.h"
 
 const char *const cgs_page_style[] = {

@@ -1,7 +1,7 @@
 /* success.c - the verdict, tables of success rates with paired differences, and timing.
  *
- * A difference is called clear when its 95 % interval (Newcombe's, for paired proportions)
- * leaves zero out.  Nothing is corrected for looking at several settings, and the page says so. */
+ * A difference is called clear when its 95 % interval (Newcombe's, for paired proportions) excludes
+ * zero.  There is no correction for multiple comparisons, and the page says so. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     }
     tally t = count_settings(q, plain, cgs);
     int total = t.better + t.worse + t.even;
-    /* one interval of forty lies wholly on the wrong side of zero by chance */
+    /* by chance one interval in forty lies entirely on the wrong side of zero */
     bool mixed = 40 * t.better > total && 40 * t.worse > total;
     const char *badge = mixed                  ? "Mixed"
                         : d.newcombe.low > 0   ? "CGS helped"
@@ -137,8 +137,8 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     if (total > 1)
         cgs_text_printf(&p->top,
                         "<p>Over all %d planner settings: clearly better in %d, clearly worse in "
-                        "%d, not told apart in %d. Each interval stands for itself; nothing is "
-                        "corrected for their number.</p>\n",
+                        "%d, inconclusive in %d. Each interval stands by itself: there is no "
+                        "correction for multiple comparisons.</p>\n",
                         total, t.better, t.worse, t.even);
     cgs_text_put(&p->top, "</div>\n");
     if (q->settings_count <= 10) {
@@ -225,7 +225,7 @@ static void pair_cell(cgs_page *p, const cgs_protocol *q, int setting, int a, in
                                         : 0);
 }
 
-/* Columns of differences: every method against the plain one of its family, CGS against TS. */
+/* Columns of differences: every method minus its family's plain one, and CGS minus TS. */
 static bool compared(const cgs_protocol *q, int a, int b) {
     char fa[64], fb[64];
     cgs_role ra = cgs_method_role(q->model[a].method, fa);
@@ -269,7 +269,7 @@ static void add_word(char *list, size_t size, const char *word) {
     if (used + n + 3 < size) snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
-/* what of a planner no label says: "MPPI (I=30, horizon=5 sigma=1)" */
+/* settings of a planner that its label does not show: "MPPI (I=30, horizon=5 sigma=1)" */
 static void describe_planners(const cgs_protocol *q, char *out, size_t size) {
     out[0] = '\0';
     for (int i = 0; i < q->settings_count; i++) {
@@ -325,7 +325,7 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
                   "Success in percent: mean \xC2\xB1 sample deviation over evaluation seeds, and "
                   "Wilson's 95 %% interval of all episodes together. Differences are paired, start "
                   "by start, with Newcombe's 95 %% interval and McNemar's exact p; coloured where "
-                  "the interval leaves zero out. The paper's numbers are for its model size "
+                  "the interval excludes zero. The paper's numbers are for its model size "
                   "(224 \xC3\x97 224 pixels%s) and its data.",
                   frozen ? ", DINOv2 features" : ", 18 M parameters");
     cgs_protocol_note(p, f, q);
@@ -337,14 +337,14 @@ void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r) {
     cgs_page_section(p, "success", "Success rates");
     for (int i = 0; i < r->count; i++) success_of(p, f, &r->protocol[i]);
     if (r->replaced)
-        cgs_page_note(p, "%d lines repeat a model, setting and seed; the last of each counts.",
+        cgs_page_note(p, "%d lines repeat a model, setting and seed; the last one counts.",
                       r->replaced);
     cgs_page_section_end(p);
 }
 
 /* ---- timing ------------------------------------------------------------------------ */
 
-/* the time of a solve by model, for one setting; false when there is none */
+/* time per solve by model, for one setting; false when there is none */
 static bool draw_timing(cgs_page *p, const cgs_protocol *q, int setting) {
     cgs_plot_row *row = calloc((size_t)q->models, sizeof *row);
     char label[96];
@@ -358,7 +358,7 @@ static bool draw_timing(cgs_page *p, const cgs_protocol *q, int setting) {
     }
     if (rows) {
         cgs_setting_label(q, setting, label, sizeof label);
-        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds a solve", row, rows);
+        cgs_plot_bars(cgs_page_figure(p), label, "milliseconds per solve", row, rows);
         cgs_page_figure_end(p, NULL);
     }
     free(row);
@@ -375,14 +375,15 @@ static void timing_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) {
     cgs_page_grid_end(p);
     if (drawn) {
         cgs_page_note(p,
-                      "Planner time of one solve on %s, mean over all episodes, on %.30s in %.10s. "
-                      "Episodes are planned together; this is the share of one.",
+                      "Planner time per solve on %s, mean over all episodes, on %.30s in %.10s. "
+                      "Episodes are planned in batches; this is the time per episode.",
                       cgs_env_name(q->env),
                       cgs_json_text(q->settings, "device", "an unknown device"),
                       cgs_json_text(q->settings, "precision", "unknown precision"));
         if (!strcmp(q->env, "pusht") && !cJSON_HasObjectItem(q->settings, "backbone"))
-            cgs_page_note(p, "Published for LeWM+CGS on PushT at K = 128, seconds an episode: MPPI "
-                             "1.850, CEM 5.163, GD 0.161.");
+            cgs_page_note(p,
+                          "Published for LeWM+CGS on PushT at K = 128, seconds per episode: MPPI "
+                          "1.850, CEM 5.163, GD 0.161.");
         cgs_folder_commands(f, p, "eval");
     }
     free(index);

@@ -94,7 +94,7 @@ static void draw_sweep(cgs_page *p, const cgs_protocol *q, const int *index, int
         for (int k = 0; k < c.series[i].n; k++)
             low = fmin(low, c.series[i].low ? c.series[i].low[k] : c.series[i].y[k]);
     }
-    /* room below the lowest interval, in tens, and all the way up to 100 */
+    /* from a multiple of ten below the lowest interval up to 100 */
     cgs_plot plot = {.title = title,
                      .x = {.label = kinds[over].axis, .scale = kinds[over].scale},
                      .y = {.label = "success, %",
@@ -166,15 +166,15 @@ static void area_table(cgs_page *p, const cgs_protocol *q, cgs_rate_over over, i
         if (n >= 2) area_row(p, q, index, n, over, pair, pairs);
     }
     cgs_page_table_end(p);
-    cgs_page_note(
-        p,
-        "nAUC: area under success over %s by trapezoids, divided by the width, in percent. "
-        "The difference has a 95 %% bootstrap interval over starts.%s",
-        over == CGS_OVER_ITERS ? "I"
-        : over == CGS_OVER_K   ? "log2 K"
-                               : "log2 \xCF\x84",
-        over == CGS_OVER_K ? " The paper's area is taken over the same K."
-                           : " The paper's area is over its own grid.");
+    cgs_page_note(p,
+                  "nAUC: area under success over %s by the trapezoidal rule, divided by the width, "
+                  "in percent. "
+                  "The difference has a 95 %% bootstrap interval over starts.%s",
+                  over == CGS_OVER_ITERS ? "I"
+                  : over == CGS_OVER_K   ? "log2 K"
+                                         : "log2 \xCF\x84",
+                  over == CGS_OVER_K ? " The paper's area is taken over the same K."
+                                     : " The paper's area is over its own grid.");
 }
 
 /* ---- sections ---------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void sweep_section(cgs_page *p, const cgs_folder *f, const cgs_rates *r,
         }
         if (plots) {
             cgs_page_grid_end(p);
-            if (more) cgs_page_note(p, "%d more sweeps are in the table of areas only.", more);
+            if (more) cgs_page_note(p, "%d more sweeps appear only in the table of areas.", more);
             area_table(p, q, over, index);
             cgs_protocol_note(p, f, q);
         }

@@ -1,4 +1,4 @@
-/* tables.c - see tables.h.  Here: what stands in which table and how runs are called. */
+/* tables.c - see tables.h.  Here: the order of the tables and the labels of runs. */
 #include "report/tables.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static bool has_env(const cgs_tables_run *r, const char *env) {
     return false;
 }
 
-/* "TwoRooms", or "TwoRooms (folder)" where other runs have the environment, too, unless the folder
- * is called like it */
+/* "TwoRooms", or "TwoRooms (folder)" where other runs have the same environment, unless the folder
+ * has its name */
 static void run_label(const cgs_tables *t, int run, const char *env, const char *name, char *out,
                       size_t size) {
     const cgs_tables_run *r = &t->run[run];
@@ -42,14 +42,14 @@ static bool is_held_out(const cgs_protocol *q) {
     return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(q->settings, "held_out"));
 }
 
-static void name_subject(const cgs_tables *t, int run, int protocol, cgs_tables_model *out) {
+static void name_protocol(const cgs_tables *t, int run, int protocol, cgs_tables_protocol *out) {
     const cgs_rates *r = &t->run[run].rates;
     const cgs_protocol *q = &r->protocol[protocol];
     bool alone = true;
     for (int i = 0; i < r->count; i++)
         alone &= i == protocol || strcmp(r->protocol[i].env, q->env) != 0 ||
                  is_held_out(&r->protocol[i]) != is_held_out(q);
-    *out = (cgs_tables_model){.q = q, .held_out = is_held_out(q)};
+    *out = (cgs_tables_protocol){.q = q, .held_out = is_held_out(q)};
     run_label(t, run, q->env, alone ? cgs_env_name(q->env) : q->name, out->label,
               sizeof out->label);
 }
@@ -78,9 +78,9 @@ void cgs_tables_sort(cgs_tables *t) {
 
 void cgs_tables_columns(cgs_tables *t, bool held_out) {
     t->columns = 0;
-    for (int i = 0; i < t->subjects; i++) {
-        const cgs_protocol *q = t->subject[i].q;
-        for (int m = 0; m < q->models && t->subject[i].held_out == held_out; m++)
+    for (int i = 0; i < t->protocols; i++) {
+        const cgs_protocol *q = t->protocol[i].q;
+        for (int m = 0; m < q->models && t->protocol[i].held_out == held_out; m++)
             cgs_tables_column(t, q->model[m].method, q->model[m].name);
     }
     cgs_tables_sort(t);
@@ -170,17 +170,17 @@ static bool create(cgs_tables *t) {
             if (n > largest) largest = n;
         }
     }
-    t->subject = calloc(protocols, sizeof *t->subject);
+    t->protocol = calloc(protocols, sizeof *t->protocol);
     t->index = calloc(largest, sizeof *t->index);
     t->other = calloc(largest, sizeof *t->other);
     t->grid = calloc(settings, sizeof *t->grid);
     t->cell = calloc(models + settings, sizeof *t->cell);
     t->column = calloc(models, sizeof *t->column);
-    return t->subject && t->index && t->other && t->grid && t->cell && t->column;
+    return t->protocol && t->index && t->other && t->grid && t->cell && t->column;
 }
 
 static void destroy(cgs_tables *t) {
-    free(t->subject);
+    free(t->protocol);
     free(t->index);
     free(t->other);
     free(t->grid);
@@ -203,7 +203,7 @@ cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *ti
         write_title(&t, title);
         for (int i = 0; i < count; i++)
             for (int k = 0; k < run[i].rates.count; k++)
-                name_subject(&t, i, k, &t.subject[t.subjects++]);
+                name_protocol(&t, i, k, &t.protocol[t.protocols++]);
         cgs_tables_success(&t);
         cgs_tables_over_K(&t);
         cgs_tables_areas(&t, CGS_OVER_K);

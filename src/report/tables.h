@@ -1,7 +1,7 @@
-/* tables.h - the numbers of runs as Markdown, in the form of the paper's tables.
+/* tables.h - the numbers of runs as Markdown, laid out like the paper's tables.
  *
- * Documents include what this writes, so that no number in them is copied by hand.  The numbers
- * are those of the page, from the same functions. */
+ * Documents include this output, so that no number in them is copied by hand.  The numbers come
+ * from the functions that the page uses. */
 #ifndef CGS_REPORT_TABLES_H
 #define CGS_REPORT_TABLES_H
 
@@ -20,26 +20,26 @@ typedef struct cgs_tables_run {
     cJSON *priors; /* prior-quality.json, or NULL */
 } cgs_tables_run;
 
-/* Writes the tables of all runs (count) into one file; says how many they are. */
+/* Writes the tables of all runs (count) into one file and returns their number. */
 cgs_status cgs_tables_write(const cgs_tables_run *run, int count, const char *title,
                             const char *path, int *written);
 
 /* ---- shared by the files that write them ------------------------------------------- */
 
-/* A protocol of a run, and how it is called. */
-typedef struct cgs_tables_model {
+/* A protocol of a run, and its label. */
+typedef struct cgs_tables_protocol {
     const cgs_protocol *q;
     bool held_out; /* starts in episodes that no model was trained on */
     char label[512];
-} cgs_tables_model;
+} cgs_tables_protocol;
 
 typedef struct cgs_tables {
     cgs_text text;
     int written;
     const cgs_tables_run *run;
     int count;
-    cgs_tables_model *subject;
-    int subjects;
+    cgs_tables_protocol *protocol;
+    int protocols;
     /* scratch, as large as the largest protocol and all models together need */
     int *index, *other;       /* (settings) */
     double *grid;             /* (settings of all) */
@@ -48,16 +48,16 @@ typedef struct cgs_tables {
     int columns;
 } cgs_tables;
 
-/* Begins a table: a section before the first of it (*open becomes true), an empty line. */
+/* Begins a table: a heading before the first one (*open becomes true), then an empty line. */
 void cgs_tables_begin(cgs_tables *t, bool *open, const char *title, const char *sentence);
-/* Collects in t->column the models of the subjects that are, or are not, held out. */
+/* Collects in t->column the models of the protocols that are, or are not, held out. */
 void cgs_tables_columns(cgs_tables *t, bool held_out);
 void cgs_tables_column(cgs_tables *t, const char *method, const char *name);
-/* Sorts them as the page does. */
+/* Sorts the columns as the page does. */
 void cgs_tables_sort(cgs_tables *t);
-/* The first row of a table whose columns they are, and the rule below it. */
+/* The head of a table with these columns, and the rule below it. */
 void cgs_tables_head(cgs_tables *t);
-/* Begins a row with how a run on an environment is called. */
+/* Begins a row with the label of a run. */
 void cgs_tables_env(cgs_tables *t, int run, const char *env);
 /* The model of a protocol with the name of a column, or -1. */
 int cgs_tables_find(const cgs_protocol *q, const char *name);
@@ -74,7 +74,7 @@ void cgs_tables_priors(cgs_tables *t);
 /* tables_commands.c */
 void cgs_tables_commands(cgs_tables *t);
 
-/* The families of which the subjects have CGS and its baseline, for columns of differences. */
+/* The families of which the protocols have CGS and its baseline, for columns of differences. */
 typedef struct cgs_tables_families {
     char name[CGS_FAMILIES][64];
     int count;
@@ -91,7 +91,7 @@ int cgs_tables_sweep(const cgs_protocol *q, cgs_rate_over over, int *at, int *in
 /* "MPPI"; with I, K and tau where the protocol has several such sweeps of the planner. */
 void cgs_tables_sweep_label(cgs_tables *t, const cgs_protocol *q, int setting, cgs_rate_over over,
                             char *out, size_t size);
-/* Adds a sweep's values to t->grid, which stays sorted; returns how many it has. */
+/* Adds a sweep's values to t->grid, which stays sorted; returns their number. */
 int cgs_tables_grid(cgs_tables *t, int points, const cgs_protocol *q, const int *index, int n,
                     cgs_rate_over over);
 

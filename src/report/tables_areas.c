@@ -12,10 +12,10 @@
 
 cgs_tables_families cgs_tables_rivals(const cgs_tables *t, bool held_out) {
     cgs_tables_families f = {.count = 0};
-    for (int i = 0; i < t->subjects; i++) {
-        const cgs_protocol *q = t->subject[i].q;
+    for (int i = 0; i < t->protocols; i++) {
+        const cgs_protocol *q = t->protocol[i].q;
         cgs_rivals r;
-        for (int n = 0; t->subject[i].held_out == held_out && cgs_find_rivals(q, n, &r); n++) {
+        for (int n = 0; t->protocol[i].held_out == held_out && cgs_find_rivals(q, n, &r); n++) {
             char family[64];
             int known = 0;
             cgs_method_role(q->model[r.cgs].method, family);
@@ -28,8 +28,8 @@ cgs_tables_families cgs_tables_rivals(const cgs_tables *t, bool held_out) {
 }
 
 void cgs_tables_rival_head(cgs_tables *t, const cgs_tables_families *f, int i, bool ts) {
-    char plain[64], head[160];
-    cgs_method_name(f->name[i], plain, sizeof plain);
+    char head[160];
+    const char *plain = cgs_method_title(f->name[i]);
     if (ts && f->count == 1) {
         snprintf(head, sizeof head, "CGS " CGS_MINUS " TS");
     } else {
@@ -64,7 +64,7 @@ void cgs_tables_sweep_label(cgs_tables *t, const cgs_protocol *q, int setting, c
     for (int at = 0; cgs_tables_sweep(q, over, &at, t->other);)
         sweeps += !strcmp(q->setting[t->other[0]].planner, s->planner);
     unsigned others = 7u & ~(1u << over);
-    cgs_setting_spell(s, cgs_planner_name(s->planner), sweeps > 1 ? others : 0, true, out, size);
+    cgs_setting_text(s, cgs_planner_name(s->planner), sweeps > 1 ? others : 0, true, out, size);
 }
 
 int cgs_tables_grid(cgs_tables *t, int points, const cgs_protocol *q, const int *index, int n,
@@ -92,7 +92,7 @@ static void area_cell(const cgs_protocol *q, const int *index, int n, cgs_rate_o
         snprintf(c->tail, sizeof c->tail, " (%.1f)", pub);
 }
 
-static void area_row(cgs_tables *t, const cgs_tables_model *of, int n, cgs_rate_over over,
+static void area_row(cgs_tables *t, const cgs_tables_protocol *of, int n, cgs_rate_over over,
                      const cgs_tables_families *f) {
     char label[128];
     cgs_tables_sweep_label(t, of->q, t->index[0], over, label, sizeof label);
@@ -128,10 +128,10 @@ void cgs_tables_areas(cgs_tables *t, cgs_rate_over over) {
     cgs_tables_families f = cgs_tables_rivals(t, false);
     bool open = false;
     cgs_tables_columns(t, false);
-    for (int i = 0; i < t->subjects; i++) {
+    for (int i = 0; i < t->protocols; i++) {
         int n;
-        if (t->subject[i].held_out) continue;
-        for (int at = 0; (n = cgs_tables_sweep(t->subject[i].q, over, &at, t->index));) {
+        if (t->protocol[i].held_out) continue;
+        for (int at = 0; (n = cgs_tables_sweep(t->protocol[i].q, over, &at, t->index));) {
             if (!open) {
                 cgs_tables_begin(
                     t, &open, over == CGS_OVER_K ? "Area over K" : "Area over iterations",
@@ -144,14 +144,15 @@ void cgs_tables_areas(cgs_tables *t, cgs_rate_over over) {
                           "bootstrap interval over starts.");
                 area_head(t, &f);
             }
-            area_row(t, &t->subject[i], n, over, &f);
+            area_row(t, &t->protocol[i], n, over, &f);
         }
     }
 }
 
 /* ---- temperature ------------------------------------------------------------------- */
 
-static void temperature_row(cgs_tables *t, const cgs_tables_model *of, int n, int points, int m) {
+static void temperature_row(cgs_tables *t, const cgs_tables_protocol *of, int n, int points,
+                            int m) {
     const cgs_protocol *q = of->q;
     char name[128], label[800];
     cgs_tables_sweep_label(t, q, t->index[0], CGS_OVER_TAU, name, sizeof name);
@@ -178,10 +179,10 @@ static void temperature_row(cgs_tables *t, const cgs_tables_model *of, int n, in
 void cgs_tables_temperature(cgs_tables *t) {
     bool open = false;
     int points = 0, n;
-    for (int i = 0; i < t->subjects; i++)
-        for (int at = 0; !t->subject[i].held_out &&
-                         (n = cgs_tables_sweep(t->subject[i].q, CGS_OVER_TAU, &at, t->index));)
-            points = cgs_tables_grid(t, points, t->subject[i].q, t->index, n, CGS_OVER_TAU);
+    for (int i = 0; i < t->protocols; i++)
+        for (int at = 0; !t->protocol[i].held_out &&
+                         (n = cgs_tables_sweep(t->protocol[i].q, CGS_OVER_TAU, &at, t->index));)
+            points = cgs_tables_grid(t, points, t->protocol[i].q, t->index, n, CGS_OVER_TAU);
     if (points == 0) return;
     cgs_tables_begin(t, &open, "Over temperature",
                      "Percent of starts with MPPI, mean over evaluation seeds, and the area over "
@@ -195,9 +196,9 @@ void cgs_tables_temperature(cgs_tables *t) {
     cgs_md_entry(&t->text, "area (paper)");
     cgs_md_end(&t->text);
     cgs_md_rule(&t->text, 2 + points);
-    for (int i = 0; i < t->subjects; i++)
-        for (int at = 0; !t->subject[i].held_out &&
-                         (n = cgs_tables_sweep(t->subject[i].q, CGS_OVER_TAU, &at, t->index));)
-            for (int m = 0; m < t->subject[i].q->models; m++)
-                temperature_row(t, &t->subject[i], n, points, m);
+    for (int i = 0; i < t->protocols; i++)
+        for (int at = 0; !t->protocol[i].held_out &&
+                         (n = cgs_tables_sweep(t->protocol[i].q, CGS_OVER_TAU, &at, t->index));)
+            for (int m = 0; m < t->protocol[i].q->models; m++)
+                temperature_row(t, &t->protocol[i], n, points, m);
 }

@@ -1,4 +1,4 @@
-/* tables_commands.c - the commands behind the numbers, as the studies recorded them. */
+/* tables_commands.c - the commands that made the numbers, as the studies recorded them. */
 #include <string.h>
 
 #include "report/folder.h"
@@ -39,7 +39,8 @@ void cgs_tables_commands(cgs_tables *t) {
         const cgs_tables_run *r = &t->run[i];
         if (!r->stages || !r->stages->child) continue;
         if (!open)
-            cgs_text_put(&t->text, "\n## Commands\n\nWhat was run for these numbers, in order.\n");
+            cgs_text_put(&t->text,
+                         "\n## Commands\n\nThe commands that made these numbers, in order.\n");
         open = true;
         write_run(t, r);
     }

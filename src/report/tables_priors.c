@@ -1,4 +1,4 @@
-/* tables_priors.c - how near matched priors come before any search (Figure 14 of the paper). */
+/* tables_priors.c - matched priors before any search (Figure 14 of the paper). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,10 +50,11 @@ void cgs_tables_priors(cgs_tables *t) {
     }
     if (t->columns == 0) return;
     cgs_tables_sort(t);
-    cgs_tables_begin(t, &open, "Matched priors before any search",
-                     "Mean distance of the imagined end of the prior's plan from the goal, divided "
-                     "by that of doing nothing, with a 95 % bootstrap interval; the paper's in "
-                     "brackets. The success of the plan itself is that of PG-MPPI with K = 1.");
+    cgs_tables_begin(
+        t, &open, "Matched priors before any search",
+        "Mean distance of the predicted end of the prior's plan from the goal, divided "
+        "by that of doing nothing, with a 95 % bootstrap interval; the paper's in "
+        "brackets. The success of the plan itself is that of PG-MPPI with K = 1.");
     cgs_tables_head(t);
     for (int i = 0; i < t->count; i++) {
         if (!first_model(&t->run[i])) continue;

@@ -11,8 +11,8 @@ static const char *row_name(const char *planner) {
     return !strcmp(planner, "zero") ? "zero action" : cgs_planner_name(planner);
 }
 
-/* Models in a setting.  What a control reaches does not depend on the model, so it is measured
- * with one of them, and the others have nothing to catch up on. */
+/* Models in a setting.  The success of a control planner ("zero", "random") does not depend on the
+ * model, so one model's result is complete. */
 static void put_cells(cgs_tables *t, const cgs_protocol *q, int setting, int count) {
     bool control = cgs_is_control(q->setting[setting].planner);
     for (int i = 0; control && i < count; i++) {
@@ -53,9 +53,9 @@ static void success_row(cgs_tables *t, const cgs_protocol *q, int setting) {
 
 void cgs_tables_success(cgs_tables *t) {
     bool open = false;
-    for (int i = 0; i < t->subjects; i++) {
-        const cgs_protocol *q = t->subject[i].q;
-        if (t->subject[i].held_out) continue;
+    for (int i = 0; i < t->protocols; i++) {
+        const cgs_protocol *q = t->protocol[i].q;
+        if (t->protocol[i].held_out) continue;
         int n = cgs_headlines(q, t->index), kept = 0;
         for (int k = 0; k < n; k++)
             if (is_headline(&q->setting[t->index[k]])) t->index[kept++] = t->index[k];
@@ -63,7 +63,7 @@ void cgs_tables_success(cgs_tables *t) {
         cgs_tables_begin(t, &open, "Success at K = 128",
                          "Percent of starts, mean \xC2\xB1 sample deviation over evaluation "
                          "seeds; the paper's mean in brackets; the best of ours in bold.");
-        cgs_md_entry(&t->text, t->subject[i].label);
+        cgs_md_entry(&t->text, t->protocol[i].label);
         for (int m = 0; m < q->models; m++) cgs_md_entry(&t->text, q->model[m].name);
         cgs_md_end(&t->text);
         cgs_md_rule(&t->text, 1 + q->models);
@@ -98,17 +98,17 @@ static void over_K_row(cgs_tables *t, const cgs_protocol *q, int n, int points, 
 
 void cgs_tables_over_K(cgs_tables *t) {
     bool open = false;
-    for (int i = 0; i < t->subjects; i++) {
-        const cgs_protocol *q = t->subject[i].q;
+    for (int i = 0; i < t->protocols; i++) {
+        const cgs_protocol *q = t->protocol[i].q;
         int points = 0, n;
-        if (t->subject[i].held_out) continue;
+        if (t->protocol[i].held_out) continue;
         for (int at = 0; (n = cgs_tables_sweep(q, CGS_OVER_K, &at, t->index));)
             points = cgs_tables_grid(t, points, q, t->index, n, CGS_OVER_K);
         if (points == 0) continue;
         cgs_tables_begin(t, &open, "Over K",
                          "Percent of starts, mean over evaluation seeds; the paper's mean in "
                          "brackets.");
-        cgs_md_entry(&t->text, t->subject[i].label);
+        cgs_md_entry(&t->text, t->protocol[i].label);
         for (int p = 0; p < points; p++) {
             char head[32];
             snprintf(head, sizeof head, "%s%g", p ? "" : "K = ", t->grid[p]);
@@ -143,12 +143,12 @@ static void difference(cgs_tables *t, const cgs_protocol *q, int setting, int a,
     }
 }
 
-static void held_out_row(cgs_tables *t, const cgs_tables_model *of, int setting,
+static void held_out_row(cgs_tables *t, const cgs_tables_protocol *of, int setting,
                          const cgs_tables_families *f) {
     const cgs_rate_setting *s = &of->q->setting[setting];
     char label[160];
-    cgs_setting_spell(s, row_name(s->planner), cgs_setting_numbers(of->q, setting), true, label,
-                      sizeof label);
+    cgs_setting_text(s, row_name(s->planner), cgs_setting_numbers(of->q, setting), true, label,
+                     sizeof label);
     cgs_md_entry(&t->text, of->label);
     cgs_md_entry(&t->text, label);
     for (int c = 0; c < t->columns; c++)
@@ -181,7 +181,7 @@ void cgs_tables_held_out(cgs_tables *t) {
     }
     cgs_md_end(&t->text);
     cgs_md_rule(&t->text, 2 + t->columns + 2 * f.count);
-    for (int i = 0; i < t->subjects; i++)
-        for (int s = 0; t->subject[i].held_out && s < t->subject[i].q->settings_count; s++)
-            held_out_row(t, &t->subject[i], s, &f);
+    for (int i = 0; i < t->protocols; i++)
+        for (int s = 0; t->protocol[i].held_out && s < t->protocol[i].q->settings_count; s++)
+            held_out_row(t, &t->protocol[i], s, &f);
 }

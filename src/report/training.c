@@ -13,7 +13,7 @@
 
 enum { BINS = 160, MAX_VALID = 512 };
 
-/* What is drawn.  A curve is a mean over bins of updates: a thousand points would be noise. */
+/* The curves.  Each is a mean over bins of updates, as raw values would be noise. */
 enum { PRED, SIGREG, TS, CGS, COSINE, RATE, GRADIENT, SPEED, CURVES };
 static const struct {
     const char *key, *title, *axis;
@@ -27,7 +27,7 @@ static const struct {
     {"cosine", "Consecutive cosine", "mean cosine", CGS_AXIS_LINEAR, true},
     {"lr", "Learning rate", "learning rate", CGS_AXIS_LINEAR, false},
     {"grad_norm", "Norm of the gradient", "norm", CGS_AXIS_LOG10, false},
-    {"frames_per_s", "Throughput", "frames a second", CGS_AXIS_LINEAR, false},
+    {"frames_per_s", "Throughput", "frames per second", CGS_AXIS_LINEAR, false},
 };
 
 typedef struct trained {
@@ -39,8 +39,8 @@ typedef struct trained {
     double x[BINS], y[CURVES][BINS];
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
-    cgs_gradient_monitor growth;
-    double grew; /* the step at which the gradient had grown, or 0 */
+    cgs_gradient_monitor monitor;
+    double grew; /* the step at which the gradient monitor fired, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
 
@@ -71,7 +71,7 @@ static void add_line(void *user, const cJSON *line) {
         t->valid++;
         return;
     }
-    if (cgs_gradient_monitor_add(&t->growth, value_of(line, GRADIENT))) t->grew = step;
+    if (cgs_gradient_monitor_add(&t->monitor, value_of(line, GRADIENT))) t->grew = step;
     int bin = (int)(step / (t->last + 1) * BINS);
     for (int c = 0; c < CURVES; c++) {
         double v = value_of(line, c);
@@ -92,7 +92,7 @@ static void read_card(trained *t, const cgs_folder *f, cgs_page *p) {
     snprintf(t->method, sizeof t->method, "%.60s",
              cgs_json_text(t->card, "method", last ? last + 1 : t->folder));
     t->style = cgs_method_style(t->method);
-    cgs_method_name(t->method, t->name, sizeof t->name);
+    snprintf(t->name, sizeof t->name, "%s", cgs_method_title(t->method));
 }
 
 /* reads a model; false when it has no metrics */
@@ -109,15 +109,15 @@ static bool read_model(trained *t, const cgs_folder *f, cgs_page *p, const char 
         for (int c = 0; c < CURVES; c++)
             t->y[c][b] = t->hits[c][b] ? t->sum[c][b] / t->hits[c][b] : NAN;
     }
-    /* bins without a line would break the curve: close the gaps */
+    /* empty bins would break the curve: close the gaps */
     for (int c = 0; c < CURVES; c++)
         for (int b = 1; b < BINS; b++)
             if (isnan(t->y[c][b])) t->y[c][b] = t->y[c][b - 1];
     read_card(t, f, p);
     if (t->grew > 0)
         cgs_page_warn(p,
-                      "%s: by update %.0f the norm of its gradient had grown tenfold; what is "
-                      "compared with it may show how it was trained, not its method",
+                      "%s: by update %.0f the norm of its gradient had grown tenfold; comparisons "
+                      "with it may reflect the training instead of the method",
                       t->folder, t->grew);
     return true;
 }
@@ -146,10 +146,8 @@ static void name_apart(trained *t, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
             if (k != i && !strcmp(t[k].method, t[i].method)) {
-                char name[64];
                 const char *last = strrchr(t[i].folder, '/');
-                cgs_method_name(t[i].method, name, sizeof name);
-                snprintf(t[i].name, sizeof t[i].name, "%s, %.60s", name,
+                snprintf(t[i].name, sizeof t[i].name, "%.60s, %.60s", cgs_method_title(t[i].method),
                          last ? last + 1 : t[i].folder);
             }
 }
@@ -198,7 +196,7 @@ static void draw_curve(cgs_page *p, const trained *t, int n, int c) {
                      .series = series,
                      .count = count};
     cgs_plot_lines(cgs_page_figure(p), &plot);
-    cgs_page_figure_end(p, outside ? "Marks: validation; at the edge where it lies beyond."
+    cgs_page_figure_end(p, outside ? "Marks: validation; clamped to the edge where it lies outside."
                            : valid ? "Marks: validation."
                                    : NULL);
 }
@@ -248,7 +246,7 @@ static void model_table(cgs_page *p, const trained *t, int n) {
     }
     cgs_page_table_end(p);
     cgs_page_note(p, "Losses and cosine: the last validation where there is one, else the last "
-                     "training batches. Frames a second: the median.");
+                     "training batches. Frames per second: the median.");
 }
 
 static cgs_straightness straightness_of(const trained *t) {

@@ -1,34 +1,36 @@
-/* device_rollout.c - rollouts inside a device's programs: what cgs_device_scorer asks for.
+/* device_rollout.c - rollouts inside a device's graphs: what cgs_device_scorer asks for.
  *
- * Contexts and goals are uploaded once a solve.  From then on a scoring is enqueued: plans are
+ * Contexts and goals are uploaded once per solve.  From then on a scoring is enqueued: plans are
  * gathered into the rows of a run, the run is made, costs and gradients are copied out.  A run is
- * the rollout's tape, or, for sizes the device has a fused predictor for, a tape that only turns
- * actions into modulations and one kernel that does all steps of all rows. */
+ * the rollout's tape, or, for sizes the device has a fused predictor for, a tape that only makes
+ * modulations of actions and one kernel that does all steps of all rows. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/planning.h"
+#include "core/environment.h"
+#include "plan/planner_kernels.h"
 #include "rollout/rollout_internal.h"
+#include "rollout/rollout_kernels.h"
 
-/* plans in one run of the fused form: bounds the memory of modulations, and of what is kept for
- * gradients */
+/* plans in one run of the fused form: bounds the memory of modulations, and of what forward saves
+ * for gradients */
 enum { FUSED_ROWS = 8192, FUSED_GRADIENTS = 64 };
 
 typedef struct device_rollout {
-    cgs_device_scorer resident;
-    const cgs_planning *ops;
+    cgs_device_scorer scorer;
+    const cgs_rollout_kernels *kernels;
     cgs_device *device;
     float *z, *past, *goal; /* as in the rollout, on the device */
     void *memory;
 
     void *predictor; /* NULL: not fused */
     cgs_tape *condition;
-    cgs_tensor *actions;    /* (G * K, T, A) */
-    cgs_tensor *modulation; /* (G * K, T, layers * 6D) */
-    cgs_tensor map, bias;   /* from actions to the modulations of all blocks at once */
-    void *maps;             /* their memory */
-    int G;                  /* episodes in one fused run */
+    cgs_tensor *actions;     /* (G * K, T, A) */
+    cgs_tensor *modulation;  /* (G * K, T, layers * 6D) */
+    cgs_tensor weight, bias; /* from embedded actions to the modulations of all layers at once */
+    void *stacked;           /* their memory */
+    int G;                   /* episodes in one fused run */
 } device_rollout;
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
@@ -50,27 +52,27 @@ static cgs_status begin(void *ctx, int E) {
     return o->device->ops->upload(o->device, o->goal, r->goal, n * D);
 }
 
-static cgs_plan_run run_of(const cgs_rollout *r, const float *plans, int K) {
+static cgs_rollout_run run_of(const cgs_rollout *r, const float *plans, int K) {
     const device_rollout *o = r->on;
-    return (cgs_plan_run){.K = K,
-                          .C = r->config.context,
-                          .H = r->config.horizon,
-                          .A = r->A,
-                          .D = r->D,
-                          .plans = plans,
-                          .z = o->z,
-                          .past = o->past,
-                          .goal = o->goal};
+    return (cgs_rollout_run){.K = K,
+                             .C = r->config.context,
+                             .H = r->config.horizon,
+                             .A = r->A,
+                             .D = r->D,
+                             .plans = plans,
+                             .z = o->z,
+                             .past = o->past,
+                             .goal = o->goal};
 }
 
 /* a run of the rollout's own tape */
-static void forward(const cgs_rollout *r, cgs_plan_run *run) {
+static void forward(const cgs_rollout *r, cgs_rollout_run *run) {
     run->G = r->G;
     run->part = r->part;
     run->actions = r->actions->data;
     run->z_run = r->z_in->data;
     run->goal_run = r->goal_in->data;
-    r->on->ops->gather(r->on->device, run);
+    r->on->kernels->gather(r->on->device, run);
     cgs_tape_forward(r->tape);
 }
 
@@ -78,11 +80,11 @@ static void forward(const cgs_rollout *r, cgs_plan_run *run) {
 static void take_costs(const cgs_rollout *r, float *to, int n, int count, int stride) {
     const float *part[2] = {r->cost[0]->data, r->parts > 1 ? r->cost[1]->data : NULL};
     const float weight[2] = {r->weight[0], r->parts > 1 ? r->weight[1] : 0};
-    r->on->ops->blend(r->on->device, to, part, weight, n, r->part, count, stride);
+    r->on->kernels->blend(r->on->device, to, part, weight, n, r->part, count, stride);
 }
 
 static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
-    cgs_plan_run run = run_of(r, plans, K);
+    cgs_rollout_run run = run_of(r, plans, K);
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G)
         for (run.k0 = 0; run.k0 < K; run.k0 += r->part) {
             run.n = least(r->G, E - run.e0);
@@ -96,13 +98,13 @@ static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, fl
 static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost,
                   float *grad) {
     const device_rollout *o = r->on;
-    cgs_plan_run run = run_of(r, plans, K);
+    cgs_rollout_run run = run_of(r, plans, K);
     run.G = o->G;
     run.part = run.count = K;
     run.actions = o->actions->data;
     for (run.e0 = 0; run.e0 < E; run.e0 += o->G) {
         run.n = least(o->G, E - run.e0);
-        o->ops->gather(o->device, &run);
+        o->kernels->gather(o->device, &run);
         cgs_tape_forward(o->condition);
         size_t e0 = (size_t)run.e0, C = (size_t)run.C, D = (size_t)run.D;
         cgs_predictor_job job = {.rows = run.n * K,
@@ -114,11 +116,12 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
                                  .modulation = o->modulation->data,
                                  .cost = cost + e0 * (size_t)K,
                                  .gradient = grad ? o->modulation->grad : NULL};
-        o->ops->predictor_run(o->device, o->predictor, &job);
+        o->kernels->predictor_run(o->device, o->predictor, &job);
         if (!grad) continue;
         int n = run.H * run.A;
         cgs_tape_backward(o->condition);
-        o->ops->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n, 1);
+        o->kernels->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n,
+                          1);
     }
 }
 
@@ -138,27 +141,28 @@ static void gradient(void *ctx, const float *plans, int E, float *cost, float *g
         return;
     }
     int n = r->config.horizon * r->A, T = r->T * r->A;
-    cgs_plan_run run = run_of(r, plans, 1);
+    cgs_rollout_run run = run_of(r, plans, 1);
     run.count = 1;
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G) {
         run.n = least(r->G, E - run.e0);
         forward(r, &run);
         cgs_tape_backward(r->tape);
         take_costs(r, cost + run.e0, run.n, 1, 1);
-        o->ops->tails(o->device, grad + (size_t)run.e0 * (size_t)n, r->actions->grad, run.n, T, n,
-                      r->slope);
+        o->kernels->tails(o->device, grad + (size_t)run.e0 * (size_t)n, r->actions->grad, run.n, T,
+                          n, r->gradient_scale);
     }
 }
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* The maps to the modulations of all blocks, one below the other: one product for six. */
-static cgs_status stack_maps(device_rollout *o, const cgs_lewm *m) {
+/* The linear layers to the modulations of all layers, one below the other: one product instead of
+ * six. */
+static cgs_status stack_modulations(device_rollout *o, const cgs_lewm *m) {
     cgs_device *d = o->device;
     int layers = m->config.predictor_layers, D = m->config.width;
     size_t each = (size_t)6 * (size_t)D, rows = (size_t)layers * each, n = rows * (size_t)D;
-    CGS_TRY(d->ops->alloc(d, &o->maps, (n + rows) * (sizeof(float) + sizeof(uint16_t))));
-    float *values = o->maps, *host = malloc(n * sizeof *host);
+    CGS_TRY(d->ops->alloc(d, &o->stacked, (n + rows) * (sizeof(float) + sizeof(uint16_t))));
+    float *values = o->stacked, *host = malloc(n * sizeof *host);
     uint16_t *rounded = (uint16_t *)(values + n + rows);
     if (!host) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
     cgs_status rc = CGS_OK;
@@ -175,13 +179,13 @@ static cgs_status stack_maps(device_rollout *o, const cgs_lewm *m) {
     free(host);
     CGS_TRY(rc);
     d->ops->round_bf16(d, rounded, values, n + rows);
-    o->map = (cgs_tensor){.name = "modulations",
-                          .rank = 2,
-                          .dim = {(int)rows, D},
-                          .dtype = CGS_F32,
-                          .outside = true,
-                          .data = values,
-                          .bf16 = rounded};
+    o->weight = (cgs_tensor){.name = "modulations",
+                             .rank = 2,
+                             .dim = {(int)rows, D},
+                             .dtype = CGS_F32,
+                             .outside = true,
+                             .data = values,
+                             .bf16 = rounded};
     o->bias = (cgs_tensor){.name = "modulations, bias",
                            .rank = 1,
                            .dim = {(int)rows},
@@ -194,30 +198,30 @@ static cgs_status stack_maps(device_rollout *o, const cgs_lewm *m) {
 
 /* a tape from actions to modulations */
 static cgs_status open_condition(device_rollout *o, const cgs_rollout *r, cgs_lewm *m) {
-    CGS_TRY(stack_maps(o, m));
+    CGS_TRY(stack_modulations(o, m));
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
-    cgs_tape_rows_alone(o->condition);
+    cgs_tape_batch_invariant(o->condition);
     o->actions =
         cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
     if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
     cgs_tensor *s = cgs_lewm_embed_actions(o->condition, m, o->actions, NULL);
-    o->modulation = cgs_keep(cgs_linear_f32(o->condition, s, &o->map, &o->bias));
+    o->modulation = cgs_keep(cgs_linear_f32(o->condition, s, &o->weight, &o->bias));
     if (r->config.gradient) cgs_seed(o->condition, o->modulation);
     return cgs_tape_finish(o->condition, NULL);
 }
 
 static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_lewm *m) {
     const cgs_lewm_config *c = &m->config;
-    cgs_predictor_block block[CGS_PREDICTOR_LAYERS];
+    cgs_predictor_layer_weights layer[CGS_PREDICTOR_LAYERS];
     if (r->config.act != CGS_BF16) return CGS_OK;
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
-        block[i] =
-            (cgs_predictor_block){&l->attn_norm.w, &l->attn_norm.b, &l->qkv,        &l->attn_out.w,
-                                  &l->attn_out.b,  &l->mlp_norm.w,  &l->mlp_norm.b, &l->mlp_in.w,
-                                  &l->mlp_in.b,    &l->mlp_out.w,   &l->mlp_out.b};
+        layer[i] = (cgs_predictor_layer_weights){&l->attn_norm.w, &l->attn_norm.b, &l->qkv,
+                                                 &l->attn_out.w,  &l->attn_out.b,  &l->mlp_norm.w,
+                                                 &l->mlp_norm.b,  &l->mlp_in.w,    &l->mlp_in.b,
+                                                 &l->mlp_out.w,   &l->mlp_out.b};
     }
     cgs_predictor_weights w = {.layers = c->predictor_layers,
                                .D = c->width,
@@ -229,7 +233,7 @@ static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_le
                                .ada_eps = CGS_LEWM_ADA_EPS,
                                .norm_eps = CGS_LEWM_NORM_EPS,
                                .batch_eps = CGS_BATCHNORM_EPS,
-                               .block = block,
+                               .layer = layer,
                                .pos = &m->pred_pos,
                                .norm_w = &m->pred_norm.w,
                                .norm_b = &m->pred_norm.b,
@@ -242,9 +246,9 @@ static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_le
                                .proj_out_w = &m->pred_proj.out.w,
                                .proj_out_b = &m->pred_proj.out.b};
     int K = r->config.samples, rows = r->config.gradient ? FUSED_GRADIENTS : FUSED_ROWS;
-    o->G = least(r->config.episodes, K < rows ? rows / K : 1);
-    CGS_TRY(o->ops->predictor_open(o->device, &o->predictor, &w, o->G * K,
-                                   r->config.gradient ? r->config.horizon : 0));
+    o->G = least(r->config.declared, K < rows ? rows / K : 1);
+    CGS_TRY(o->kernels->predictor_open(o->device, &o->predictor, &w, o->G * K,
+                                       r->config.gradient ? r->config.horizon : 0));
     if (!o->predictor) return CGS_OK;
     return open_condition(o, r, m);
 }
@@ -253,10 +257,12 @@ cgs_status device_rollout_create(cgs_rollout *r, cgs_model *m) {
     static atomic_uint_fast64_t versions;
     const cgs_rollout_config *c = &r->config;
     cgs_device *d = m->params->device;
-    if (!d->ops->planning || c->samples > d->ops->planning->most_candidates) return CGS_OK;
+    const cgs_planner_kernels *planner = cgs_planner_kernels_of(d);
+    const cgs_rollout_kernels *kernels = cgs_rollout_kernels_of(d);
+    if (!planner || !kernels || c->samples > planner->most_candidates) return CGS_OK;
     device_rollout *o = r->on = calloc(1, sizeof *o);
     if (!o) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
-    o->ops = d->ops->planning;
+    o->kernels = kernels;
     o->device = d;
     size_t E = (size_t)c->episodes, C = (size_t)c->context, D = (size_t)r->D, A = (size_t)r->A;
     CGS_TRY(d->ops->alloc(d, &o->memory, E * (C * D + D + (C - 1) * A) * sizeof(float)));
@@ -268,32 +274,32 @@ cgs_status device_rollout_create(cgs_rollout *r, cgs_model *m) {
     int runs =
         o->predictor ? (c->episodes + o->G - 1) / o->G : (c->episodes + r->G - 1) / r->G * parts;
     int records = cgs_tape_records(o->predictor ? o->condition : r->tape) + 4;
-    o->resident = (cgs_device_scorer){.device = d,
-                                      .version = atomic_fetch_add(&versions, 1) + 1,
-                                      .K = c->samples,
-                                      .calls = runs * records * (c->gradient ? 3 : 1),
-                                      .ctx = r,
-                                      .begin = begin,
-                                      .cost = score,
-                                      .gradient = gradient};
+    o->scorer = (cgs_device_scorer){.device = d,
+                                    .version = atomic_fetch_add(&versions, 1) + 1,
+                                    .K = c->samples,
+                                    .calls = runs * records * (c->gradient ? 3 : 1),
+                                    .ctx = r,
+                                    .begin = begin,
+                                    .cost = score,
+                                    .gradient = gradient};
     return CGS_OK;
 }
 
 void device_rollout_destroy(cgs_rollout *r) {
     device_rollout *o = r->on;
     if (!o) return;
-    if (o->predictor) o->ops->predictor_close(o->device, o->predictor);
+    if (o->predictor) o->kernels->predictor_close(o->device, o->predictor);
     cgs_tape_destroy(o->condition);
-    if (o->maps) o->device->ops->release(o->device, o->maps);
+    if (o->stacked) o->device->ops->release(o->device, o->stacked);
     if (o->memory) o->device->ops->release(o->device, o->memory);
     free(o);
     r->on = NULL;
 }
 
 const cgs_device_scorer *cgs_rollout_device_scorer(const cgs_rollout *r) {
-    const char *wish = getenv("CGS_RESIDENT");
-    if (!r->on || r->fn || !r->has_goal || (wish && !strcmp(wish, "0"))) return NULL;
-    return &r->on->resident;
+    const char *loop = cgs_environment(CGS_ENV_DEVICE_LOOP);
+    if (!r->on || r->fn || !r->has_goal || (loop && !strcmp(loop, "0"))) return NULL;
+    return &r->on->scorer;
 }
 
 bool cgs_rollout_fused(const cgs_rollout *r) { return r->on && r->on->predictor; }

@@ -36,11 +36,7 @@ static cgs_status build_encoder(cgs_encoder *e, cgs_model *m, cgs_dtype act) {
     return cgs_tape_finish(e->tape, NULL);
 }
 
-cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int batch) {
-    return cgs_encoder_create_any(out, &m->base, act, batch);
-}
-
-cgs_status cgs_encoder_create_any(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch) {
+cgs_status cgs_encoder_create(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch) {
     *out = NULL;
     if (batch < 1) return cgs_fail(CGS_EARG, "encoder: a batch of %d frames is empty", batch);
     cgs_encoder *e = calloc(1, sizeof *e);

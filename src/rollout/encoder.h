@@ -5,13 +5,12 @@
 #ifndef CGS_ROLLOUT_ENCODER_H
 #define CGS_ROLLOUT_ENCODER_H
 
-#include "model/lewm.h"
+#include "model/model.h"
 
 typedef struct cgs_encoder cgs_encoder;
 
-/* batch: frames of one run of the tape. */
-cgs_status cgs_encoder_create(cgs_encoder **out, cgs_lewm *m, cgs_dtype act, int batch);
-cgs_status cgs_encoder_create_any(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch);
+/* batch: frames in one run of the tape. */
+cgs_status cgs_encoder_create(cgs_encoder **out, cgs_model *m, cgs_dtype act, int batch);
 void cgs_encoder_destroy(cgs_encoder *e);
 /* frames (n, S, S, 3) -> z (n, D).  A latent that is not finite is CGS_ENUMERIC. */
 cgs_status cgs_encoder_run(cgs_encoder *e, const uint8_t *frames, int n, float *z);

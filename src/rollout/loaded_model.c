@@ -76,8 +76,9 @@ static cgs_status open(cgs_loaded_model *s, cgs_device *d, const char *precision
                         s->dir, s->model->action_dim, cgs_dataset_source(data)->path,
                         cgs_dataset_source(data)->action_dim);
     CGS_TRY(action_scale(s, data));
-    if (frames == CGS_FRAMES_BY_DEVICE) frames = d->ops->planning ? GPU_FRAMES : CPU_FRAMES;
-    return cgs_encoder_create_any(&s->encoder, s->model, s->act, frames);
+    if (frames == CGS_FRAMES_BY_DEVICE)
+        frames = d->ops->kind == CGS_DEVICE_GPU ? GPU_FRAMES : CPU_FRAMES;
+    return cgs_encoder_create(&s->encoder, s->model, s->act, frames);
 }
 
 cgs_status cgs_loaded_model_open(cgs_loaded_model *s, const char *dir, cgs_device *d,

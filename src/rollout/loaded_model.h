@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "env/env.h"
 #include "model/dinowm_store.h"
+#include "model/lewm.h"
 #include "rollout/encoder.h"
 
 /* How primitive actions are standardised: (a - mean) / std for each channel. */
@@ -31,7 +32,7 @@ typedef struct cgs_loaded_model {
     cgs_dtype act;
     double mean[CGS_CARD_ACTIONS], std[CGS_CARD_ACTIONS]; /* of primitive actions */
     cgs_action_scale scale;                               /* points at them */
-    cgs_proprio_scale proprio;                            /* dim 0: pictures alone */
+    cgs_proprio_scale proprio;                            /* dim 0: images alone */
     cgs_encoder *encoder;
 } cgs_loaded_model;
 

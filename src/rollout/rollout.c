@@ -1,10 +1,10 @@
-/* rollout.c - see world.h.
+/* rollout.c - see rollout.h.
  *
  * Rows.  A product with few rows is bound by reading its weights and one with very many by
  * the memory of activations.  So a run of the rollout tape takes the candidates of several
  * episodes when they are few, and only a part of one episode's when they are many.  The
- * grouping depends on the model, the device and K (or on the caller's wish), never on the number
- * of episodes, and thereby the bits of a result do not either. */
+ * grouping depends on the model, the device and K (or is the caller's), never on the number of
+ * episodes, and thereby the bits of a result do not either. */
 #include "rollout/rollout_internal.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void layout(cgs_rollout *r) {
     cgs_arena *a = &r->arena;
     size_t E = (size_t)c->episodes, C = (size_t)c->context, D = (size_t)r->D, A = (size_t)r->A;
     size_t G = (size_t)r->G, rows = G * (size_t)r->part, H = (size_t)c->horizon;
-    r->frame = CGS_TAKE(a, cgs_tensor *, H);
+    r->latent = CGS_TAKE(a, cgs_tensor *, H);
     r->z = CGS_TAKE(a, float, E *C *D);
     r->past = CGS_TAKE(a, float, E *(C - 1) * A);
     r->goal = CGS_TAKE(a, float, E *D);
@@ -52,11 +52,11 @@ static cgs_status finish_cost(cgs_rollout *r, cgs_model *m, cgs_tensor *last) {
     }
     if (r->config.gradient && r->parts == 1) {
         loss = mean[0];
-        r->slope = (float)rows * scale[0];
+        r->gradient_scale = (float)rows * scale[0];
     } else if (r->config.gradient) {
         weights = cgs_input(t, "weights", CGS_F32, 1, DIM(r->parts));
         loss = cgs_weighted_sum(t, weights, mean, r->parts);
-        r->slope = (float)rows;
+        r->gradient_scale = (float)rows;
     }
     CGS_TRY(cgs_tape_finish(t, loss));
     return weights ? cgs_tensor_write(t, weights, scale) : CGS_OK;
@@ -72,18 +72,18 @@ static cgs_status build_rollout(cgs_rollout *r, cgs_model *m) {
     r->goal_in = cgs_input(t, "goal", CGS_F32, 2, DIM(r->G, D));
     r->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(rows, r->T, r->A));
     if (c->gradient) cgs_require_grad(t, r->actions);
-    m->cls->rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->frame, c->horizon);
-    for (int s = 0; s < c->horizon; s++) cgs_keep(r->frame[s]);
-    return finish_cost(r, m, cgs_reshape(t, r->frame[c->horizon - 1], 2, DIM(rows, D)));
+    m->cls->rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->latent, c->horizon);
+    for (int s = 0; s < c->horizon; s++) cgs_keep(r->latent[s]);
+    return finish_cost(r, m, cgs_reshape(t, r->latent[c->horizon - 1], 2, DIM(rows, D)));
 }
 
-/* At most so many candidates go into a run, and episodes are added up to `few` of them.  Models of
- * many tokens a frame have products of many rows with few candidates: 196 tokens need some 5 MB a
- * candidate, 160 MB with a gradient.  On a GPU one token a frame leaves all the time to launches
- * until there are hundreds of rows; LeWM, whose plans run in a kernel of its own there, does
+/* At most `most` candidates go into a run, and episodes are added up to `few` of them.  Models of
+ * many tokens per frame have products of many rows with few candidates: 196 tokens need some 5 MB
+ * per candidate, 160 MB with a gradient.  On a GPU, with one token per frame, launches take all the
+ * time until there are hundreds of rows; LeWM, whose plans run in a kernel of its own there, does
  * without. */
 static void rows_of_a_run(const cgs_model *m, bool gradient, int *most, int *few) {
-    bool gpu = m->params->device->ops->planning != NULL, wide = m->width > 1024;
+    bool gpu = m->params->device->ops->kind == CGS_DEVICE_GPU, wide = m->width > 1024;
     *most = wide ? MIN_ROWS : MAX_ROWS;
     *few = wide ? MIN_ROWS / 4 : MIN_ROWS;
     if (gradient) *few = wide ? GRADIENT_ROWS / 4 : GRADIENT_ROWS;
@@ -110,7 +110,8 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     cgs_rollout *r = calloc(1, sizeof *r);
     if (!r) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
     r->config = *c;
-    r->A = cgs_model_block(m);
+    if (c->declared < c->episodes) r->config.declared = c->episodes;
+    r->A = cgs_model_action_block(m);
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
     int most, few;
@@ -199,11 +200,11 @@ static cgs_status forward(cgs_rollout *r, const batch *b, const float *plans, in
     return CGS_OK;
 }
 
-/* the imagined frames of group g of the run that was just made: out (count, H, D) */
-static cgs_status read_frames(cgs_rollout *r, const batch *b, int g, float *out) {
+/* the imagined latents of group g of the run that was just made: out (count, H, D) */
+static cgs_status read_latents(cgs_rollout *r, const batch *b, int g, float *out) {
     size_t D = (size_t)r->D, H = (size_t)r->config.horizon;
     for (size_t s = 0; s < H; s++) {
-        CGS_TRY(cgs_tensor_read(r->tape, r->frame[s], r->read));
+        CGS_TRY(cgs_tensor_read(r->tape, r->latent[s], r->read));
         const float *from = r->read + (size_t)g * (size_t)r->part * D;
         for (size_t i = 0; i < (size_t)b->count; i++)
             memcpy(out + (i * H + s) * D, from + i * D, D * sizeof *out);
@@ -223,21 +224,21 @@ static cgs_status read_costs(cgs_rollout *r) {
     return CGS_OK;
 }
 
-/* what a run hands out: costs, or the frames themselves */
+/* what a run hands out: costs, or the latents themselves */
 typedef struct sink {
-    float *cost, *frames;
+    float *cost, *latents;
 } sink;
 
 static cgs_status drain(cgs_rollout *r, const batch *b, const float *plans, int K, sink to) {
     size_t n = (size_t)r->config.horizon * (size_t)r->A;
-    size_t frames = (size_t)r->config.horizon * (size_t)r->D;
+    size_t latents = (size_t)r->config.horizon * (size_t)r->D;
     if (to.cost && !r->fn) CGS_TRY(read_costs(r));
     for (int g = 0; g < b->n; g++) {
         size_t at = (size_t)(b->e0 + g) * (size_t)K + (size_t)b->k0;
-        if (to.frames) {
-            CGS_TRY(read_frames(r, b, g, to.frames + at * frames));
+        if (to.latents) {
+            CGS_TRY(read_latents(r, b, g, to.latents + at * latents));
         } else if (r->fn) {
-            CGS_TRY(read_frames(r, b, g, r->imagined));
+            CGS_TRY(read_latents(r, b, g, r->imagined));
             CGS_TRY(r->fn(r->user, b->e0 + g, plans + at * n, r->imagined, b->count, to.cost + at));
         } else {
             memcpy(to.cost + at, r->read + g * r->part, (size_t)b->count * sizeof *to.cost);
@@ -265,7 +266,7 @@ cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *
 }
 
 cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z) {
-    return run(r, plans, E, K, (sink){.frames = z});
+    return run(r, plans, E, K, (sink){.latents = z});
 }
 
 cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
@@ -287,7 +288,8 @@ cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cos
         CGS_TRY(cgs_tensor_read_grad(r->tape, r->actions, r->list));
         for (int g = 0; g < b.n; g++)
             for (size_t i = 0; i < n; i++)
-                grad[(size_t)(e0 + g) * n + i] = r->slope * r->list[(size_t)g * T + T - n + i];
+                grad[(size_t)(e0 + g) * n + i] =
+                    r->gradient_scale * r->list[(size_t)g * T + T - n + i];
     }
     return CGS_OK;
 }

@@ -3,7 +3,8 @@
  * A rollout holds context latents, executed action blocks and goals, and is what a planner
  * (plan/planner.h) is given as its cost or gradient function.  It owns a tape of a fixed size and
  * runs it as often as the work needs, the last time with unused rows.  So all memory is planned at
- * creation, and a result does not depend on how many episodes are planned for at the same time.
+ * creation, and the bits of a result depend on the configuration, never on how many episodes are
+ * planned for at the same time (docs/numerics.md: what else they depend on).
  *
  * The model is borrowed, is not changed, and must outlive it. */
 #ifndef CGS_ROLLOUT_ROLLOUT_H
@@ -14,9 +15,10 @@
 
 typedef struct cgs_rollout_config {
     int episodes;  /* E, at most, whose contexts are held */
-    int context;   /* C frames known at the start, 1 ... history */
-    int horizon;   /* H blocks in a plan */
-    int samples;   /* K candidates an episode in one call */
+    int declared;  /* episodes that a GPU chooses its kernels for, at least E; 0: E */
+    int context;   /* C latents known at the start, 1 ... history */
+    int horizon;   /* H action blocks in a plan */
+    int samples;   /* K candidates per episode in one call */
     bool gradient; /* K = 1, and gradients by the plan */
     int group;     /* episodes in one run of the tape; 0: what is efficient for many.  1 answers
                     * a lone episode soonest */
@@ -30,28 +32,28 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
 void cgs_rollout_destroy(cgs_rollout *r);
 
 /* What the next calls plan for, copied.
- *   z     (E, C, D)      context frames, the present one last
- *   past  (E, C - 1, A)  standardised blocks executed between them; NULL when C = 1
+ *   z     (E, C, D)      context latents, the present one last
+ *   past  (E, C - 1, A)  standardised action blocks executed between them; NULL when C = 1
  *   goal  (E, D)         NULL: only latents or a cost function of one's own are asked for */
 cgs_status cgs_rollout_set(cgs_rollout *r, int E, const float *z, const float *past,
                            const float *goal);
 
-/* Replaces the squared terminal error: z (n, H, D) are the imagined frames of n plans
+/* Replaces the squared terminal error: z (n, H, D) are the imagined latents of n plans
  * (n, H, A) of one episode.  NULL brings the error back.  Not for gradients. */
 typedef cgs_status (*cgs_rollout_cost_fn)(void *user, int episode, const float *plans,
                                           const float *z, int n, float *cost);
 void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user);
 
-/* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last frame - goal|^2, or the weighted sum
+/* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last latent - goal|^2, or the weighted sum
  * over the parts that the model compares. */
 cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost);
 /* A cgs_plan_gradient_fn of the same cost. */
 cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
-/* The imagined frames themselves: plans (E*K, H, A) -> z (E*K, H, D). */
+/* The imagined latents themselves: plans (E*K, H, A) -> z (E*K, H, D). */
 cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z);
 
-/* The same two functions inside a device's programs, for cgs_plan_problem; NULL where the device
- * has none, a cost function of one's own is in use, or the environment says CGS_RESIDENT=0. */
+/* The same two functions inside a device's graphs, for cgs_plan_problem; NULL where the device
+ * has none, a cost function of one's own is in use, or the environment says CGS_DEVICE_LOOP=0. */
 const cgs_device_scorer *cgs_rollout_device_scorer(const cgs_rollout *r);
 /* Whether costs come from one fused kernel there, not from the tape. */
 bool cgs_rollout_fused(const cgs_rollout *r);

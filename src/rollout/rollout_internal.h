@@ -1,5 +1,5 @@
-/* rollout_internal.h - a rollout, for the files that run it: from the host (world.c), and inside
- * programs of a device (world_device.c). */
+/* rollout_internal.h - a rollout, for the files that run it: from the host (rollout.c), and inside
+ * graphs of a device (device_rollout.c). */
 #ifndef CGS_ROLLOUT_ROLLOUT_INTERNAL_H
 #define CGS_ROLLOUT_ROLLOUT_INTERNAL_H
 
@@ -8,7 +8,7 @@
 
 struct cgs_rollout {
     cgs_rollout_config config;
-    int A, D, T; /* T = C - 1 + H blocks in the list of a row */
+    int A, D, T; /* T = C - 1 + H action blocks in the list of a row */
     int G, part; /* a run of the tape: episodes, and candidates of each */
     int E;       /* episodes set */
     bool has_goal;
@@ -22,21 +22,21 @@ struct cgs_rollout {
     int parts;                         /* that are compared with the goal */
     cgs_tensor *cost[CGS_MODEL_PARTS]; /* (G*part) squared distances */
     float weight[CGS_MODEL_PARTS];     /* of them in the cost */
-    float slope; /* what the gradient of the tape's loss is multiplied by to be a row's own */
-    cgs_tensor **frame; /* (H) each (G*part, 1, D) */
+    float gradient_scale; /* the gradient of the tape's loss times this is a row's own */
+    cgs_tensor **latent;  /* (H) imagined, each (G*part, 1, D) */
 
     cgs_arena arena;
     float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
     float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
     float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
-    float *read;             /* (G*part, D) one frame of every row, or costs */
+    float *read;             /* (G*part, D) one latent of every row, or costs */
     float *term;             /* (G*part) one part of the costs */
     float *imagined;         /* (part, H, D) of one episode */
 
     struct device_rollout *on; /* for planners that run on the device; NULL: it has none */
 };
 
-/* Prepares r->on where the device can plan by itself; leave undoes it. */
+/* Prepares r->on where the device can plan by itself, and the reverse. */
 cgs_status device_rollout_create(cgs_rollout *r, cgs_model *m);
 void device_rollout_destroy(cgs_rollout *r);
 

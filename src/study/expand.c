@@ -38,7 +38,7 @@ cgs_status cgs_settings_put(cgs_settings *s, const char *key, const char *value)
     }
     if (at < 0 || !copy) {
         free(copy);
-        return cgs_fail(CGS_ENOMEM, "study: no room for the setting %.40s", key);
+        return cgs_fail(CGS_ENOMEM, "study: no memory for the setting %.40s", key);
     }
     free(s->value[at]);
     s->value[at] = copy;
@@ -61,9 +61,9 @@ cgs_status cgs_settings_add(cgs_settings *s, const char *text) {
     return CGS_OK;
 }
 
-/* depth: of holes in values of holes; no setting needs more than two */
+/* depth: of placeholders in the values of placeholders; no setting needs more than two */
 static cgs_status fill(FILE *f, const char *text, const cgs_settings *s, int depth) {
-    if (depth > 8) return cgs_fail(CGS_EARG, "study: settings that are made of each other");
+    if (depth > 8) return cgs_fail(CGS_EARG, "study: circular settings");
     while (*text) {
         size_t plain = strcspn(text, "{");
         fwrite(text, 1, plain, f);
@@ -73,14 +73,14 @@ static cgs_status fill(FILE *f, const char *text, const cgs_settings *s, int dep
         size_t n = strcspn(text, "}") - 1;
         snprintf(key, sizeof key, "%.*s", (int)n, text + 1);
         const char *value = cgs_settings_get(s, key);
-        if (!value) return cgs_fail(CGS_EARG, "study: nothing is known of the setting \"%s\"", key);
+        if (!value) return cgs_fail(CGS_EARG, "study: unknown setting \"%s\"", key);
         CGS_TRY(fill(f, value, s, depth + 1));
         text += n + 2;
     }
     return CGS_OK;
 }
 
-cgs_status cgs_fill(char **out, const char *text, const cgs_settings *s) {
+cgs_status cgs_expand(char **out, const char *text, const cgs_settings *s) {
     size_t size;
     *out = NULL;
     FILE *f = open_memstream(out, &size);

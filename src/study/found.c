@@ -1,4 +1,4 @@
-/* found.c - what a stage found, in one line, out of what its command printed. */
+/* found.c - a stage's result in one line, from what its command printed. */
 #include <cJSON.h>
 #include <math.h>
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "study/stages.h"
+#include "train/method.h"
 
 #define LOG_LIMIT ((size_t)64 << 20)
 #define METRICS_LIMIT ((size_t)1 << 30)
@@ -39,22 +40,15 @@ static const cJSON *last_of(const cJSON *all) {
     return cJSON_GetArrayItem(all, cJSON_GetArraySize(all) - 1);
 }
 
-/* the models as the paper writes them; others by their folder */
+/* models are named as in the paper; others by their folder */
 static const char *model_name(const char *path) {
-    static const char *const names[][2] = {{"lewm", "LeWM"},
-                                           {"lewm-ts", "LeWM+TS"},
-                                           {"lewm-cgs", "LeWM+CGS"},
-                                           {"dinowm-cls", "CLS"},
-                                           {"dinowm-cls-ts", "CLS+TS"},
-                                           {"dinowm-cls-cgs", "CLS+CGS"},
-                                           {"dinowm-patch", "patch"},
-                                           {"dinowm-patch-ts", "patch+TS"},
-                                           {"dinowm-patch-cgs", "patch+CGS"}};
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(base, names[i][0])) return names[i][1];
-    return base;
+    const cgs_method *m = cgs_method_find(base);
+    if (!m || m->role == CGS_ROLE_OTHER) return base;
+    const char *family = "DINO-WM ";
+    size_t n = strlen(family);
+    return strncmp(m->title, family, n) ? m->title : m->title + n;
 }
 
 /* ---- by verb ------------------------------------------------------------------------- */
@@ -68,7 +62,7 @@ static void collected(line *l, const cJSON *all, const cgs_stage *g) {
     if (rate > 0) say(l, ", %.0f frames/s", rate);
 }
 
-/* out of metrics.jsonl, which also holds what was done before an interruption */
+/* from metrics.jsonl, which also has the updates before an interruption */
 static void trained(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     char path[4096], *text;
@@ -177,14 +171,14 @@ static double decoded(const cJSON *e) {
 }
 
 static double mean_ratio(const cJSON *e) { return number(item(e, "rho"), "mean"); }
-static double picture_error(const cJSON *e) { return number(e, "error"); }
+static double image_error(const cJSON *e) { return number(e, "error"); }
 
 /* a prior that was fitted, or all of them measured */
 static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
     const cJSON *card = last_of(all);
     cJSON *j = strstr(g->output, ".json") ? result_of(g) : NULL;
-    say_each(l, "distance left by the prior, by that of doing nothing", item(j, "models"),
-             mean_ratio);
+    say_each(l, "distance from the goal under the prior, relative to doing nothing",
+             item(j, "models"), mean_ratio);
     if (!isnan(number(card, "validation_loss")))
         say(l, "squared error on held-out pairs %.3f; the mean action has %.3f",
             number(card, "validation_loss"), number(card, "zero_loss"));
@@ -194,7 +188,7 @@ static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
 static void drawn(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);
-    say_each(l, "squared error of decoded frames", item(j, "decoders"), picture_error);
+    say_each(l, "squared error of decoded frames", item(j, "decoders"), image_error);
     cJSON_Delete(j);
 }
 
@@ -239,7 +233,7 @@ static void probed(line *l, const cJSON *all, const cgs_stage *g) {
     cJSON_Delete(j);
 }
 
-/* how many times as long as LeWM each planner takes on patch tokens */
+/* planning time on patch tokens relative to LeWM, by planner */
 static void timed(line *l, const cJSON *all, const cgs_stage *g) {
     (void)all;
     cJSON *j = result_of(g);

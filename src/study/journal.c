@@ -1,4 +1,4 @@
-/* journal.c - what a study has done: study.json, stages.jsonl and the logs of its stages. */
+/* journal.c - the state of a study: study.json, stages.jsonl and the logs of its stages. */
 #define _GNU_SOURCE
 #include <cJSON.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static cgs_status note_line(cgs_study *s, int number, const char *line, size_t b
     return CGS_OK;
 }
 
-/* A last line without its end was cut by a crash: it goes, and its stage runs again. */
+/* An incomplete last line was cut by a crash: it is dropped, and its stage is rerun. */
 static cgs_status read_journal(cgs_study *s) {
     char *text;
     size_t bytes;
@@ -163,14 +163,14 @@ cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo) {
     if (!there || !g->row->keeps) return CGS_OK;
     if (!begun(g))
         return cgs_fail(CGS_EARG,
-                        "%s is there from other settings; give another --out, or delete it to "
-                        "make it again",
+                        "%s was made with other settings; give another --out, or delete it to "
+                        "remake it",
                         g->output);
     if (g->row->whole) *todo = CGS_STAGE_ADOPT;
     return CGS_OK;
 }
 
-/* Takes a stage out of the record. */
+/* Removes a stage from the journal. */
 static cgs_status forget(const cgs_study *s, const cgs_stage *g) {
     char *text, mark[40];
     size_t bytes, kept = 0;
@@ -189,7 +189,7 @@ static cgs_status forget(const cgs_study *s, const cgs_stage *g) {
 }
 
 cgs_status cgs_stage_started(const cgs_study *s, cgs_stage *g, const char *command) {
-    /* its output was deleted; what is there from now on may be half of it */
+    /* its output was deleted; from now on the file may be incomplete */
     if (g->finished) CGS_TRY(forget(s, g));
     g->finished = false;
     size_t size = strlen(command) + 32;

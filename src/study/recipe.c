@@ -6,7 +6,7 @@
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
-/* what most evaluations share; the seeds and counts of starts are settings */
+/* shared by most evaluations; the seeds and counts of starts are settings */
 #define EVAL                                                                                       \
     "eval --model {models} --data {data} --out @/results.jsonl --json {device} {threads} "         \
     "{precision} "
@@ -31,7 +31,7 @@ const cgs_study_row cgs_study_rows[] = {
      "train.validate_every={validate} train.checkpoint_every={checkpoint} {train} {extra}",
      "@/models/{model}/model.safetensors", "collect pretrain", true, false},
     {"prior", CGS_EACH_MODEL, "prior {model}",
-     /* the split of the training, so that held-out starts are new to the prior too */
+     /* the split of the training, so that held-out starts are unseen by the prior too */
      "prior --model @/models/{model} --data {data} --json {device} {threads} prior.seed={seed} "
      "{prior}",
      "@/models/{model}/prior.safetensors", "train", false, false},
@@ -54,14 +54,14 @@ const cgs_study_row cgs_study_rows[] = {
     {"temperature", CGS_EACH_SEED, "MPPI over temperature" SEEDED,
      PUBLISHED "--planner mppi --samples {one_K} --iters {iters} --tau {tau}", "@/results.jsonl", "train", false, false},
 
-    /* what the models saw before: Reacher's three histories */
+    /* what the models observe at first: Reacher's three histories */
     {"history-dataset", CGS_EACH_SEED, "recorded history" SEEDED,
      PUBLISHED "--history dataset --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
     {"history-online", CGS_EACH_SEED, "online history" SEEDED,
      PUBLISHED "--history online --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false},
 
-    /* priors before any search: how near they come, and their success alone (one candidate; shared
-     * with the sweep over K, which finds it in the results) */
+    /* priors before any search: their distance from the goal, and their success alone (one
+     * candidate; the sweep over K reuses the result) */
     {"prior-quality", CGS_EACH_STUDY, "quality of the priors",
      "prior --quality --model {models} --data {data} --out @/prior-quality.json --seeds {start_seeds} "
      "--episodes {starts} {device} {threads} {quality}",
@@ -69,7 +69,7 @@ const cgs_study_row cgs_study_rows[] = {
     {"prior-only", CGS_EACH_SEED, "priors alone" SEEDED,
      PUBLISHED "--planner pg-mppi --samples 1 --iters {iters}", "@/results.jsonl", "prior", false, false},
 
-    /* the second protocol: episodes no model saw, many starts, none solved already */
+    /* the second protocol: held-out episodes, many starts, none of them already solved */
     {"held-out", CGS_EACH_SEED, "held-out, MPPI and CEM" SEEDED,
      HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", "@/results.jsonl", "train", false, false},
     {"held-out-pg", CGS_EACH_SEED, "held-out, with priors" SEEDED,
@@ -133,7 +133,7 @@ static const cgs_variant histories[] = {{"lewm", "lewm", ""},
                                         {"lewm-cgs", "lewm-cgs", ""},
                                         {"lewm-cgs-transition", "lewm-cgs-transition", ""}};
 
-/* one setting away from the reference, which is the first */
+/* one setting away from the reference, which comes first */
 static const cgs_variant ablations[] = {
     {"lewm-cgs", "lewm-cgs", ""},
     {"lewm-cgs-ramp-0", "lewm-cgs", "loss.cgs.ramp=0"},
@@ -173,24 +173,24 @@ static const cgs_variant dino_and_lewm[] = {
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
 
-/* The paper's model and pictures with data, updates and rates for minutes on one GPU: pictures
- * where windows can begin, six times the paper's learning rate, because there are few updates to
- * use it, fewer temperatures (the paper's own among them) and fewer budgets on held-out episodes */
+/* The paper's model and images with data, updates and rates for minutes on one GPU: images only
+ * where windows can begin, six times the paper's learning rate because there are few updates, fewer
+ * temperatures (the paper's own among them) and fewer budgets on held-out episodes */
 #define BRIEF                                                                                      \
     PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
           "held_K=32,128|held_pg_K=1,32,128|"
 
-/* DINO-WM.  At 224 pixels the patch features of a large dataset fit on no disk (150 kB a frame):
- * the backbone runs in every update instead. */
+/* DINO-WM.  At 224 pixels the patch features of a large dataset do not fit on a disk (150 kB per
+ * frame), so the backbone runs in every update. */
 #define DINO_ROWS "collect pretrain train budget-mppi budget-cem gd"
 #define DINO "K=32,64,128|"
 #define LARGE PAPER "patch=data.features=false|"
 #define DINO_PAPER LARGE "backbone_updates=10000|"
 #define DINO_SMALL SMALL "backbone_updates=1000|"
-/* Everything of the paper's size, so that all of it is done once, in minutes on one GPU: one seed,
- * ten starts.  LeWM sees as many windows as the others.  So few updates at the paper's rates would
- * leave projector and adapter where they began, and with them TS and CGS without effect: ten times
- * those rates, as in the small preset. */
+/* The paper's sizes, everything run once in minutes on one GPU: one seed, ten starts.  LeWM sees as
+ * many windows as the others.  So few updates at the paper's rates would leave projector and
+ * adapter at their initial values, and TS and CGS without effect; hence ten times those rates, as
+ * in the small preset. */
 #define DINO_BRIEF                                                                                 \
     LARGE "backbone_updates=300|pretrain=--precision bf16|updates=400|validate=200|"               \
           "checkpoint=200|plain=optim.head_lr=1e-5|shaped=optim.head_lr=1e-4|"                     \
@@ -208,7 +208,7 @@ const cgs_recipe cgs_recipes[] = {
      PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000"},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht", PAPER "episodes=18500", SMALL "episodes=4000", NULL},
-    {"cube-references", "Cube: what CGS refers to",
+    {"cube-references", "Cube: reference of CGS",
      "collect train budget-mppi budget-cem refine report", references, COUNT(references),
      "env=cube", PAPER "episodes=10000", SMALL "episodes=2000", NULL},
     {"reacher-histories", "Reacher: reference of CGS and observed history",
@@ -232,9 +232,9 @@ const cgs_recipe cgs_recipes[] = {
      "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
      "plan report",
      three, COUNT(three), "env=tworooms", NULL,
-     /* As many updates as fit into twelve minutes on two cores.  Pictures where windows can
-      * begin: 56,000 windows, more than the updates draw.  Of as many windows, twice the updates
-      * of half the batch learn more. */
+     /* As many updates as fit into twelve minutes on two cores.  Images only where windows can
+      * begin: 56,000 windows, more than the updates draw.  For the same number of windows, twice
+      * the updates at half the batch learn more. */
      "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|validate=300|"
      "checkpoint=300|held=150|"
      "held_K=1,4,16|held_pg_K=1,4|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"

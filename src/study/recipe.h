@@ -1,39 +1,38 @@
-/* recipe.h - what a study consists of, as data.
+/* recipe.h - studies as data.
  *
- * A row is one kind of stage: a command line of this program with holes.  A recipe names the
- * rows it is made of, the models it trains and the numbers that fill the holes.  stages.h
- * turns a recipe into a list of commands; adding an experiment is adding rows to recipe.c.
+ * A row is one kind of stage: a command line of this program with placeholders.  A recipe names its
+ * rows, the models it trains and the values of the placeholders.  stages.h turns a recipe into a
+ * list of commands; to add an experiment, add rows to recipe.c.
  *
- * In a command {key} is replaced by the value of a setting, which may have holes itself, and @
- * by the folder of the study.  Settings come, later ones winning, from the defaults, the recipe,
- * its preset and the user.
+ * In a command {key} is replaced by the value of a setting, which may contain placeholders itself,
+ * and @ by the folder of the study.  Settings come from the defaults, the recipe, its preset and
+ * the user; later ones win.
  *
- * A group is a name for several recipes: each is a study of its own in a folder of its name, and
- * one page shows them all. */
+ * A group is a name for several recipes: each is a separate study in its own folder, and one page
+ * shows them all. */
 #ifndef CGS_STUDY_RECIPE_H
 #define CGS_STUDY_RECIPE_H
 
 #include <stdbool.h>
 
-/* How often a row happens. */
+/* How often a row is run. */
 typedef enum cgs_each {
     CGS_EACH_STUDY, /* once; {models} are those of the first training seed            */
-    CGS_EACH_SEED,  /* once a training seed; {models} are those of the seed           */
-    CGS_EACH_MODEL, /* once a model and training seed; {model}, {method}, {extra}      */
-    CGS_EACH_FIRST  /* once a model of the first training seed                        */
+    CGS_EACH_SEED,  /* once per training seed; {models} are those of the seed           */
+    CGS_EACH_MODEL, /* once per model and training seed; {model}, {method}, {extra}      */
+    CGS_EACH_FIRST  /* once per model of the first training seed                        */
 } cgs_each;
 
 typedef struct cgs_study_row {
-    const char *id; /* how recipes, needs and --only call it                     */
+    const char *id; /* its name in recipes, needs and --only                     */
     cgs_each each;
-    const char *name;    /* of a stage, with holes                                     */
+    const char *name;    /* of a stage, with placeholders                                     */
     const char *command; /* words of the command line                                 */
-    const char *output;  /* there when the stage is finished                          */
-    const char *needs;   /* ids of rows that must be finished; "*": all before it, whatever
-                          * became of them                                             */
-    bool keeps;          /* the output continues earlier work: made with other settings, it is
-                          * refused instead of overwritten                             */
-    bool whole;          /* the output appears when it is complete, not before         */
+    const char *output;  /* exists when the stage is finished                          */
+    const char *needs; /* ids of rows that must be finished; "*": all before it, failed or not   */
+    bool keeps; /* the output may continue earlier work: one made with other settings is refused
+                   instead of overwritten                             */
+    bool whole; /* the output appears when it is complete, not before         */
 } cgs_study_row;
 
 typedef struct cgs_variant {
@@ -48,8 +47,8 @@ typedef struct cgs_recipe {
     const cgs_variant *variant; /* (variants)                                          */
     int variants;
     const char *settings; /* key=value, separated by bars                        */
-    /* the same, by preset; NULL: the preset is not offered.  brief: the paper's sizes, but as
-     * little data, training and evaluation as fits into minutes on one GPU */
+    /* the same, by preset; NULL: there is no such preset.  brief: the paper's sizes with as little
+     * data, training and evaluation as fits into minutes on one GPU */
     const char *paper, *small, *brief;
 } cgs_recipe;
 
@@ -71,7 +70,7 @@ const cgs_study_row *cgs_study_row_find(const char *id);         /* NULL: none *
 const cgs_recipe *cgs_recipe_find(const char *name);             /* NULL: none */
 const cgs_recipe_group *cgs_recipe_group_find(const char *name); /* NULL: none */
 
-/* A table or figure of the paper and the commands that make it. */
+/* A table or figure of the paper and the stages that make it. */
 typedef struct cgs_paper_item {
     const char *item, *what;
     const char *recipes; /* names of recipes or groups, separated by spaces */

@@ -43,7 +43,7 @@ static cgs_status assign(cgs_settings *s, const char *text) {
         return cgs_fail(CGS_EARG, "\"%.80s\" is not key=value", text);
     snprintf(key, sizeof key, "%.*s", (int)n, text);
     if (!cgs_settings_get(s, key))
-        return cgs_fail(CGS_EARG, "no setting of a study is called \"%s\"", key);
+        return cgs_fail(CGS_EARG, "unknown setting of a study \"%s\"", key);
     return cgs_settings_put(s, key, text + n + 1);
 }
 
@@ -54,16 +54,16 @@ static cgs_status option(cgs_settings *s, const char *key, const char *name, con
     return cgs_settings_put(s, key, text);
 }
 
-/* a file of the user's instead of one that the study makes */
+/* a file of the user instead of one that the study makes */
 static cgs_status given(builder *b, const char *key, const char *path) {
     if (!path) return CGS_OK;
     if (strpbrk(path, " @{}|"))
-        return cgs_fail(CGS_EARG, "%.200s: a path without spaces, @, braces and bars is needed",
+        return cgs_fail(CGS_EARG, "%.200s: the path must not contain spaces, @, braces or bars",
                         path);
     return cgs_settings_put(&b->settings, key, path);
 }
 
-/* backbones of one form have files of one size: only what is in them tells them apart */
+/* backbones of equal shape have files of equal size, so they are compared by checksum */
 static cgs_status look_at_backbone(builder *b) {
     char *bytes;
     size_t n;
@@ -84,8 +84,7 @@ static cgs_status gather(builder *b) {
     size_t p = 0, count = sizeof presets / sizeof presets[0];
     while (p < count && strcmp(presets[p].name, o->preset) != 0) p++;
     if (p == count)
-        return cgs_fail(CGS_EARG, "no preset is called \"%.40s\"; there are paper, small and brief",
-                        o->preset);
+        return cgs_fail(CGS_EARG, "unknown preset \"%.40s\": use paper, small or brief", o->preset);
     const char *sized = presets[p].settings;
     if (!sized) return cgs_fail(CGS_EARG, "%s has no preset \"%s\"", r->name, o->preset);
     CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
@@ -112,12 +111,12 @@ static cgs_status list_seeds(builder *b) {
         text += n;
         text += strspn(text, ", ");
     }
-    return b->seeds ? CGS_OK : cgs_fail(CGS_EARG, "there is no training seed");
+    return b->seeds ? CGS_OK : cgs_fail(CGS_EARG, "at least one training seed is needed");
 }
 
 /* ---- one stage ------------------------------------------------------------------------ */
 
-/* the first seed has the plain name, so that more seeds can be added later */
+/* the first seed has no suffix, so that more seeds can be added later */
 static void model_name(const builder *b, int model, int seed, char *out, size_t size) {
     const char *label = b->o->recipe->variant[model].label;
     if (seed == 0)
@@ -150,7 +149,7 @@ static cgs_status set_model_holes(builder *b, int model, int seed) {
     return cgs_settings_put(&b->settings, "extra", b->o->recipe->variant[model].extra);
 }
 
-/* does stage j, of a row that stage i needs, concern stage i? */
+/* does stage i need stage j, whose row it names? */
 static bool concerns(const builder *b, int i, int j) {
     bool seed = b->seed_of[i] < 0 || b->seed_of[j] < 0 || b->seed_of[i] == b->seed_of[j];
     bool model = b->model_of[i] < 0 || b->model_of[j] < 0 || b->model_of[i] == b->model_of[j];
@@ -169,14 +168,14 @@ static cgs_status link_needs(builder *b, int at) {
     return CGS_OK;
 }
 
-/* The hash of a stage is of its words before the folder and the machine get into them. */
+/* The hash covers a stage's words before the folder and the machine are filled in. */
 static cgs_status hash_stage(builder *b, cgs_stage *g, const char *text) {
     char *all = NULL;
     size_t size;
     FILE *f = open_memstream(&all, &size);
     if (!f) return no_memory();
     fputs(text, f);
-    if (b->o->data) { /* another file under the same name is other data */
+    if (b->o->data) { /* a different file of the same name is different data */
         struct stat st;
         if (stat(b->o->data, &st) == 0) fprintf(f, " %lld bytes", (long long)st.st_size);
     }
@@ -219,14 +218,14 @@ static cgs_status fill_stage(builder *b, int at) {
     char *text = NULL, *output = NULL, *file = NULL;
     CGS_TRY(link_needs(b, at));
     cgs_status rc = set_machine(b, false);
-    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
     if (rc == CGS_OK) rc = hash_stage(b, g, text);
     free(text);
     text = NULL;
     if (rc == CGS_OK) rc = set_machine(b, true);
-    if (rc == CGS_OK) rc = cgs_fill(&text, g->row->command, &b->settings);
-    if (rc == CGS_OK) rc = cgs_fill(&output, g->row->output, &b->settings);
-    if (rc == CGS_OK) rc = cgs_fill(&g->name, g->row->name, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&output, g->row->output, &b->settings);
+    if (rc == CGS_OK) rc = cgs_expand(&g->name, g->row->name, &b->settings);
     if (rc == CGS_OK) {
         g->word = cgs_split_words(text, &g->words);
         g->output = cgs_in_folder(output, dir);
@@ -238,7 +237,8 @@ static cgs_status fill_stage(builder *b, int at) {
         else
             snprintf(g->log, size, "%s/logs/%s.txt", dir, file);
     }
-    for (int i = 0; rc == CGS_OK && i < g->words; i++) { /* after splitting: dir may hold spaces */
+    for (int i = 0; rc == CGS_OK && i < g->words;
+         i++) { /* after splitting: dir may contain spaces */
         char *word = cgs_in_folder(g->word[i], dir);
         if (!word) {
             rc = no_memory();
@@ -287,13 +287,13 @@ static bool called(const cgs_stage *g, const char *what) {
     return !strcmp(g->row->id, what) || !strcmp(g->name, what);
 }
 
-/* what was asked for and, backwards, what that needs */
+/* the requested stages and, backwards, those they need */
 static cgs_status choose(cgs_study *s, const cgs_study_options *o) {
     for (int k = 0; k < o->onlys; k++) {
         bool any = false;
         for (int i = 0; i < s->count; i++) {
             if (!called(&s->stage[i], o->only[k])) continue;
-            any = s->stage[i].wanted = true;
+            any = s->stage[i].selected = true;
         }
         if (!any)
             return cgs_fail(CGS_EARG, "%s has no stage \"%.80s\"; its stages are %s",
@@ -301,10 +301,10 @@ static cgs_status choose(cgs_study *s, const cgs_study_options *o) {
     }
     for (int i = s->count - 1; i >= 0; i--) {
         cgs_stage *g = &s->stage[i];
-        if (!o->onlys) g->wanted = true;
-        bool all = !strcmp(g->row->needs, "*"); /* takes what there is */
-        for (int k = 0; g->wanted && !all && k < g->need_count; k++)
-            s->stage[g->needs[k]].wanted = true;
+        if (!o->onlys) g->selected = true;
+        bool all = !strcmp(g->row->needs, "*"); /* takes whatever exists */
+        for (int k = 0; g->selected && !all && k < g->need_count; k++)
+            s->stage[g->needs[k]].selected = true;
     }
     return CGS_OK;
 }
@@ -322,7 +322,7 @@ static cgs_status build(builder *b) {
         const cgs_study_row *row = cgs_study_row_find(id[i]);
         bool there = (b->o->data && !strcmp(id[i], "collect")) ||
                      (b->o->backbone && !strcmp(id[i], "pretrain"));
-        if (rc == CGS_OK && !row) rc = cgs_fail(CGS_EARG, "no row is called \"%s\"", id[i]);
+        if (rc == CGS_OK && !row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", id[i]);
         if (rc == CGS_OK && !there) rc = add_row(b, row);
         free(id[i]);
     }

@@ -1,4 +1,4 @@
-/* stages.h - a recipe turned into a list of commands, and the record of those that are done.
+/* stages.h - a recipe turned into a list of commands, and the journal of the finished ones.
  *
  *   cgs_study_create   lists the stages of a recipe with their commands and hashes
  *   cgs_study_begin    makes the folder, writes study.json and reads stages.jsonl
@@ -6,11 +6,11 @@
  *   cgs_stage_started  before its command runs;  cgs_stage_finished  after it succeeded
  *   cgs_study_destroy
  *
- * A stage is known by the hash of what it computes: its command without device, threads and
- * the name of the folder, and the hashes of the stages it needs.  So a finished stage is not
- * run again, a changed setting runs what depends on it, and a folder can be moved.
+ * A stage is identified by the hash of what it computes: its command without device, threads and
+ * the name of the folder, and the hashes of the stages it needs.  So a finished stage is not rerun,
+ * a changed setting reruns what depends on it, and a folder can be moved.
  *
- * Files of a study: study.json, stages.jsonl (a line a finished stage), logs/NAME.txt (a
+ * Files of a study: study.json, stages.jsonl (one line per finished stage), logs/NAME.txt (a
  * line with hash and command, then what the command printed). */
 #ifndef CGS_STUDY_STAGES_H
 #define CGS_STUDY_STAGES_H
@@ -23,15 +23,15 @@ enum { CGS_FOUND_MAX = 400 };
 typedef struct cgs_stage {
     const cgs_study_row *row;
     char *name;
-    char **word; /* (words) the command, from the verb on, NULL at the end */
+    char **word; /* (words) the command from the verb on, NULL-terminated */
     int words;
     char *output; /* path */
     char *log;    /* path */
     int *needs;   /* (need_count) stages */
     int need_count;
     char hash[17];
-    bool wanted, finished;
-    double seconds;            /* that it took, when finished */
+    bool selected, finished;
+    double seconds;            /* duration, when finished */
     char found[CGS_FOUND_MAX]; /* one line, when finished      */
 } cgs_stage;
 
@@ -55,7 +55,7 @@ typedef struct cgs_study_options {
     const char *seeds;             /* training seeds, "3072,1"                             */
     const char *const *assignment; /* (assignments) key=value, over the recipe's settings  */
     int assignments;
-    const char *const *only; /* (onlys) ids or names; what they need comes along     */
+    const char *const *only; /* (onlys) ids or names; what they need is added     */
     int onlys;
 } cgs_study_options;
 
@@ -67,18 +67,19 @@ cgs_status cgs_study_begin(cgs_study *s);
 
 typedef enum cgs_stage_do {
     CGS_STAGE_RUN,
-    CGS_STAGE_DONE,  /* in the record, and its output is there                        */
-    CGS_STAGE_ADOPT, /* complete, but the program ended before it could say so        */
+    CGS_STAGE_DONE,  /* in the journal, and its output exists                        */
+    CGS_STAGE_ADOPT, /* complete, but the program ended before the journal had it        */
 } cgs_stage_do;
-/* CGS_EARG when the output is there from other settings and would be lost or mixed. */
+/* CGS_EARG when the output was made with other settings and would be lost or mixed. */
 cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo);
 
-/* command: as it would be typed, for the record */
+/* command: as it would be typed, for the journal */
 cgs_status cgs_stage_started(const cgs_study *s, cgs_stage *g, const char *command);
 cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, double seconds,
                               const char *found);
 
-/* found.c: one line out of what the command printed (the log), at most CGS_FOUND_MAX - 1 bytes. */
+/* found.c: the result in one line, from what the command printed (the log), at most CGS_FOUND_MAX -
+ * 1 bytes. */
 void cgs_stage_found(const cgs_stage *g, char found[CGS_FOUND_MAX]);
 
 #endif /* CGS_STUDY_STAGES_H */

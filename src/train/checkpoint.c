@@ -22,7 +22,7 @@ typedef struct host_copy {
     int buffers;
 } host_copy;
 
-/* where they lie on the device, and how long they are */
+/* their device memory and sizes */
 static int device_buffers(cgs_params *const *part, int parts, float *at[BUFFERS],
                           size_t count[BUFFERS]) {
     for (int k = 0; k < parts; k++) {
@@ -134,16 +134,6 @@ static cgs_status read_meta(const cgs_weights *w, cgs_checkpoint *c) {
     c->config = strdup(config);
     c->identity = strdup(identity);
     return c->config && c->identity ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory", w->path);
-}
-
-cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c) {
-    *c = (cgs_checkpoint){0};
-    cgs_weights *w;
-    CGS_TRY(cgs_weights_open(&w, path));
-    cgs_status rc = read_meta(w, c);
-    cgs_weights_close(w);
-    if (rc != CGS_OK) cgs_checkpoint_free(c);
-    return rc;
 }
 
 static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {

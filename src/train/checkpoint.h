@@ -1,4 +1,4 @@
-/* checkpoint.h - all that a bit-exact continuation needs, in one atomic file.
+/* checkpoint.h - everything that a bit-exact resume needs, in one atomic file.
  *
  * A safetensors file of the flat buffers (values, both moments, statistics) whose metadata
  * holds the update number, the settings as text and a CRC-32 of the buffers.  Random streams
@@ -12,25 +12,23 @@ enum { CGS_CHECKPOINT_PARTS = 2 };
 
 typedef struct cgs_checkpoint {
     uint64_t step;            /* updates done */
-    uint64_t batches_tracked; /* updates that batch norm has seen */
+    uint64_t batches_tracked; /* updates of batch norm's statistics */
     char *config;             /* settings as `key = value` lines; owned by the caller of load */
     char *identity;           /* of the dataset; owned likewise */
 } cgs_checkpoint;
 
-/* part (parts, at most CGS_CHECKPOINT_PARTS): what is trained, in sets that always come in the
- * same order. */
+/* part (parts, at most CGS_CHECKPOINT_PARTS): the trained parameter sets, always in the same order.
+ */
 cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int parts,
                                const cgs_checkpoint *c);
 
-/* Reads only the metadata. */
-cgs_status cgs_checkpoint_peek(const char *path, cgs_checkpoint *c);
 /* Fills the buffers after checking sizes and checksum. */
 cgs_status cgs_checkpoint_load(const char *path, cgs_params *const *part, int parts,
                                cgs_checkpoint *c);
 void cgs_checkpoint_free(cgs_checkpoint *c);
 
-/* A continued run must be the same run: CGS_EARG names the first line of the settings (or the
- * data) that differs.  path: for the sentence. */
+/* A resumed run must have the same settings and data: CGS_EARG names the first line that differs.
+ * path: for the sentence. */
 cgs_status cgs_checkpoint_fits(const cgs_checkpoint *c, const char *path, const char *config,
                                const char *identity);
 

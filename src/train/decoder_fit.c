@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/windows.h"
+#include "train/optimiser.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -17,7 +18,10 @@ cgs_section cgs_decoder_fit_section(cgs_decoder_fit_config *c) {
     return (cgs_section){fields, (int)(sizeof fields / sizeof fields[0]), c};
 }
 
-enum { READ = 16, JUDGES = 8 }; /* frames read at a time; every JUDGES-th frame judges */
+enum {
+    READ = 16,
+    VALIDATION_EVERY = 8
+}; /* frames read at a time; every VALIDATION_EVERY-th frame validates */
 
 typedef struct material {
     int count, S, D;
@@ -46,16 +50,16 @@ static bool tell(fitting *f, const char *what, double done, double total, double
 static cgs_status collect(fitting *f) {
     const cgs_lewm_config *c = &f->s->lewm->config;
     material *m = &f->m;
-    if (f->src->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no pictures", f->src->path);
+    if (f->src->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", f->src->path);
     if (f->src->height != c->image_size || f->src->width != c->image_size)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d",
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         f->src->path, f->src->height, f->src->width, c->image_size, c->image_size);
     m->count = f->src->rows < f->c->frames ? (int)f->src->rows : f->c->frames;
     m->S = c->image_size;
     m->D = c->width;
-    if (m->count < 2 * JUDGES || m->count < f->c->batch)
+    if (m->count < 2 * VALIDATION_EVERY || m->count < f->c->batch)
         return cgs_fail(CGS_EARG, "%s: %d frames, at least %d are needed", f->src->path, m->count,
-                        f->c->batch > 2 * JUDGES ? f->c->batch : 2 * JUDGES);
+                        f->c->batch > 2 * VALIDATION_EVERY ? f->c->batch : 2 * VALIDATION_EVERY);
     size_t frame = (size_t)m->S * (size_t)m->S * 3;
     m->frames = malloc((size_t)m->count * frame);
     m->z = malloc((size_t)m->count * (size_t)m->D * sizeof *m->z);
@@ -64,7 +68,8 @@ static cgs_status collect(fitting *f) {
     for (int at = 0; at < m->count; at += READ) {
         int n = m->count - at < READ ? m->count - at : READ;
         uint8_t *to = m->frames + (size_t)at * frame;
-        for (int i = 0; i < n; i++) /* one a stretch of equal length, so that all parts are seen */
+        for (int i = 0; i < n;
+             i++) /* one per segment of equal length, so that all parts of the data are used */
         {
             int64_t low = f->src->rows * (at + i) / m->count;
             int64_t high = f->src->rows * (at + i + 1) / m->count;
@@ -113,7 +118,6 @@ static cgs_status forward(fitting *f, const int64_t *which, double *loss) {
 
 static cgs_status descend(fitting *f, cgs_decoder *p, int64_t *order, const int64_t *fit, int n) {
     const cgs_decoder_fit_config *c = f->c;
-    cgs_params *a = &p->params;
     int64_t batches = n / c->batch, which[4096];
     for (int u = 0; u < c->updates; u++) {
         int64_t k = u % batches;
@@ -123,24 +127,17 @@ static cgs_status descend(fitting *f, cgs_decoder *p, int64_t *order, const int6
                             (uint64_t)(u / batches), n, order);
         for (int i = 0; i < c->batch; i++) which[i] = fit[order[k * c->batch + i]];
         CGS_TRY(forward(f, which, &loss));
-        cgs_tape_backward(f->tape);
-        cgs_adamw w = {.lr = c->lr * (1 - (float)u / (float)c->updates),
-                       .beta1 = 0.9f,
-                       .beta2 = 0.999f,
-                       .eps = 1e-8f,
-                       .weight_decay = c->weight_decay,
-                       .clip_scale = 1,
-                       .step = (uint64_t)u + 1};
-        a->device->ops->adamw(a->device, &w, a->values, a->grads, a->moment1, a->moment2, a->bf16,
-                              a->trainable);
-        CGS_TRY(a->device->ops->sync(a->device));
+        const cgs_adamw a = cgs_adamw_usual(c->lr * (1 - (float)u / (float)c->updates),
+                                            c->weight_decay, (uint64_t)u + 1);
+        CGS_TRY(cgs_descend(f->tape, &p->params, &a));
         p->card.updates = (uint64_t)u + 1;
-        if (!tell(f, "fit", u + 1, c->updates, loss)) break; /* what there is, is a decoder */
+        if (!tell(f, "fit", u + 1, c->updates, loss))
+            break; /* what has been fitted so far is a decoder */
     }
     return CGS_OK;
 }
 
-/* error on the judges; and of the mean picture, which needs no latents */
+/* error on validation frames, and that of the mean image, which needs no latents */
 static cgs_status judge(fitting *f, cgs_decoder *p, const int64_t *judges, int n) {
     size_t pixels = (size_t)f->m.S * (size_t)f->m.S * 3;
     int64_t which[4096];
@@ -154,7 +151,7 @@ static cgs_status judge(fitting *f, cgs_decoder *p, const int64_t *judges, int n
     }
     p->card.loss = sum;
     double *mean = calloc(pixels, sizeof *mean), square = 0;
-    if (!mean) return cgs_fail(CGS_ENOMEM, "no memory for a picture");
+    if (!mean) return cgs_fail(CGS_ENOMEM, "no memory for an image");
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < pixels; k++)
             mean[k] += f->m.frames[(size_t)judges[i] * pixels + k] / 255.0 / n;
@@ -168,14 +165,13 @@ static cgs_status judge(fitting *f, cgs_decoder *p, const int64_t *judges, int n
     return CGS_OK;
 }
 
-/* the mean picture of the frames, normalised and cut into patches */
+/* the mean image of the frames, normalised and cut into patches */
 static cgs_status start_from_mean(const fitting *f, cgs_decoder *p) {
     int S = f->m.S, side = p->card.patch, across = S / side;
     size_t pixels = (size_t)S * (size_t)S * 3, at = 0;
     double *mean = calloc(pixels, sizeof *mean);
     float *patches = malloc(pixels * sizeof *patches);
-    cgs_status rc =
-        mean && patches ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for the mean picture");
+    cgs_status rc = mean && patches ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for the mean image");
     for (int i = 0; rc == CGS_OK && i < f->m.count; i++)
         for (size_t k = 0; k < pixels; k++)
             mean[k] += f->m.frames[(size_t)i * pixels + k] / 255.0 / f->m.count;
@@ -208,7 +204,7 @@ static cgs_status fit(fitting *f, cgs_decoder **out) {
     int64_t *list = malloc(3 * (size_t)f->m.count * sizeof *list), *last = list + f->m.count;
     if (!list) return cgs_fail(CGS_ENOMEM, "no memory for %d frames", f->m.count);
     for (int i = 0; i < f->m.count; i++) {
-        if (i % JUDGES == 0)
+        if (i % VALIDATION_EVERY == 0)
             last[judges++] = i;
         else
             list[n++] = i;

@@ -1,4 +1,4 @@
-/* frames.c - pictures kept on the device, sent ahead, or copied when needed. */
+/* frames.c - images resident on the device, prefetched, or copied when needed. */
 #include "train/frames.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 static size_t frame_bytes(const cgs_frames *f) { return (size_t)f->size * (size_t)f->size * 3; }
 
-/* frames of an episode that were drawn */
+/* frames of an episode that were rendered */
 static int64_t drawn(const cgs_source *s, int e) {
     return (s->ep_len[e] + s->pixels_every - 1) / s->pixels_every;
 }
 
-/* where each episode begins among all drawn frames; their number */
+/* the first rendered frame of each episode; their number */
 static cgs_status count_drawn(cgs_frames *f, int64_t *frames) {
     const cgs_source *s = f->source;
     *frames = 0;
@@ -41,7 +41,7 @@ static cgs_status copy_all(cgs_frames *f) {
         for (int64_t i = 0; rc == CGS_OK && i < all; i++) {
             row[n++] = s->ep_offset[e] + i * s->pixels_every;
             if (n < RUN && !(last && i + 1 == all)) continue;
-            rc = cgs_source_pictures(s, row, n, run);
+            rc = cgs_source_images(s, row, n, run);
             if (rc == CGS_OK)
                 rc = ops->upload(f->device, f->all + (size_t)sent * bytes, run, (size_t)n * bytes);
             sent += n;
@@ -74,7 +74,7 @@ static cgs_status open_frames(cgs_frames *f) {
     }
     CGS_TRY(ops->alloc(f->device, &p, f->most * bytes));
     f->sent = p;
-    return ops->sync(f->device); /* what is sent ahead does not wait for it to be cleared */
+    return ops->sync(f->device); /* prefetching does not wait for it to be cleared */
 }
 
 cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, const cgs_windows *w,
@@ -91,7 +91,7 @@ cgs_status cgs_frames_open(cgs_frames *f, cgs_device *d, const cgs_source *s, co
 
 void cgs_frames_close(cgs_frames *f) {
     if (!f->device) return;
-    cgs_frames_let_go(f);
+    cgs_frames_unpin(f);
     if (f->all) f->device->ops->release(f->device, f->all);
     if (f->sent) f->device->ops->release(f->device, f->sent);
     free(f->which);
@@ -99,13 +99,13 @@ void cgs_frames_close(cgs_frames *f) {
     *f = (cgs_frames){0};
 }
 
-void cgs_frames_hold(cgs_frames *f, cgs_loader *l) {
+void cgs_frames_pin(cgs_frames *f, cgs_loader *l) {
     size_t bytes;
     void *p = cgs_loader_memory(l, &bytes);
     if (f->sent && f->device->ops->pin(f->device, p, bytes)) f->pinned = p;
 }
 
-void cgs_frames_let_go(cgs_frames *f) {
+void cgs_frames_unpin(cgs_frames *f) {
     if (f->pinned) f->device->ops->unpin(f->device, f->pinned);
     f->pinned = NULL;
     f->under_way = NULL;

@@ -1,9 +1,9 @@
-/* learner_dinowm.c - DINO-WM under training: features of a frozen backbone and proprioception in,
- * two groups of parameters.
+/* learner_dinowm.c - training DINO-WM: inputs are features of a frozen backbone and proprioception;
+ * two parameter groups.
  *
- * With data.features the backbone looks at every frame of the dataset once and its features are
- * kept in a file beside it; without, it runs in every update.  The second is for datasets whose
- * features no disk holds: 196 tokens of 384 numbers are 150 kB a frame. */
+ * With data.features the backbone encodes every frame of the dataset once and its features are kept
+ * in a file beside it; without, it runs in every update.  The latter is for datasets whose features
+ * do not fit on a disk: 196 tokens of 384 numbers are 150 kB per frame. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "model/dinowm_store.h"
 #include "train/learner.h"
 
-enum { FRAMES = 16, GPU_FRAMES = 64 /* that the backbone sees at a time */ };
+enum { FRAMES = 16, GPU_FRAMES = 64 /* per run of the backbone */ };
 #define PROPRIO "proprio"
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -29,12 +29,12 @@ typedef struct dino {
     float *proprio;  /* (B*T, proprio_dim) */
     cgs_dinowm_card card;
     char backbone[4096]; /* its file */
-    char copied[4096];   /* the directory that has a copy of it already */
+    char copied[4096];   /* the directory that already has a copy of it */
 } dino;
 
 /* ---- features ---------------------------------------------------------------------- */
 
-/* the backbone on a few frames at a time */
+/* runs the backbone on a few frames at a time */
 typedef struct looking {
     cgs_tape *tape;
     cgs_tensor *frames, *out;
@@ -91,19 +91,20 @@ static cgs_status compute(looking *k, cgs_features_writer *w, const cgs_source *
     return CGS_OK;
 }
 
-/* the file, or what is missing of it, is written; then it is opened */
+/* writes the file, or its missing rows, then opens it */
 static cgs_status make_features(dino *s, cgs_dinowm *m, const cgs_source *data, const char *file,
                                 const cgs_features_key *key, cgs_dtype act) {
     cgs_features_writer w;
     looking k = {0};
     CGS_TRY(cgs_features_begin(&w, file, key));
-    if (cgs_features_open(&s->features, file, key) == CGS_OK) { /* made while this one waited */
+    if (cgs_features_open(&s->features, file, key) ==
+        CGS_OK) { /* another process made it meanwhile */
         remove(w.part);
         cgs_features_pause(&w);
         return CGS_OK;
     }
-    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.3g GB), %lld are there",
-            file, (long long)data->rows, 1e-9 * (double)data->rows * (double)key->row_bytes,
+    cgs_log(CGS_INFO, "%s: features of %lld frames are computed once (%.3g GB), %lld exist", file,
+            (long long)data->rows, 1e-9 * (double)data->rows * (double)key->row_bytes,
             (long long)w.written);
     cgs_status rc = look_open(&k, m, key->row_bytes, act);
     if (rc == CGS_OK) rc = compute(&k, &w, data);
@@ -156,10 +157,11 @@ static cgs_status open_all(cgs_learner *l, const cgs_run_config *c, const cgs_so
     cgs_backbone *backbone;
     cgs_dinowm *m;
     if (!c->train.backbone.s[0])
-        return cgs_fail(CGS_EARG,
-                        "%s needs a backbone: --backbone FILE (DINOv2 weights, or what cgs "
-                        "pretrain made)",
-                        c->train.method.s);
+        return cgs_fail(
+            CGS_EARG,
+            "%s needs a backbone: --backbone FILE (DINOv2 weights, or the output of cgs "
+            "pretrain)",
+            c->train.method.s);
     snprintf(s->backbone, sizeof s->backbone, "%s", c->train.backbone.s);
     CGS_TRY(cgs_dinowm_view(&c->dino, &view));
     CGS_TRY(cgs_backbone_load(&backbone, s->backbone, &view, d));
@@ -185,7 +187,7 @@ static cgs_status open_all(cgs_learner *l, const cgs_run_config *c, const cgs_so
     if (!s->staged || !s->proprio) return cgs_fail(CGS_ENOMEM, "no memory for a batch of features");
     l->wants_pixels = m->backbone != NULL;
     l->column = PROPRIO;
-    /* projector, adapter and aggregation head learn slowly and do not decay */
+    /* projector, adapter and aggregation head have a low rate and no weight decay */
     l->groups = 2;
     l->group[0] = (cgs_group){0, m->heads_end, c->train.head_lr, 0};
     l->group[1] = (cgs_group){m->heads_end, m->params.trainable - m->heads_end, c->train.lr,

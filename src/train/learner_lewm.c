@@ -1,4 +1,4 @@
-/* learner_lewm.c - LeWM under training: pictures in, one group of parameters. */
+/* learner_lewm.c - training LeWM: inputs are images; one parameter group. */
 #include <string.h>
 
 #include "train/learner.h"

@@ -31,7 +31,7 @@ static long long line_step(const char *line, const char *key) {
     return atoll(line + strlen(key));
 }
 
-/* rewrites a file with its lines up to a step; a last line cut by a crash goes too */
+/* rewrites a file with its lines up to a step; drops a last line cut by a crash */
 static cgs_status keep_lines(const char *path, const char *key, uint64_t last, bool header) {
     char *text;
     size_t bytes;

@@ -1,5 +1,5 @@
-/* metrics.h - what a run measured: metrics.jsonl is the truth, one line an event; the CSV and
- * the event file are derived from the same calls. */
+/* metrics.h - metrics of a training run: metrics.jsonl is authoritative, one line per event; the
+ * CSV and the event file come from the same calls. */
 #ifndef CGS_TRAIN_METRICS_H
 #define CGS_TRAIN_METRICS_H
 
@@ -7,8 +7,7 @@
 
 typedef struct cgs_metrics cgs_metrics;
 
-/* resume_step: lines of later steps are dropped (they belong to work that is done again);
- * 0 starts empty files. */
+/* resume_step: lines of later steps are dropped (that work is repeated); 0 starts empty files. */
 cgs_status cgs_metrics_open(cgs_metrics **out, const char *dir, uint64_t resume_step);
 cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *info);
 cgs_status cgs_metrics_validation(cgs_metrics *m, uint64_t step, const cgs_validation *v);

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "train/checkpoint.h"
+#include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/views.h"
 
@@ -27,8 +28,8 @@ cgs_pretrain_options cgs_pretrain_defaults(void) {
                                   .checkpoint_every = 250};
 }
 
-/* two layers on top of tokens, for training only.  Batch norm between them makes the small
- * differences of an untrained network large: without it all frames look the same to SIGReg, whose
+/* two layers on top of tokens, for training only.  Batch norm between them amplifies the small
+ * differences of an untrained network: without it all frames look the same to SIGReg, whose
  * gradient vanishes there. */
 typedef struct head {
     cgs_affine in, norm, out;
@@ -73,8 +74,7 @@ static cgs_status make_model(pretrainer *p, cgs_device *d) {
         c = (cgs_backbone_config){96, 4, 3, 384, 8, 8};
         v.size = 64;
     } else if (strcmp(p->o->size, "paper") != 0) {
-        return cgs_fail(CGS_EARG, "no size preset is called \"%.40s\"; there are paper and small",
-                        p->o->size);
+        return cgs_fail(CGS_EARG, "unknown size preset \"%.40s\": use paper or small", p->o->size);
     }
     c.grid = v.size / c.patch;
     CGS_TRY(cgs_backbone_create(&p->net, &c, &v, d, true));
@@ -94,7 +94,7 @@ static cgs_tensor *embed(cgs_tape *t, head *h, cgs_tensor *x) {
     return cgs_linear_f32(t, cgs_activate(t, x, CGS_GELU), &h->out.w, &h->out.b);
 }
 
-/* the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
+/* maps the two halves of tokens (2B, n, D) through a head: their distance, and SIGReg of all */
 static void compare(pretrainer *p, head *h, cgs_tensor *tokens, int same, uint64_t key) {
     cgs_tape *t = p->tape;
     int F = tokens->dim[0], n = tokens->dim[1];
@@ -151,16 +151,9 @@ static cgs_status update(pretrainer *p, int n, cgs_device *d, double value[TERMS
         return cgs_fail(CGS_ENUMERIC, "update %d: loss %g, gradient norm %g; a lower --lr may help",
                         n, value[TERMS], sqrt(squares));
     double lr = cgs_learning_rate(o->lr, 0.05, (uint64_t)n + 1, (uint64_t)o->updates + 1);
-    cgs_adamw a = {.lr = (float)lr,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .eps = 1e-8f,
-                   .weight_decay = 1e-3f,
-                   .clip_scale = (float)cgs_clip_scale(sqrt(squares), 1),
-                   .step = (uint64_t)n + 1};
-    for (int i = 0; i < 2; i++)
-        d->ops->adamw(d, &a, all[i]->values, all[i]->grads, all[i]->moment1, all[i]->moment2,
-                      all[i]->bf16, all[i]->trainable);
+    cgs_adamw a = cgs_adamw_usual((float)lr, 1e-3f, (uint64_t)n + 1);
+    a.clip_scale = (float)cgs_clip_scale(sqrt(squares), 1);
+    for (int i = 0; i < 2; i++) cgs_adamw_apply(all[i], &a, 0, all[i]->trainable);
     return d->ops->sync(d);
 }
 
@@ -230,7 +223,7 @@ static cgs_status run(pretrainer *p, const char *out, cgs_device *d) {
     const cgs_pretrain_options *o = p->o;
     if (o->batch < 2 || o->updates < 1 || o->checkpoint_every < 1)
         return cgs_fail(CGS_EARG,
-                        "pretrain: %d frames an update, %d updates, a checkpoint every %d",
+                        "pretrain: %d frames per update, %d updates, a checkpoint every %d",
                         o->batch, o->updates, o->checkpoint_every);
     if (snprintf(p->checkpoint, sizeof p->checkpoint, "%s.checkpoint", out) >=
         (int)sizeof p->checkpoint)

@@ -1,12 +1,12 @@
-/* pretrain.h - a stand-in for a pretrained backbone, trained on frames collected here.
+/* pretrain.h - trains a stand-in for a pretrained backbone on collected frames.
  *
- * Where no DINOv2 weights can be had, a ViT of the same form learns from the frames themselves:
- * two views of a frame, changed in light and with a piece cut out, shall have the same class
- * token and the same patch tokens (through two heads that are thrown away), and SIGReg keeps the
- * tokens of different frames apart.  Every result that uses such a backbone says so.
+ * Where DINOv2 weights are not available, a ViT of the same form learns from the frames themselves:
+ * two views of a frame, with changed brightness and a rectangle cut out, are trained to the same
+ * class token and patch tokens (through two heads that are discarded), and SIGReg keeps the tokens
+ * of different frames apart.  Every result that uses such a backbone says so.
  *
- * The state of a run is its weights, moments and the number of updates, kept in OUT.checkpoint;
- * one that was killed continues bit for bit.  OUT appears when all updates are made. */
+ * The state of a run is its weights, moments and the number of updates, kept in OUT.checkpoint; a
+ * killed run resumes bit for bit.  OUT appears when all updates are done. */
 #ifndef CGS_TRAIN_PRETRAIN_H
 #define CGS_TRAIN_PRETRAIN_H
 
@@ -15,15 +15,16 @@
 #define CGS_STAND_IN "stand-in"
 
 typedef struct cgs_pretrain_options {
-    const char *const *data; /* (count) datasets with pictures of one size */
+    const char *const *data; /* (count) datasets with images of one size */
     int count;
     const char *size;   /* "paper" (ViT-S/14 at 196 px) or "small" (4 layers, patch 8, 64 px) */
-    int updates, batch; /* frames an update */
+    int updates, batch; /* frames per update */
     double lr, sigreg;
     uint64_t seed;
     const char *precision; /* "f32" or "bf16" */
     int checkpoint_every;  /* updates */
-    bool resume;           /* from OUT.checkpoint, where there is one; without, it is refused */
+    bool resume; /* resume from OUT.checkpoint if it exists; without this flag an existing one is
+                    refused */
     /* After each update; returning false saves a checkpoint and ends with CGS_ESTOPPED. */
     bool (*watch)(void *user, int update, double loss, double same, double spread);
     void *user;

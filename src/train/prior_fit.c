@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/windows.h"
+#include "train/optimiser.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
     CGS_CONFIG_ROW(cgs_prior_fit_config, kind, name, initial, low, high, key, doc)
@@ -18,15 +19,15 @@ cgs_section cgs_prior_fit_section(cgs_prior_fit_config *c) {
 
 enum { READ = 512 }; /* frames read at a time */
 
-/* everything that is fitted to, on the host */
+/* the training set, on the host */
 typedef struct material {
     int D, n;       /* of a latent, of a plan */
     int ahead;      /* frames from t to the goal */
-    int64_t frames; /* kept, all episodes behind each other */
+    int64_t frames; /* of all episodes, one after the other */
     float *z;       /* (frames, D) */
     int64_t *first; /* (episodes + 1) first frame of each episode */
     int64_t pairs[2];
-    int64_t *pair[2]; /* frame t of each pair; 0: fitted to, 1: validation */
+    int64_t *pair[2]; /* frame t of each pair; 0: training, 1: validation */
     float *target[2]; /* (pairs, n) */
 } material;
 
@@ -65,17 +66,17 @@ static cgs_status check(fitting *f) {
         return cgs_fail(CGS_EARG, "prior.stride: %d does not divide the %d rows of a plan",
                         f->stride, span);
     if (f->stride % f->src->pixels_every != 0)
-        return cgs_fail(CGS_EARG, "%s: one row in %d has a picture; prior.stride is %d",
+        return cgs_fail(CGS_EARG, "%s: one row in %d has an image; prior.stride is %d",
                         f->src->path, f->src->pixels_every, f->stride);
     if (f->src->pixels < 0 || f->src->action < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: pictures and actions are needed", f->src->path);
+        return cgs_fail(CGS_EFORMAT, "%s: images and actions are needed", f->src->path);
     if (f->src->height != m->image_size || f->src->width != m->image_size)
-        return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model sees %d x %d",
+        return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         f->src->path, f->src->height, f->src->width, m->image_size, m->image_size);
     f->episodes = f->src->episodes;
     if (f->c->episodes && f->c->episodes < f->episodes) f->episodes = f->c->episodes;
     f->m.D = m->width;
-    f->m.n = f->c->horizon * cgs_lewm_block(m);
+    f->m.n = f->c->horizon * cgs_lewm_action_block(m);
     f->m.ahead = span / f->stride;
     return CGS_OK;
 }
@@ -96,7 +97,7 @@ static cgs_status count(fitting *f, uint8_t *held) {
     m->frames = m->first[E];
     if (m->pairs[0] < f->c->batch || m->pairs[1] < 1)
         return cgs_fail(CGS_EARG,
-                        "%s: %lld pairs of rows %d apart to fit to and %lld to validate; %d and 1 "
+                        "%s: %lld pairs of rows %d apart to fit and %lld to validate; %d and 1 "
                         "are needed",
                         f->src->path, (long long)m->pairs[0], m->ahead * f->stride,
                         (long long)m->pairs[1], f->c->batch);
@@ -123,7 +124,7 @@ static cgs_status encode_all(fitting *f) {
             while (i >= m->first[e + 1]) e++;
             row[n] = f->src->ep_offset[e] + (i - m->first[e]) * f->stride;
         }
-        rc = cgs_source_pictures(f->src, row, n, pixels);
+        rc = cgs_source_images(f->src, row, n, pixels);
         if (rc == CGS_OK)
             rc = cgs_encoder_run(f->s->encoder, pixels, n, m->z + (size_t)done * (size_t)m->D);
         done += n;
@@ -250,31 +251,6 @@ static double zero_error(const material *m) {
     return sum / (double)n;
 }
 
-/* values of the head, to and from a host copy */
-static cgs_status copy_values(cgs_prior *p, float *values, bool restore) {
-    cgs_device *d = p->params.device;
-    size_t bytes = p->params.trainable * sizeof *values;
-    if (!restore) return d->ops->download(d, values, p->params.values, bytes);
-    CGS_TRY(d->ops->upload(d, p->params.values, values, bytes));
-    cgs_params_round(&p->params);
-    return CGS_OK;
-}
-
-static cgs_status update(cgs_prior *p, step *s, const cgs_prior_fit_config *c, uint64_t number) {
-    cgs_params *a = &p->params;
-    cgs_tape_backward(s->tape);
-    cgs_adamw w = {.lr = c->lr,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .eps = 1e-8f,
-                   .weight_decay = c->weight_decay,
-                   .clip_scale = 1,
-                   .step = number};
-    a->device->ops->adamw(a->device, &w, a->values, a->grads, a->moment1, a->moment2, a->bf16,
-                          a->trainable);
-    return a->device->ops->sync(a->device);
-}
-
 static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, float *best_values) {
     const cgs_prior_fit_config *c = f->c;
     const material *m = &f->m;
@@ -289,7 +265,8 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
             cgs_epoch_order(cgs_rng_stream(c->seed, CGS_STREAM_PRIOR, 1).key,
                             (uint64_t)(u / batches), m->pairs[0], order);
         CGS_TRY(step_forward(s, m, 0, order + k * c->batch, &loss));
-        CGS_TRY(update(p, s, c, (uint64_t)u + 1));
+        const cgs_adamw a = cgs_adamw_usual(c->lr, c->weight_decay, (uint64_t)u + 1);
+        CGS_TRY(cgs_descend(s->tape, &p->params, &a));
         mean += loss;
         since++;
         if ((u + 1) % c->every == 0 || u + 1 == c->updates) {
@@ -301,7 +278,7 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
                 card->validation_loss = error;
                 card->loss = mean / since;
                 card->updates = (uint64_t)u + 1;
-                CGS_TRY(copy_values(p, best_values, false));
+                CGS_TRY(cgs_params_keep(&p->params, best_values));
             }
             mean = since = 0;
         }
@@ -309,7 +286,7 @@ static cgs_status descend(fitting *f, cgs_prior *p, step *s, int64_t *order, flo
     }
     if (!isfinite(card->validation_loss))
         return cgs_fail(CGS_ESTOPPED, "stopped before the first validation");
-    return copy_values(p, best_values, true);
+    return cgs_params_restore(&p->params, best_values);
 }
 
 static cgs_status fit(fitting *f, cgs_prior **out) {
@@ -317,7 +294,7 @@ static cgs_status fit(fitting *f, cgs_prior **out) {
     cgs_prior_card card = {.width = m->D,
                            .hidden = f->c->hidden,
                            .horizon = f->c->horizon,
-                           .block = cgs_lewm_block(&f->s->lewm->config),
+                           .block = cgs_lewm_action_block(&f->s->lewm->config),
                            .model = f->s->weights,
                            .seed = f->c->seed,
                            .pairs = m->pairs[0],

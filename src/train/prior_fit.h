@@ -1,9 +1,9 @@
 /* prior_fit.h - fitting a model's behaviour-cloning prior to a dataset.
  *
- * A pair is a row t with the row H * frameskip later in the same episode: the input is the
- * two frozen latents, the target the standardised actions between them.  Latents are computed
- * once.  Whole episodes are kept for validation, and the head with the lowest validation
- * error is the result. */
+ * A pair is a row t with the row H * frameskip later in the same episode: the input is the two
+ * frozen latents, the target the standardised actions between them.  Latents are computed once.
+ * Whole episodes are held out for validation, and the head with the lowest validation error is the
+ * result. */
 #ifndef CGS_TRAIN_PRIOR_FIT_H
 #define CGS_TRAIN_PRIOR_FIT_H
 
@@ -13,21 +13,21 @@
 
 /* clang-format off */
 #define CGS_PRIOR_FIT_CONFIG(X)                                                                        \
-    X(int,   horizon,      5,    1,    4096,    "prior.horizon",  "blocks in a plan")              \
+    X(int,   horizon,      5,    1,    4096,    "prior.horizon",  "action blocks per plan")              \
     X(int,   hidden,       768,  1,    65536,   "prior.hidden",   "width of both hidden layers")   \
-    X(int,   batch,        1024, 2,    1 << 20, "prior.batch",    "pairs an update")               \
-    X(int,   updates,      3000, 1,    1 << 30, "prior.updates",  "updates at most")               \
+    X(int,   batch,        1024, 2,    1 << 20, "prior.batch",    "pairs per update")               \
+    X(int,   updates,      3000, 1,    1 << 30, "prior.updates",  "most updates")               \
     X(int,   every,        100,  1,    1 << 30, "prior.every",    "updates between validations")   \
     X(int,   patience,     10,   1,    1 << 30, "prior.patience",                                  \
-      "validations without a lower error after which it ends")                                     \
+      "validations without improvement before it stops")                                     \
     X(float, lr,           1e-3, 0,    10,      "prior.lr",       "learning rate")                 \
     X(float, weight_decay, 1e-4, 0,    10,      "prior.weight_decay", "decoupled")                 \
     X(float, fraction,     0.9,  0.01, 0.999,   "prior.train_fraction",                            \
-      "share of episodes that it is fitted to")                                                    \
+      "fraction of episodes to fit")                                                    \
     X(int,   stride,       0,    0,    4096,    "prior.stride",                                    \
-      "rows between frames that are used; 0: the frameskip")                                       \
+      "rows between the frames used; 0: the frameskip")                                       \
     X(int,   episodes,     0,    0,    1 << 30, "prior.episodes", "episodes used; 0: all")         \
-    X(u64,   seed,         0,    0,    0,       "prior.seed",     "of weights, order and split")
+    X(u64,   seed,         0,    0,    0,       "prior.seed",     "seed of weights, order and split")
 /* clang-format on */
 
 typedef struct cgs_prior_fit_config {
@@ -36,8 +36,8 @@ typedef struct cgs_prior_fit_config {
 
 cgs_section cgs_prior_fit_section(cgs_prior_fit_config *c);
 
-/* What is being done, how far it is; loss and best are NaN until known.  Returning false
- * stops the fitting, which keeps the best head so far. */
+/* Progress: the activity, how far it is; loss and best are NaN until known.  Returning false stops
+ * the fit, which keeps the best head so far. */
 typedef bool (*cgs_prior_fit_observer)(void *user, const char *what, double done, double total,
                                        double loss, double best);
 

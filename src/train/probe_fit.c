@@ -13,6 +13,7 @@
 #include "data/windows.h"
 #include "model/params.h"
 #include "ops/tape.h"
+#include "train/optimiser.h"
 
 enum { LAYERS = 3 };
 
@@ -104,17 +105,8 @@ static cgs_status update(net *n, const int64_t *order, uint64_t number) {
     CGS_TRY(cgs_tensor_write(n->fit, n->fit_in, n->batch_x));
     CGS_TRY(cgs_tensor_write(n->fit, n->fit_target, n->batch_y));
     cgs_tape_forward(n->fit);
-    cgs_tape_backward(n->fit);
-    cgs_adamw w = {.lr = n->c->lr,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .eps = 1e-8f,
-                   .clip_scale = 1,
-                   .step = number};
-    cgs_params *a = &n->params;
-    n->device.ops->adamw(&n->device, &w, a->values, a->grads, a->moment1, a->moment2, a->bf16,
-                         a->trainable);
-    return n->device.ops->sync(&n->device);
+    const cgs_adamw a = cgs_adamw_usual(n->c->lr, 0, number);
+    return cgs_descend(n->fit, &n->params, &a);
 }
 
 /* rows first .. first+count-1 -> out (count, m), standardised */
@@ -143,15 +135,6 @@ static cgs_status validate(net *n, float *out, double *error) {
     return CGS_OK;
 }
 
-static cgs_status copy_values(net *n, bool restore) {
-    cgs_params *a = &n->params;
-    size_t bytes = a->trainable * sizeof *n->best;
-    if (!restore) return n->device.ops->download(&n->device, n->best, a->values, bytes);
-    CGS_TRY(n->device.ops->upload(&n->device, a->values, n->best, bytes));
-    cgs_params_round(a);
-    return CGS_OK;
-}
-
 /* out: (rows, m) standardised predictions of the best epoch */
 static cgs_status net_fit(net *n, uint64_t seed, float *out, int *best_epoch, double *best) {
     int batches = n->p->fit / n->batch;
@@ -169,10 +152,10 @@ static cgs_status net_fit(net *n, uint64_t seed, float *out, int *best_epoch, do
         if (error < *best) {
             *best = error;
             *best_epoch = e + 1;
-            CGS_TRY(copy_values(n, false));
+            CGS_TRY(cgs_params_keep(&n->params, n->best));
         }
     }
-    CGS_TRY(copy_values(n, true));
+    CGS_TRY(cgs_params_restore(&n->params, n->best));
     return predict(n, 0, cgs_parts_rows(n->p), out);
 }
 

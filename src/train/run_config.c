@@ -1,6 +1,7 @@
 /* run_config.c - presets: sizes, and the paper's methods with their weights. */
 #include <string.h>
 
+#include "train/method.h"
 #include "train/train.h"
 
 #define ROW(kind, name, initial, low, high, key, doc)                                              \
@@ -27,7 +28,8 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
     cgs_config_defaults(sections, 2);
     CGS_TRY(cgs_lewm_preset(&c->model, size));
     CGS_TRY(cgs_dinowm_preset(&c->dino, size));
-    if (!strcmp(size, "small")) { /* short runs on two cores: fewer directions, higher rate */
+    if (!strcmp(size,
+                "small")) { /* short runs on two cores: fewer directions, higher learning rate */
         c->train.projections = 256;
         c->train.batch = 64;
         c->train.lr = 1e-3f;
@@ -46,61 +48,46 @@ static const struct {
                {"", 0.1f, 0.5f}};
 
 /* DINO-WM: the paper's optimiser; lambdas are published for CGS on PushT alone */
-static cgs_status dinowm_method(cgs_run_config *c, const char *method, const char *env) {
-    const char *tokens = method + strlen("dinowm-"), *end = strchr(tokens, '-');
-    size_t n = end ? (size_t)(end - tokens) : strlen(tokens);
-    bool patch = n == 5 && !strncmp(tokens, "patch", n), cls = n == 3 && !strncmp(tokens, "cls", n);
-    bool ts = end && !strcmp(end, "-ts"), cgs = end && !strcmp(end, "-cgs");
-    if ((!patch && !cls) || (end && !ts && !cgs))
-        return cgs_fail(CGS_EARG,
-                        "no method is called \"%.40s\"; there are dinowm-patch and "
-                        "dinowm-cls, each alone or with -ts or -cgs",
-                        method);
+static void dinowm_method(cgs_run_config *c, const cgs_method *m, const char *env) {
     bool small = c->train.batch == 64; /* of the small preset: short runs, higher rates */
-    strcpy(c->dino.tokens.s, patch ? "patch" : "cls");
-    /* other tasks have proprioception in the model, not in the cost */
+    strcpy(c->dino.tokens.s, m->family + strlen("dinowm-"));
+    /* in other tasks the model gets proprioception, the cost does not */
     c->dino.proprio_cost = !strcmp(env, "pusht") || !*env ? 1 : 0;
-    c->train.ts_weight = ts ? 0.1f : 0;
-    c->train.cgs_weight = cgs ? 0.1f : 0;
+    c->train.ts_weight = m->role == CGS_ROLE_TS ? 0.1f : 0;
+    c->train.cgs_weight = m->role == CGS_ROLE_CGS ? 0.1f : 0;
     c->train.sigreg_weight = 0;
     c->train.batch = 32;
     c->train.epochs = 2;
     c->train.lr = 5e-4f;
     c->train.weight_decay = 1e-2f;
-    c->train.head_lr = ts || cgs ? 1e-5f : 1e-6f;
+    c->train.head_lr = m->role == CGS_ROLE_PLAIN ? 1e-6f : 1e-5f;
     if (small) c->train.head_lr *= 10;
     strcpy(c->train.schedule.s, "constant");
-    strcpy(c->train.reference.s, "action");
-    strcpy(c->train.method.s, method);
-    return CGS_OK;
+}
+
+static void lewm_method(cgs_run_config *c, const cgs_method *m, const char *env) {
+    size_t w = 0;
+    while (*weights[w].env && strcmp(weights[w].env, env) != 0) w++;
+    bool shaped = m->role == CGS_ROLE_CGS || m->role == CGS_ROLE_OTHER;
+    c->train.ts_weight = m->role == CGS_ROLE_TS ? weights[w].ts : 0;
+    c->train.cgs_weight = shaped ? weights[w].cgs : 0;
 }
 
 cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env) {
-    if (!strncmp(method, "dinowm-", 7)) return dinowm_method(c, method, env);
-    static const struct {
-        const char *name, *reference;
-        bool ts, cgs;
-    } methods[] = {{"lewm", "action", false, false},
-                   {"lewm-ts", "action", true, false},
-                   {"lewm-cgs", NULL, false, true}, /* grasp-active XYZ on Cube, else the action */
-                   {"lewm-cgs-transition", "transition", false, true},
-                   {"lewm-cgs-xyz-all", "xyz", false, true},
-                   {"lewm-cgs-full", "full", false, true}};
-    size_t w = 0, m = 0;
-    while (*weights[w].env && strcmp(weights[w].env, env) != 0) w++;
-    while (m < sizeof methods / sizeof methods[0] && strcmp(methods[m].name, method) != 0) m++;
-    if (m == sizeof methods / sizeof methods[0])
+    const cgs_method *m = cgs_method_find(method);
+    if (!m)
         return cgs_fail(CGS_EARG,
-                        "no method is called \"%.40s\"; there are lewm, lewm-ts, lewm-cgs, "
+                        "unknown method \"%.40s\": use lewm, lewm-ts, lewm-cgs, "
                         "lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full, and "
                         "dinowm-patch and dinowm-cls, each alone or with -ts or -cgs",
                         method);
-    const char *reference = methods[m].reference;
-    if (!reference) reference = !strcmp(env, "cube") ? "xyz-grasp" : "action";
-    c->train.ts_weight = methods[m].ts ? weights[w].ts : 0;
-    c->train.cgs_weight = methods[m].cgs ? weights[w].cgs : 0;
-    strcpy(c->train.reference.s, reference);
-    strcpy(c->train.method.s, method);
+    if (!strcmp(m->family, "lewm"))
+        lewm_method(c, m, env);
+    else
+        dinowm_method(c, m, env);
+    const char *own = !strcmp(env, "cube") ? "xyz-grasp" : "action";
+    strcpy(c->train.reference.s, m->reference ? m->reference : own);
+    strcpy(c->train.method.s, m->name);
     return CGS_OK;
 }
 
@@ -111,7 +98,7 @@ cgs_status cgs_run_backbone(cgs_run_config *c, const char *file) {
     if (strlen(file) >= sizeof c->train.backbone.s)
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", file);
     CGS_TRY(cgs_dinowm_view(&c->dino, &view));
-    CGS_TRY(cgs_backbone_look(file, &b, origin, &view));
+    CGS_TRY(cgs_backbone_inspect(file, &b, origin, &view));
     strcpy(c->train.backbone.s, file);
     c->dino.features = b.width;
     c->dino.patch = b.patch;

@@ -14,7 +14,7 @@ double cgs_learning_rate(double peak, double warmup, uint64_t n, uint64_t total)
 /* name: "cosine" (the above) or "constant" (the peak throughout); anything else is refused. */
 cgs_status cgs_schedule_parse(const char *name, bool *constant);
 
-/* What every gradient is multiplied by, given the norm of all of them together. */
+/* The clipping factor, given the global gradient norm. */
 double cgs_clip_scale(double norm, double max_norm);
 
 #endif /* CGS_TRAIN_SCHEDULE_H */

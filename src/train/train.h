@@ -8,9 +8,9 @@
  *
  * or cgs_trainer_run, which does all of it with a progress callback.
  *
- * A run directory holds config.txt (resolved settings), checkpoint.safetensors (all that a
- * bit-exact continuation needs), metrics.jsonl (the truth), metrics.csv and event files
- * (derived), and the model directory files config.json + model.safetensors. */
+ * A run directory holds config.txt (resolved settings), checkpoint.safetensors (everything a
+ * bit-exact resume needs), metrics.jsonl (authoritative), metrics.csv and event files (derived),
+ * and the model directory files config.json + model.safetensors. */
 #ifndef CGS_TRAIN_TRAIN_H
 #define CGS_TRAIN_TRAIN_H
 
@@ -20,7 +20,7 @@
 #include "model/lewm.h"
 
 #define CGS_TRAIN_CONFIG(X)                                                                        \
-    X(int, batch, 128, 2, 65536, "train.batch", "windows an update")                               \
+    X(int, batch, 128, 2, 65536, "train.batch", "windows per update")                              \
     X(int, epochs, 10, 1, 100000, "train.schedule_epochs", "epochs the learning rate decays over") \
     X(int, stop_epoch, 0, 0, 100000, "train.stop_epoch", "stop after this epoch; 0: the last")     \
     X(int, updates, 0, 0, 100000000, "train.updates", "updates instead of epochs; 0: by epochs")   \
@@ -29,39 +29,42 @@
       "updates between checkpoints")                                                               \
     X(int, validate_every, 500, 1, 100000000, "train.validate_every",                              \
       "updates between validations")                                                               \
-    X(int, validate_batches, 8, 1, 100000, "train.validate_batches", "batches of a validation")    \
+    X(int, validate_batches, 8, 1, 100000, "train.validate_batches", "batches per validation")     \
     X(int, workers, 1, 1, 64, "data.workers", "threads that prepare batches")                      \
     X(flag, cache, true, 0, 1, "data.cache",                                                       \
       "read frames from a packed copy of the dataset, made once beside it")                        \
     X(text, split, "episode", 0, 0, "data.split",                                                  \
       "hold out whole episodes, or windows as upstream does: episode or window")                   \
-    X(float, train_fraction, 0.9, 0.01, 1, "data.train_fraction", "share of data trained on")      \
+    X(float, train_fraction, 0.9, 0.01, 1, "data.train_fraction",                                  \
+      "fraction of the data to train on")                                                          \
     X(flag, features, true, 0, 1, "data.features",                                                 \
       "DINO-WM: compute the backbone's features once and keep them beside the dataset")            \
     X(text, backbone, "", 0, 0, "model.backbone.file", "DINO-WM: weights of the frozen backbone")  \
     X(float, lr, 5e-5, 0, 10, "optim.lr", "peak learning rate")                                    \
     X(float, head_lr, 1e-5, 0, 10, "optim.head_lr",                                                \
       "DINO-WM: rate of projector, adapter and aggregation head")                                  \
-    X(text, schedule, "cosine", 0, 0, "optim.schedule", "of the rates: cosine or constant")        \
-    X(float, warmup, 0.01, 0, 1, "optim.warmup", "share of updates with a rising rate")            \
-    X(float, weight_decay, 1e-3, 0, 10, "optim.weight_decay", "decoupled, on every parameter")     \
+    X(text, schedule, "cosine", 0, 0, "optim.schedule",                                            \
+      "of the learning rates: cosine or constant")                                                 \
+    X(float, warmup, 0.01, 0, 1, "optim.warmup", "fraction of updates with a rising rate")         \
+    X(float, weight_decay, 1e-3, 0, 10, "optim.weight_decay",                                      \
+      "decoupled weight decay, on every parameter")                                                \
     X(float, beta1, 0.9, 0, 1, "optim.beta1", "Adam's first decay")                                \
     X(float, beta2, 0.999, 0, 1, "optim.beta2", "Adam's second decay")                             \
     X(float, eps, 1e-8, 0, 1, "optim.eps", "Adam's epsilon")                                       \
-    X(float, clip, 1.0, 1e-6, 1e9, "optim.clip", "largest norm of all gradients together")         \
+    X(float, clip, 1.0, 1e-6, 1e9, "optim.clip", "largest global gradient norm")                   \
     X(float, sigreg_weight, 0.09, 0, 1000, "loss.sigreg.weight", "lambda of SIGReg")               \
-    X(int, projections, 1024, 1, 65536, "loss.sigreg.projections", "random directions an update")  \
+    X(int, projections, 1024, 1, 65536, "loss.sigreg.projections", "random directions per update") \
     X(float, ts_weight, 0, 0, 1000, "loss.ts.weight", "lambda of temporal straightening")          \
     X(float, cgs_weight, 0, 0, 1000, "loss.cgs.weight", "lambda of CGS")                           \
-    X(float, cgs_ramp, 0.05, 0, 1, "loss.cgs.ramp", "share of updates over which lambda rises")    \
+    X(float, cgs_ramp, 0.05, 0, 1, "loss.cgs.ramp", "fraction of updates over which lambda rises") \
     X(text, reference, "action", 0, 0, "loss.cgs.reference",                                       \
       "action, full, xyz-grasp, xyz or transition")                                                \
     X(text, grasp, "all", 0, 0, "loss.cgs.grasp",                                                  \
-      "when a block counts as grasping: all, any or mean of its gripper commands above 0")         \
+      "when an action block counts as grasping: all, any or mean of its gripper commands above 0") \
     X(text, average, "pooled", 0, 0, "loss.cgs.average",                                           \
       "mean over all valid pairs (pooled) or of window means (window)")                            \
     X(text, method, "lewm", 0, 0, "train.method", "name of the method, for the record")            \
-    X(text, precision, "bf16", 0, 0, "train.precision", "storage between products: f32 or bf16")
+    X(text, precision, "bf16", 0, 0, "train.precision", "type of activations: f32 or bf16")
 
 typedef struct cgs_train_config {
     CGS_CONFIG_STRUCT(CGS_TRAIN_CONFIG)
@@ -75,7 +78,7 @@ typedef struct cgs_run_config {
 } cgs_run_config;
 bool cgs_run_is_dinowm(const cgs_run_config *c);
 
-/* The two tables over one run, its model's and that of training; sections must have room for 2. */
+/* The two tables of a run, its model's and that of training; sections: (2). */
 void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]);
 
 /* size: "paper" or "small", with the number of projections that belongs to it. */
@@ -85,7 +88,7 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size);
  * (its id, or "" for the defaults).  After cgs_run_preset. */
 cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env);
 
-/* DINO-WM: what a backbone's file decides, for settings that come later to override. */
+/* DINO-WM: applies the settings that a backbone's file determines; later settings override them. */
 cgs_status cgs_run_backbone(cgs_run_config *c, const char *file);
 
 typedef struct cgs_step_info {
@@ -93,7 +96,7 @@ typedef struct cgs_step_info {
     uint64_t epoch;
     double lr, grad_norm, cgs_weight;
     double loss, term[CGS_TERMS];
-    double frames_per_s, waited; /* share of the time spent waiting for data */
+    double frames_per_s, waited; /* fraction of the time spent waiting for data */
     double seconds;              /* of this update */
 } cgs_step_info;
 
@@ -104,8 +107,8 @@ typedef struct cgs_validation {
 
 typedef struct cgs_trainer cgs_trainer;
 
-/* resume: continue from the checkpoint in dir; without one, or without resume, start anew.
- * Starting anew in a directory that has a checkpoint is refused. */
+/* resume: resume from the checkpoint in dir if there is one.  Otherwise start afresh, which is
+ * refused in a directory that has a checkpoint. */
 cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const char *data,
                               const char *dir, cgs_device *d, bool resume);
 void cgs_trainer_destroy(cgs_trainer *t);

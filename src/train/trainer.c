@@ -1,8 +1,8 @@
 /* trainer.c - one training run: data, tapes, updates, checkpoints.
  *
- * Everything random is a function of the seed and the update number, and the loader's order
- * of the seed and the epoch; so the state of a run is the buffers of its parameters and one
- * number, and a run that was killed continues bit for bit from its last checkpoint. */
+ * All randomness is a function of the seed and the update number, and the loader's order of the
+ * seed and the epoch; so the state of a run is its parameter buffers and one number, and a killed
+ * run resumes bit for bit from its last checkpoint. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +26,7 @@
 #include "train/gradient_monitor.h"
 #include "train/learner.h"
 #include "train/metrics.h"
+#include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/train.h"
 
@@ -41,7 +42,7 @@ struct cgs_trainer {
     cgs_split split;
     double action_mean[CGS_CARD_ACTIONS], action_std[CGS_CARD_ACTIONS];
     int64_t stats_rows;
-    char identity[512]; /* of the dataset, to refuse resuming on another one */
+    char identity[512]; /* of the dataset, to refuse resuming with another one */
 
     cgs_reference reference;
     float *reference_values; /* (B, N, R) */
@@ -56,10 +57,10 @@ struct cgs_trainer {
     cgs_objective train, valid;
     cgs_frames frames;
     cgs_loader *loader;
-    cgs_batch ahead; /* the next batch, if it was there while the last update ran */
+    cgs_batch ahead; /* the next batch, if it was ready during the last update */
     bool have_ahead;
     cgs_metrics *metrics;
-    cgs_gradient_monitor growth;
+    cgs_gradient_monitor monitor;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -72,7 +73,7 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* what the settings say of the model, whichever it is */
+/* the settings that all models have in common */
 static cgs_status read_sizes(cgs_trainer *t) {
     const cgs_lewm_config *m = &t->config.model;
     const cgs_dinowm_config *d = &t->config.dino;
@@ -119,7 +120,7 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
 
     CGS_TRY(cgs_windows_build(&t->windows, t->source, t->history + 1, t->frameskip));
     if (t->windows.skipped)
-        cgs_log(CGS_INFO, "%s: %d episodes are shorter than a window of %d rows and left out", path,
+        cgs_log(CGS_INFO, "%s: %d episodes are shorter than a window of %d rows and skipped", path,
                 t->windows.skipped, t->windows.span);
     const cgs_train_config *c = &t->config.train;
     if (!strcmp(c->split.s, "episode"))
@@ -288,7 +289,7 @@ static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
             cgs_frames_open(&t->frames, t->device, t->source, &t->windows, t->config.train.batch));
     CGS_TRY(make_loader(t, &t->loader, true, t->step / t->per_epoch,
                         (int64_t)(t->step % t->per_epoch)));
-    if (t->learner.wants_pixels) cgs_frames_hold(&t->frames, t->loader);
+    if (t->learner.wants_pixels) cgs_frames_pin(&t->frames, t->loader);
     return CGS_OK;
 }
 
@@ -319,7 +320,7 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
     if (rc == CGS_OK) rc = make_reference(t);
     if (rc == CGS_OK) rc = plan_updates(t);
     if (rc == CGS_OK) rc = make_model(t, data);
-    if (rc == CGS_ENOMEM) /* the sentence has what is needed and what is there */
+    if (rc == CGS_ENOMEM) /* the sentence has the memory needed and available */
         rc = cgs_fail(CGS_ENOMEM, "%s; a train.batch below %d needs less", cgs_last_error(),
                       c->train.batch);
     if (rc == CGS_OK) rc = resume_or_start(t, resume);
@@ -334,7 +335,7 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
 
 void cgs_trainer_destroy(cgs_trainer *t) {
     if (!t) return;
-    cgs_frames_let_go(&t->frames);
+    cgs_frames_unpin(&t->frames);
     cgs_loader_destroy(t->loader);
     cgs_frames_close(&t->frames);
     cgs_status rc = cgs_metrics_close(t->metrics);
@@ -382,7 +383,7 @@ static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term
     return CGS_OK;
 }
 
-/* takes the next batch from the loader and sends its pictures on their way */
+/* takes the next batch from the loader and prefetches its images */
 static cgs_status next_batch(cgs_trainer *t) {
     CGS_TRY(cgs_loader_next(t->loader, &t->ahead));
     if (t->learner.wants_pixels) CGS_TRY(cgs_frames_send(&t->frames, &t->ahead));
@@ -411,12 +412,12 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     cgs_tape_set_step(t->train_tape, t->step);
     cgs_tape_forward(t->train_tape);
     cgs_tape_backward(t->train_tape);
-    /* While that runs: only if it is there, so that `waited` is time without work.  A failure
-     * comes again when the batch is needed. */
+    /* While that runs, only if it is ready, so that `waited` is time without work.  A failure is
+     * reported again when the batch is needed. */
     if (cgs_loader_ready(t->loader)) (void)next_batch(t);
     CGS_TRY(ops->sync(t->device));
 
-    /* nothing that is not finite reaches the weights */
+    /* non-finite values must not reach the weights */
     float loss;
     CGS_TRY(cgs_tensor_read(t->train_tape, t->train.total, &loss));
     CGS_TRY(read_terms(t->train_tape, &t->train, info->term));
@@ -425,14 +426,14 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
         return cgs_fail(
             CGS_ENUMERIC,
             "update %llu: loss %g (pred %g, sigreg %g, ts %g, cgs %g), gradient norm %g; "
-            "the last checkpoint in %s is good, a lower optim.lr may help",
+            "the last checkpoint in %s is valid, a lower optim.lr may help",
             (unsigned long long)t->step, (double)loss, info->term[0], info->term[1], info->term[2],
             info->term[3], norm, t->dir);
-    if (cgs_gradient_monitor_add(&t->growth, norm))
+    if (cgs_gradient_monitor_add(&t->monitor, norm))
         cgs_log(CGS_WARN,
-                "update %llu: the gradient's norm has grown to %.2g, usual was %.2g; a lower "
+                "update %llu: the gradient norm has grown to %.2g from %.2g; a lower "
                 "optim.lr or train.precision=f32 may help",
-                (unsigned long long)t->step, exp(t->growth.fast), exp(t->growth.usual));
+                (unsigned long long)t->step, exp(t->monitor.fast), exp(t->monitor.usual));
 
     double lr = rate(t, c->lr);
     for (int i = 0; i < t->learner.groups; i++) {
@@ -444,8 +445,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
                        .weight_decay = g->weight_decay,
                        .clip_scale = (float)cgs_clip_scale(norm, c->clip),
                        .step = t->step + 1};
-        ops->adamw(t->device, &a, p->values + g->first, p->grads + g->first, p->moment1 + g->first,
-                   p->moment2 + g->first, p->bf16 + g->first, g->count);
+        cgs_adamw_apply(p, &a, g->first, g->count);
     }
     CGS_TRY(ops->sync(t->device));
     t->model->batches_tracked++;

@@ -32,8 +32,8 @@ cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count) {
         const cgs_source *s = cgs_packed_source(v->packed[i]);
         if (i == 0) v->side = s->height;
         if (s->height != v->side || s->width != v->side)
-            return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, those of %s have %d",
-                            s->path, s->width, s->height, data[0], v->side);
+            return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, those of %s have %d", s->path,
+                            s->width, s->height, data[0], v->side);
         v->rows += s->rows;
         note_identity(v, data[i], s);
     }
@@ -54,7 +54,7 @@ static cgs_status read_frame(const cgs_views *v, int64_t row, uint8_t *out) {
             continue;
         }
         int e = s->pixels_every > 1 ? cgs_source_episode(s, row) : -1;
-        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* the others are black */
+        if (e >= 0) row -= (row - s->ep_offset[e]) % s->pixels_every; /* other rows are black */
         return s->read_pixels(s->self, row, 1, 1, out);
     }
     return cgs_fail(CGS_EARG, "pretrain: no such frame");

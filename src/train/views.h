@@ -1,8 +1,8 @@
-/* views.h - frames of datasets in two views each, for learning without labels.
+/* views.h - two views of each frame of some datasets, for self-supervised learning.
  *
- * A view has another light and a rectangle of one colour in it.  It is not shifted: where things
- * are is what a planner needs.  Which frames an update sees, and how they are changed, are
- * functions of the seed and the update. */
+ * A view has another brightness and a rectangle of one colour.  It is not shifted, as a planner
+ * needs positions.  Which frames per update sees, and how they are changed, are functions of the
+ * seed and the update. */
 #ifndef CGS_TRAIN_VIEWS_H
 #define CGS_TRAIN_VIEWS_H
 
@@ -12,11 +12,11 @@ typedef struct cgs_views {
     cgs_packed **packed; /* (count) */
     int count;
     int64_t rows;        /* of all datasets */
-    int side;            /* S of their pictures */
+    int side;            /* S of their images */
     char identity[1024]; /* names and sizes of the files, to tell one set from another */
 } cgs_views;
 
-/* data (count): datasets with square pictures of one size.  Close after a failure too. */
+/* data (count): datasets with square images of one size.  Close after a failure too. */
 cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count);
 void cgs_views_close(cgs_views *v);
 

@@ -1,4 +1,4 @@
-/* test_geometry.c - Jacobians against differences, paths, response pictures and the mechanism
+/* test_geometry.c - Jacobians against differences, paths, response images and the mechanism
  * where the answer is known. */
 #include <math.h>
 #include <setjmp.h>
@@ -119,7 +119,7 @@ static void test_alignment(void **unused) {
     for (int i = 0; i < STEPS * KA; i++) a[i] = cgs_rng_normal(&r);
     cgs_unit_rows(a, STEPS, KA);
     random_frame(frame, KA, KZ, 3);
-    cgs_turn(a, STEPS, KA, frame, KZ, z); /* latents are turned actions */
+    cgs_rotate_rows(a, STEPS, KA, frame, KZ, z); /* latents are rotated actions */
 
     assert_int_equal(cgs_procrustes(z, KZ, a, KA, STEPS, W), CGS_OK);
     for (int i = 0; i < KZ; i++)
@@ -158,7 +158,7 @@ static void test_axes(void **unused) {
     assert_int_equal(cgs_principal_axes(x, 40, 3, 4, axes), CGS_EARG);
 }
 
-/* ---- response pictures --------------------------------------------------------------- */
+/* ---- response images --------------------------------------------------------------- */
 
 static void test_heat(void **unused) {
     (void)unused;

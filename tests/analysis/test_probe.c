@@ -80,14 +80,14 @@ static void test_known_system(void **unused) {
     (void)unused;
     cgs_motion m;
     cgs_probe_physics p;
-    bool wanted[CGS_MAX_TARGETS] = {true, true, true, true};
+    bool requested[CGS_MAX_TARGETS] = {true, true, true, true};
     cgs_probe_options o = cgs_probe_defaults();
     known_motion(&m);
     assert_int_equal(m.targets, TARGETS);
     o.config.hidden = 64;
     o.config.batch = 128;
     o.config.epochs = 40;
-    assert_int_equal(cgs_probe_physical(&p, &m, wanted, &o.config, NULL, NULL), CGS_OK);
+    assert_int_equal(cgs_probe_physical(&p, &m, requested, &o.config, NULL, NULL), CGS_OK);
     const double *linear = p.row[LINEAR].score, *state = p.row[STATE].score;
     const double *product = p.row[PRODUCT].score, *noise = p.row[NOISE].score;
 
@@ -122,8 +122,8 @@ static void test_known_system(void **unused) {
     cgs_rng r = cgs_rng_stream(5, CGS_STREAM_TEST, 0);
     for (int i = 0; i < ROWS * D; i++) both[1][i] = cgs_rng_normal(&r); /* knows nothing */
     cgs_latent_row row[2 * CGS_MAX_TARGETS];
-    assert_int_equal(cgs_probe_latent(&m, &p, wanted, &o.config, 2, both, width, row, NULL, NULL),
-                     CGS_OK);
+    assert_int_equal(
+        cgs_probe_latent(&m, &p, requested, &o.config, 2, both, width, row, NULL, NULL), CGS_OK);
     const double *d = row[LINEAR].score;
     WITHIN(d[CGS_D_lin], 0.9999, 1);
     WITHIN(d[CGS_D_mlp], 0.95, 1);
@@ -156,16 +156,16 @@ static void test_threads(void **unused) {
     (void)unused;
     cgs_motion m;
     double score[2][CGS_PHYSICAL_SCORES];
-    bool wanted[CGS_MAX_TARGETS] = {false, true};
+    bool requested[CGS_MAX_TARGETS] = {false, true};
     cgs_probe_options o = cgs_probe_defaults();
     known_motion(&m);
     o.config.epochs = 3;
     for (int i = 0; i < 2; i++) {
         cgs_probe_physics p;
         cgs_set_threads(i ? 2 : 1);
-        assert_int_equal(cgs_probe_physical(&p, &m, wanted, &o.config, NULL, NULL), CGS_OK);
+        assert_int_equal(cgs_probe_physical(&p, &m, requested, &o.config, NULL, NULL), CGS_OK);
         memcpy(score[i], p.row[STATE].score, sizeof score[i]);
-        assert_true(isnan(p.row[LINEAR].score[CGS_P_A_mlp])); /* not asked for */
+        assert_true(isnan(p.row[LINEAR].score[CGS_P_A_mlp])); /* not requested */
         cgs_probe_physics_free(&p);
     }
     cgs_set_threads(0);
@@ -263,7 +263,7 @@ static void test_motion(void **unused) {
     cgs_motion_free(&m);
     /* too few, in the file or for the split */
     assert_int_equal(cgs_motion_read(&m, d, env, 5, 21), CGS_EARG);
-    assert_non_null(strstr(cgs_last_error(), "20 episodes, the probes want 21"));
+    assert_non_null(strstr(cgs_last_error(), "20 episodes, the probes need 21"));
     assert_int_equal(cgs_motion_read(&m, d, env, 5, 9), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "9 episodes cannot be divided"));
     cgs_dataset_close(d);

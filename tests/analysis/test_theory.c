@@ -84,7 +84,7 @@ static void test_same_seed_same_result(void **state) {
 
 /* ---- worked examples --------------------------------------------------------------- */
 
-/* rows behind each other */
+/* rows one after the other */
 static cgs_mat matrix(int rows, int cols, const double *x) {
     cgs_mat m = cgs_mat_new(&work, rows, cols);
     memcpy(m.x, x, sizeof(double) * (size_t)(rows * cols));
@@ -287,7 +287,7 @@ static void test_hypotheses_are_named(void **state) {
     assert_string_equal(try_on(CGS_ST_cem_balance, &half).outside, "xi_H >= 1/2");
 }
 
-/* ---- numbers behind the statements ------------------------------------------------- */
+/* ---- numbers used by the statements ------------------------------------------------- */
 
 static void test_quadratic_form(void **state) {
     (void)state;
@@ -328,7 +328,7 @@ static void test_linearisation(void **state) {
     assert_int_equal(cgs_device_open(&d, "cpu", 0), CGS_OK);
     assert_int_equal(random_model(&m, &d, 4), CGS_OK);
     assert_int_equal(cgs_linearise_create(&l, m), CGS_OK);
-    int D = m->config.width, n = cgs_lewm_block(&m->config);
+    int D = m->config.width, n = cgs_lewm_action_block(&m->config);
     float *z = malloc(sizeof *z * (size_t)(D + n));
     double *A = malloc(sizeof *A * (size_t)(D * D + D * n)), error;
     assert_true(z && A);

@@ -58,7 +58,7 @@ refused() {
     if "$cgs" "$@" >"$tmp/said" 2>&1; then fail "accepted: $*"; fi
     grep -q "$want" "$tmp/said" || fail "cgs $* said: $(cat "$tmp/said")"
 }
-refused "20 episodes, the probes want 200" probe --data "$tmp/data.h5"
+refused "20 episodes, the probes need 200" probe --data "$tmp/data.h5"
 refused "9 episodes cannot be divided" probe --data "$tmp/data.h5" --episodes 9
 refused 'tworooms has no target "block yaw"; it has: agent position' probe --data "$tmp/data.h5" \
     --episodes 20 --target "block yaw"

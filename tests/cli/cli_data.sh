@@ -138,7 +138,7 @@ expect missing "missing.h5: No such file"
 # ---- preview ---------------------------------------------------------------------------
 "$cgs" data preview "$tmp/own.h5" --out "$tmp/own.gif" --episodes 2 --quiet
 [ "$(head -c 6 "$tmp/own.gif")" = GIF89a ] || fail "preview: not a GIF"
-# two pictures of 20 and a gap of 4
+# two images of 20 and a gap of 4
 size=$(od -An -tu2 -j6 -N4 "$tmp/own.gif" | tr -s ' ')
 [ "$size" = " 44 20" ] || fail "preview: size$size"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_dinostudy.sh - the study of DINO-WM at its tiniest: from data to a page, with a stand-in
-# backbone and with a file; pretraining and features that were killed go on; the times of planning.
+# backbone and with a file; killed pretraining and features resume; planning times.
 #   tests/cli/cli_dinostudy.sh BUILD
 . "$(dirname "$0")/prelude.sh"
 cd "$tmp"
@@ -27,7 +27,7 @@ if grep -q '[{}@]' brief; then fail "a hole: $(grep '[{}@]' brief | head -1)"; f
 "$cgs" reproduce ablations --preset brief --dry-run 2>err && fail "the ablations have no brief study"
 grep -q 'no preset "brief"' err || fail "$(cat err)"
 "$cgs" reproduce dinowm --data x.h5 --dry-run 2>err && fail "one dataset for four environments"
-grep -q "data of their own" err || fail "$(cat err)"
+grep -q "has its own data" err || fail "$(cat err)"
 "$cgs" reproduce demo --backbone x --dry-run 2>err && fail "the demo has no backbone"
 grep -q "no frozen backbone" err || fail "$(cat err)"
 
@@ -61,7 +61,7 @@ cmp -s a/models/dinowm-cls/model.safetensors b/models/dinowm-cls/model.safetenso
 grep -q '"backbone":.*a/backbone.safetensors' b/study.json || fail "study.json does not name the file"
 "$cgs" pretrain --data a/data.h5 --out other.safetensors --size small --updates 2 --batch 4 --seed 1 --quiet
 ./tiny --out b --backbone other.safetensors --only 'train dinowm-cls' >own 2>err && fail "two backbones in one folder"
-grep -q "from other settings" err || fail "$(cat err)"
+grep -q "with other settings" err || fail "$(cat err)"
 
 # ---- pretraining that was killed ends in the same bytes
 set -- pretrain --data a/data.h5 --size small --updates 12 --batch 4 --checkpoint-every 1 --threads 2 --quiet
@@ -84,7 +84,7 @@ head -c $(($(wc -c <kept) / 2)) kept >"$features.part"
 rm "$features"
 "$cgs" train --data a/data.h5 --out c --size small --method dinowm-patch --backbone a/backbone.safetensors \
     model.predictor.layers=1 train.batch=4 data.train_fraction=0.7 train.updates=1 train.validate_batches=1 2>log
-grep -q 'are computed once.*, [1-9][0-9]* are there' log || fail "$(cat log)"
+grep -q 'are computed once.*, [1-9][0-9]* exist' log || fail "$(cat log)"
 grep -q 'frames/s' log || fail "features without their rate"
 cmp kept "$features" || fail "continued features differ"
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# cli_docs.sh - the short commands of README.md and docs/tutorial.md, as written.
+# cli_docs.sh - the short commands of README.md and docs/tutorial.md, as written; and what all
+# documents promise: tables, verbs, options, links, paths, tests and the width of their lines.
 #   tests/cli/cli_docs.sh BUILD
 # A block of commands begins with ```sh and a comment.  Those whose comment begins with "long" are
 # not run here, but every verb and option in them must exist.
@@ -10,7 +11,7 @@ case $build in
 *) command -v python3 >/dev/null && python=yes || python=no ;;
 esac
 
-# one script a document; python blocks only where it can run
+# one script per document; python blocks only where it can run
 blocks() { # document kind
     awk -v kind="$2" '
         /^```sh$/ {inside = 1; first = 1; next}
@@ -40,7 +41,7 @@ for document in README.md docs/tutorial.md; do
     echo "$document: $count blocks ran"
 done
 
-# what the tutorial says is there, is there
+# the output that the tutorial shows
 cd "$tmp/tutorial"
 for file in first.h5 first.gif plan.gif first.jsonl first.html geometry.json runs/first/model.safetensors runs/first/metrics.jsonl; do
     [ -s "$file" ] || fail "the tutorial did not make $file"
@@ -59,7 +60,9 @@ mkdir "$tmp/docs"
 cmp "$tmp/docs/results-tables.md" "$here/docs/results-tables.md" || fail "docs/results-tables.md is not what its command writes"
 
 # every verb and option in any block exists
-for document in README.md docs/tutorial.md docs/paper-map.md docs/dinowm.md docs/results.md CONTRIBUTING.md; do
+documents=$(cd "$here" && ls *.md docs/*.md docs/log/*.md results/*.md results/*/*.md)
+reference=$(echo "$documents" | grep -v '^docs/log/') # the notebook has the names of its time
+for document in $reference; do
     blocks "$here/$document" all | sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | grep -o '\bcgs [a-z].*' || true
 done | sed 's/[|>;&].*//' | while read -r _ verb rest; do
     [ "$verb" != help ] || continue
@@ -72,23 +75,72 @@ done | sed 's/[|>;&].*//' | while read -r _ verb rest; do
 done
 
 # every link between documents leads somewhere
-for document in "$here"/README.md "$here"/CONTRIBUTING.md "$here"/CHANGELOG.md "$here"/docs/*.md; do
-    grep -o '](\([^)#]*\)' "$document" | sed 's/](//' | grep -v '^http' | while read -r target; do
-        [ -e "$(dirname "$document")/$target" ] || fail "$(basename "$document") points to $target"
-    done
+anchors() { # document: its headings as GitHub names them
+    sed -n '/^```/,/^```/d; s/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' |
+        sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+for document in $documents; do
+    grep -oE '\]\([^)]*\)|src="[^"]*"' "$here/$document" | sed 's/^](//; s/)$//; s/^src="//; s/"$//' |
+        grep -v '^http' >"$tmp/links" || true
+    while read -r target; do
+        file=${target%%#*}
+        [ -n "$file" ] && file=$(dirname "$here/$document")/$file || file=$here/$document
+        [ -e "$file" ] || fail "$document points to $target"
+        case $target in
+        *#*) anchors "$file" | grep -qx -- "${target#*#}" || fail "$document points to $target: no such heading" ;;
+        esac
+    done <"$tmp/links"
 done
 
-# every file and test that a document names exists, but for what it calls planned
+# every path and test that a reference document names exists, but for what it calls planned
 cd "$here"
-grep -h -v planned README.md CONTRIBUTING.md CHANGELOG.md docs/*.md >"$tmp/text"
-grep -o '`\(src\|tests\|docs\|include\|examples\|python\|scripts\)/[A-Za-z0-9_./*]*`' "$tmp/text" | tr -d '`' | sort -u |
-    while read -r path; do
-        case $path in *NAME*) continue ;; esac
-        ls -d $path >/dev/null 2>&1 || fail "a document names $path"
+# shellcheck disable=SC2086
+grep -h -v planned $reference >"$tmp/text"
+missing_paths() { # document...: the paths in their text that do not exist
+    cat "$@" | grep -oE '(^|[^A-Za-z0-9_./-])(src|tests|docs|include|examples|python|scripts|results|packaging)/[A-Za-z0-9_.*/-]*' |
+        sed 's/^[^a-z]//; s/[.-]*$//' | sort -u | while read -r path; do
+        case $path in *NAME* | *LAYER*) continue ;; esac
+        # shellcheck disable=SC2086
+        ls -d $path >/dev/null 2>&1 || echo "$path"
     done
+}
+echo 'as in (src/no/such_file.c), and README.md' >"$tmp/wrong"
+[ "$(missing_paths "$tmp/wrong")" = src/no/such_file.c ] || fail "a path that is not there goes unnoticed"
+grep -rhoE 'docs/[A-Za-z0-9/_-]+\.md' src include scripts python examples tests >"$tmp/comments" # what the code points to
+missing=$(missing_paths "$tmp/text" "$tmp/comments")
+[ -z "$missing" ] || fail "a document names $missing"
 grep -o '\btest_[a-z0-9_]*\*\?' "$tmp/text" | sort -u | while read -r name; do
     case $name in test_ | test_NAME) continue ;; esac
     ls tests/*/"$name.c" >/dev/null 2>&1 || grep -q "void ${name%\*}" tests/*/*.c || grep -q "MODE(${name%\*}" tests/*/*.c ||
         fail "a document names $name"
 done
+# every function, type, macro, variable and setting that they name is in the source
+find src include scripts tests Makefile -type f ! -path '*/golden/*' -exec cat {} + >"$tmp/source"
+missing_names() { # document...: the names in their text that are not
+    cat "$@" | grep -oE '\b(cgs|CGS)_[A-Za-z0-9_]+' | sed 's/_$//' >"$tmp/names"
+    cat "$@" | grep -oE '`(train|optim|data|loss|model|plan|prior|probe|decode)\.[a-z_.]+[=`]' | tr -d '`=' |
+        grep -vE '\.(json|safetensors|weights)$' >>"$tmp/names" || true
+    sort -u "$tmp/names" | while read -r name; do grep -qF -- "$name" "$tmp/source" || echo "$name"; done
+}
+printf 'cgs_%s and `plan.%s`\n' no_such_name nothing >"$tmp/wrong"
+[ "$(missing_names "$tmp/wrong" | wc -l)" = 2 ] || fail "a name that is not there goes unnoticed"
+grep -h -v planned $(echo "$reference" | grep -v CHANGELOG) >"$tmp/present" # changes may name what was
+missing=$(missing_names "$tmp/present")
+[ -z "$missing" ] || fail "a document names $missing"
+
+# prose wraps at 100 columns; tables, commands, images and links without a space do not
+wide() { # document...: lines that are too long
+    awk 'FNR == 1 {code = 0}
+        /^ *```/ {code = !code}
+        code || /^(\||    |!\[|<)/ || !/[^ ] [^ ]/ {next}
+        {line = $0; gsub(/[\200-\277]/, "", line)} # columns, not bytes of UTF-8
+        length(line) > 100 {print FILENAME ":" FNR}' "$@"
+}
+printf '%0101d a\n' 0 >"$tmp/wrong"
+[ -n "$(LC_ALL=C wide "$tmp/wrong")" ] || fail "a line that is too long goes unnoticed"
+# shellcheck disable=SC2086
+long=$(LC_ALL=C wide $(echo "$documents" | grep -v results-tables))
+[ -z "$long" ] || fail "lines over 100 columns: $long"
+
+for folder in results/*/; do [ -s "$folder/README.md" ] || fail "$folder has no README"; done
 echo "$(grep -c . "$tmp/text") lines of documents hold"

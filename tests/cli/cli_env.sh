@@ -47,12 +47,12 @@ print(count, "golden trajectories replayed")
 assert count == 25
 PY
 
-# ---- replay: goal, pictures, refusals
+# ---- replay: goal, images, refusals
 printf '0,-0.5\n\n0,-0.5\n' >"$tmp/a"
 "$cgs" replay --env pusht --state 256,450,256,250,0,0,0 --goal 256,415,256,250,0,0,0 \
     --actions "$tmp/a" --frames "$tmp/frames" --size 64 --json >"$tmp/out"
 [ "$(grep -c '"success":true' "$tmp/out")" = 1 ] || fail "the goal is reached once"
-[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three pictures"
+[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three images"
 refuse() { # expected words, then the command
     words=$1
     shift
@@ -63,7 +63,7 @@ refuse() { # expected words, then the command
 }
 refuse "7 numbers" "$cgs" replay --env pusht --state 1,2,3 --actions "$tmp/a"
 refuse "not finite" "$cgs" replay --env tworooms --state nan,3 --actions "$tmp/a"
-refuse "no environment is called" "$cgs" replay --env nowhere --state 1 --actions "$tmp/a"
+refuse "unknown environment" "$cgs" replay --env nowhere --state 1 --actions "$tmp/a"
 printf '0.1,0.1\n0.1,inf\n' >"$tmp/bad"
 refuse "bad:2.*not finite" "$cgs" replay --env wall --state 20,20 --actions "$tmp/bad"
 printf '0.1\n' >"$tmp/bad"
@@ -120,15 +120,15 @@ cut_off KILL "$tmp/killed.h5.part" 300000 "$tmp/killed.h5" "$cgs" collect $long 
 [ ! -e "$tmp/killed.h5" ] || fail "the collection was over before it was killed"
 [ -e "$tmp/killed.h5.part" ] || fail "nothing was kept"
 "$cgs" collect $long --out "$tmp/killed.h5" >"$tmp/out"
-grep -q "continued after" "$tmp/out" || fail "it started from the beginning: $(cat "$tmp/out")"
+grep -q "resumed after" "$tmp/out" || fail "it started from the beginning: $(cat "$tmp/out")"
 cmp "$tmp/whole.h5" "$tmp/killed.h5" || fail "the continued file differs"
 head -1 "$tmp/out"
 
-# ---- interrupted politely: exit 1, says how to go on, goes on
+# ---- interrupted by SIGINT: exit 1, says how to resume, resumes
 cut_off TERM "$tmp/stopped.h5.part" 300000 "$tmp/stopped.h5" "$cgs" collect $long --out "$tmp/stopped.h5" \
     --quiet 2>"$tmp/err"
 [ $status = 1 ] || fail "an interrupted collection exits with $status"
-grep -q "the same command continues" "$tmp/err" || fail "it says: $(cat "$tmp/err")"
+grep -q "rerun the command to resume" "$tmp/err" || fail "it says: $(cat "$tmp/err")"
 "$cgs" collect $long --out "$tmp/stopped.h5" --quiet
 cmp "$tmp/whole.h5" "$tmp/stopped.h5" || fail "the continued file differs"
 

@@ -66,7 +66,7 @@ strip = lambda l: (l["hash"], [{k: v for k, v in o.items() if k != "seconds"} fo
 assert len(b) == 12 and sorted((strip(x) for x in a), key=str) == sorted((strip(x) for x in b), key=str)
 PY
 
-# ---- a dataset with every fifth picture: the missing ones are drawn anew, nothing else changes
+# ---- a dataset with every fifth image: the missing ones are rendered, nothing else changes
 "$cgs" collect --env tworooms --out "$tmp/sparse.h5" --episodes 20 --size 64 --every 5 --quiet --threads 1
 for d in data sparse; do
     "$cgs" eval --model "$tmp/a" --data "$tmp/$d.h5" --planner cem --samples 8 --iters 2 --seeds 0 \
@@ -75,7 +75,7 @@ done
 "$python" - "$tmp/data.jsonl" "$tmp/sparse.jsonl" <<'PY'
 import json, sys
 a, b = (json.loads(open(p).readline())["outcomes"] for p in sys.argv[1:])
-assert any(o["step"] % 5 for o in a), "no start lies between two pictures"
+assert any(o["step"] % 5 for o in a), "no start lies between two images"
 strip = lambda l: [{k: v for k, v in o.items() if k != "seconds"} for o in l]
 assert strip(a) == strip(b), (a, b)
 PY
@@ -148,7 +148,7 @@ refused 1 "prior was fitted to weights" eval --model "$tmp/b" --data "$tmp/data.
 refused 2 "prior.stride: 7" prior $base prior.stride=7
 refused 2 "pairs of rows" prior $base
 refused 2 "prior.nonsense" prior $base prior.nonsense=1
-refused 2 "prior.batch=3.* is for fitting" prior --quality $base prior.batch=3
+refused 2 "prior.batch=3.* is a setting of the fit" prior --quality $base prior.batch=3
 refused 2 "--out belongs to --quality" prior $base --out "$tmp/q.json"
 refused 2 '"none" is not control or mean' prior --quality $base --zero none
 refused 2 "0 starts" prior --quality $base --episodes 0

@@ -63,7 +63,7 @@ done <"$tmp/files"
 [ "$options" -gt 90 ] || fail "only $options options were found"
 echo "$(wc -l <"$tmp/files") verbs, $options options"
 
-# ---- words behind a list: settings end it, and leave it alone
+# ---- words after a list: settings end it and are not part of it
 "$cgs" reproduce demo --dry-run --out "$tmp/study" --only collect >"$tmp/want"
 for order in "--only collect --dry-run held=5 K=1" "--only collect held=5 K=1 --dry-run" \
     "held=5 K=1 --dry-run --only collect"; do

@@ -40,7 +40,7 @@ for isa in base v3 v4 amx; do
     CGS_ISA=$isa "$cgs" info --json | grep -q "\"used\":\"$isa\"" || fail "CGS_ISA=$isa"
     CGS_ISA=nonsense "$cgs" --isa=$isa info --json | grep -q "\"used\":\"$isa\"" ||
         fail "the option does not win"
-    # LAPACK's library chose its kernels before main and is told, too
+    # LAPACK's library chose its kernels before main; it is limited, too
     case $isa$(field LAPACK) in
     *OpenBLAS*DYNAMIC_ARCH*)
         case $isa$(field LAPACK) in
@@ -69,7 +69,7 @@ fi
 ended() { # signal number: of a program that has much to do
     "$cgs" bench ops --seconds 1000 --threads 1 >"$tmp/out" 2>"$tmp/err" &
     pid=$!
-    for i in $(seq 200); do # until its handlers are there
+    for i in $(seq 200); do # until its handlers are installed
         caught=$(sed -n 's/^SigCgt:.*\(.\{4\}\)$/\1/p' "/proc/$pid/status")
         [ $((0x$caught & 0x8)) != 0 ] && break
         sleep 0.05

@@ -5,7 +5,7 @@
 "$cgs" envs | grep -q "^cube" || { echo "built without MuJoCo"; exit 77; }
 find_python "h5py, numpy"
 
-# ---- replay: free motion of the ball, one action of the arm, pictures
+# ---- replay: free motion of the ball, one action of the arm, images
 for u in 1 1 1 1 1 -1 0; do echo "$u,0"; done >"$tmp/u"
 "$cgs" replay --env pointmaze-umaze --state 1,3,0,0 --actions "$tmp/u" --json >"$tmp/ball"
 echo 1,0 >"$tmp/push"
@@ -14,7 +14,7 @@ printf '0,0,0,0,0\n0,0,0,0,1\n' >"$tmp/grip"
 state="-1.5708,-1.5708,1.5708,-1.5708,-1.5708,0,0,0,0,0,0,0,0,0,0.4,0.1,0.02,1,0,0,0"
 "$cgs" replay --env cube --state="$state,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" \
     --actions "$tmp/grip" --frames "$tmp/frames" --json >"$tmp/cube"
-[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three pictures"
+[ "$(ls "$tmp/frames" | wc -l)" = 3 ] || fail "three images"
 "$python" - "$tmp" <<'PY'
 import json, sys
 rows = [json.loads(l)["state"] for l in open(sys.argv[1] + "/ball")]
@@ -27,7 +27,7 @@ cube = [json.loads(l)["state"] for l in open(sys.argv[1] + "/cube")]
 assert len(cube) == 3 and len(cube[0]) == 41 and cube[2][6] > 0.2, cube
 PY
 
-# ---- collect: columns, the same bytes for one thread and two, with and without pictures
+# ---- collect: columns, the same bytes for one thread and two, with and without images
 for env in pointmaze-umaze pointmaze-medium reacher cube; do
     "$cgs" collect --env $env --out "$tmp/$env.1.h5" --episodes 3 --size 64 --seed 3 --threads 1 --quiet
     "$cgs" collect --env $env --out "$tmp/$env.2.h5" --episodes 3 --size 64 --seed 3 --threads 2 \

@@ -11,7 +11,7 @@ find_python numpy
 CGS_LIBRARY=$(ls "$build"/libcgs.so.*)
 export CGS_LIBRARY PYTHONPATH="$here/../python" PYTHONDONTWRITEBYTECODE=1
 
-# what the program says: three states, and the latents of their pictures
+# what the program says: three states, and the latents of their images
 printf '1,0\n0.5,-1\n' >"$tmp/actions"
 "$build/cgs" replay --env tworooms --state 40,60 --actions "$tmp/actions" --frames "$tmp/frames" \
     --size 64 --json >"$tmp/states"
@@ -42,6 +42,7 @@ latents = [json.loads(l)["z"] for l in open(tmp + "/latents")]
 
 # ---- environments: the same bits as the program's
 assert {"pusht", "tworooms", "wall"} <= set(cgs.environments())
+assert {"mppi", "cem", "gd", "zero"} <= set(cgs.planners())
 sim = cgs.Sim("tworooms")
 assert (sim.state_dim, sim.action_dim) == (2, 2) and "16 px" in sim.success_rule
 sim.set_state([40, 60])
@@ -72,7 +73,7 @@ assert shape(z) == (3, 96)
 worst = max(abs(a - b) for p, q in zip(plain(z), latents) for a, b in zip(p, q))
 largest = max(abs(v) for row in latents for v in row)
 assert worst <= 1e-5 * largest, (worst, largest)
-assert plain(agent.encode(frames[1]))[0] == plain(z)[1], "one picture or three, the same latent"
+assert plain(agent.encode(frames[1]))[0] == plain(z)[1], "one image or three, the same latent"
 
 # ---- planning: lists, bytes and arrays give one plan; a goal is needed
 refused(cgs.Error, "goal", lambda: agent.plan(frames[0]))

@@ -125,13 +125,13 @@ sections = ["success", "budget", "refinement", "temperature", "geometry", "mecha
             "training", "probe", "theory", "decode", "surprise", "timing", "stages"]
 assert page.ids == [s + "-0" for s in sections], page.ids
 assert summary["sections"] == len(sections) and summary["warnings"] == 0, summary
-pictures = [a for t, a in page.tags if t == "img"]
-assert len(pictures) == 4 and summary["figures"] == len(drawings) + len(pictures) == text.count("<figure>"), summary
+images = [a for t, a in page.tags if t == "img"]
+assert len(images) == 4 and summary["figures"] == len(drawings) + len(images) == text.count("<figure>"), summary
 titles = " ".join(re.findall(r'aria-label="([^"]*)"', text))
 for want in ["LeWM+CGS minus LeWM", "MPPI on TwoRooms", "CEM on TwoRooms", "PG-MPPI on TwoRooms", "Ideal",
              "Episode 13 from step 4", "Gram error", "isotropy", "pair error", "direction cosine", "Contraction", "progress",
              "Prediction loss", "SIGReg", "Temporal straightening", "CGS loss", "Consecutive cosine",
-             "Learning rate", "Throughput", "agent moved elsewhere", "Distance left by the prior",
+             "Learning rate", "Throughput", "agent moved elsewhere", "Distance from the goal under the prior",
              "Success of the prior alone"]:
     assert want in titles, want
 for want in ["cgs eval --model", "cgs train --data", "cgs geometry", "cgs mechanism", "cgs prior-quality", "cgs probe",
@@ -245,7 +245,7 @@ write(sys.argv[1] + "/one", [
     ("lewm", "gd", {"steps": 100, "lr": 0.1}, (5,)), ("lewm", "zero", {}, (1, 1)),
     ("lewm", "mppi", mppi(32, **HELD_OUT), (11,)), ("lewm-ts", "mppi", mppi(32, **HELD_OUT), (16,)),
     ("lewm-cgs", "mppi", mppi(32, **HELD_OUT), (15,)), ("lewm", "zero", HELD_OUT, (3,))])
-# the environment's temperature, not the lowest, stands for MPPI
+# the environment's temperature, not the lowest, represents MPPI
 write(sys.argv[1] + "/two", [("lewm", "mppi", mppi(128, tau), (won, won)) for tau, won in ((8, 2), (128, 7), (512, 4))])
 # one setting in which CGS is clearly worse, and many in which it is clearly better: 40 of 41 leave it to chance
 for many in (40, 30):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_study.sh - a whole study in seconds: finished stages are reused, killed ones go on, changed
+# cli_study.sh - a whole study in seconds: finished stages are reused, killed ones resume, changed
 # settings run what depends on them, and results are the same as without interruptions.
 #   tests/cli/cli_study.sh BUILD
 . "$(dirname "$0")/prelude.sh"
@@ -76,17 +76,17 @@ mv "$tmp/a" "$tmp/b"
 [ "$(grep -c 'done before:' "$tmp/more")" = 4 ] || fail "more starts: $(cat "$tmp/more")"
 # ---- other training in the same folder is refused, and names the file
 "$tmp/tiny" "$tmp/b" train=optim.lr=1e-4 --only train 2>"$tmp/err" >/dev/null && fail "two trainings in one folder"
-grep -q 'models/lewm/model.safetensors is there from other settings' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'models/lewm/model.safetensors was made with other settings' "$tmp/err" || fail "$(cat "$tmp/err")"
 # ---- a result that was deleted is made again
 rm "$tmp/b/plans/lewm-ts.gif"
 "$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"
 [ -s "$tmp/b/plans/lewm-ts.gif" ] || fail "a deleted result stays away"
 [ "$(grep -c 'done before:' "$tmp/more")" = 6 ] || fail "more than the deleted one was made"
 [ "$(grep -c . "$tmp/b/stages.jsonl")" = 19 ] || fail "the stage that was made again is recorded twice"
-# ---- ... and until it is there again it does not count as finished
+# ---- ... and until it exists again it does not count as finished
 rm "$tmp/b/plans/lewm-ts.gif"
 mkdir "$tmp/b/plans/lewm-ts.gif.tmp"
-"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more" 2>&1 && fail "a picture that cannot be written passed"
+"$tmp/tiny" "$tmp/b" --only plan >"$tmp/more" 2>&1 && fail "an image that cannot be written passed"
 rmdir "$tmp/b/plans/lewm-ts.gif.tmp"
 : >"$tmp/b/plans/lewm-ts.gif" # as a run that was cut off may leave it
 "$tmp/tiny" "$tmp/b" --only plan >"$tmp/more"
@@ -112,7 +112,7 @@ for m in lewm lewm-ts lewm-cgs; do
 done
 [ "$(grep -c . "$tmp/c/results.jsonl")" = 24 ] || fail "$(grep -c . "$tmp/c/results.jsonl") results"
 
-# ---- an interrupt ends it soon, and the sentence says how to go on
+# ---- an interrupt ends it soon, and the message says how to resume
 "$tmp/tiny" "$tmp/d" --updates 100000 --only train >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 tries=0
@@ -125,9 +125,9 @@ kill -INT $pid
 status=0
 wait $pid || status=$?
 [ $status = 1 ] || fail "interrupted: status $status"
-grep -q 'go on with' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'resume with' "$tmp/err" || fail "$(cat "$tmp/err")"
 [ -s "$tmp/d/models/lewm/checkpoint.safetensors" ] || fail "nothing was saved"
 # ---- the time budget
 "$tmp/tiny" "$tmp/d" --updates 100000 --budget-minutes 0.01 --only train >"$tmp/out" 2>"$tmp/err" && fail "no budget"
-grep -q 'the time is up at "train lewm"' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'the time budget is used up at "train lewm"' "$tmp/err" || fail "$(cat "$tmp/err")"
 echo ok

@@ -101,5 +101,5 @@ a, b = (e["models"][0]["error"] for e in c)
 assert a[0] is None and a[1:3] == b[1:3] and a[3] != b[3] and len(a) == len(b)
 PY
 "$cgs" surprise --model "$tmp/a" --data "$tmp/data.h5" --edit jump@3 2>"$tmp/err" && fail "jump"
-grep -q "is no edit" "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q "unknown edit" "$tmp/err" || fail "$(cat "$tmp/err")"
 echo "theory, decode, surprise: fine"

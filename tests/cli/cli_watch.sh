@@ -36,7 +36,7 @@ script -qec "$cgs watch $tmp/b" /dev/null >>"$tmp/pty" </dev/null
 codes=$(grep -o "$esc\[[0-9;?]*[A-Za-z]" "$tmp/pty" | sed "s/^$esc\[[0-9]*//" | sort -u | tr -d '\n')
 case $codes in AK | K) ;; *) fail "other codes: $codes" ;; esac
 
-# ---- a training that goes on, interrupted: the view ends and the run does not
+# ---- a running training: interrupting the view does not end the run
 # shellcheck disable=SC2086
 $train --out "$tmp/c" --quiet train.updates=100000 &
 run=$!

@@ -90,7 +90,7 @@ for precision, moved, others in (("f32", 1e-4, 1e-4), ("bf16", 4e-2, 2e-2)):
     near([rows[1]["cost"]], [142.4164], others, precision + " cost 1")
 PY
 
-# ---- more pictures and candidates than one batch: order and values stay
+# ---- more images and candidates than one batch: order and values stay
 i=0
 set --
 while [ $i -lt 18 ]; do
@@ -153,7 +153,7 @@ refuse 1 "model.safetensors" "$cgs" info "$g"
 refuse 1 "nowhere" "$cgs" export "$tmp/nowhere" --out "$tmp/x"
 refuse 2 "neither f32 nor bf16" "$cgs" encode --model "$tmp/model" --images "$g/start.png" \
     --precision f16
-refuse 1 "no device is called" "$cgs" encode --model "$tmp/model" --images "$g/start.png" \
+refuse 1 "this build has no device" "$cgs" encode --model "$tmp/model" --images "$g/start.png" \
     --device abacus
 refuse 2 "--images is required" "$cgs" encode --model "$tmp/model"
 refuse 1 "plan.txt" "$cgs" encode --model "$tmp/model" --images "$g/plan.txt"
@@ -167,7 +167,7 @@ try() { # words, then the text of a file of actions
         --goal "$g/goal.png" --actions "$tmp/bad"
 }
 try "bad:1: 2 numbers, expected a multiple of the action block 10" '1,2\n'
-try "holds no candidate" '# nothing\n\n'
+try "contains no candidate" '# nothing\n\n'
 try "not finite" '1,2,3,4,5,6,7,8,9,inf\n'
 try "bad:2: 20 numbers, the candidates before have 10" \
     '1,2,3,4,5,6,7,8,9,10\n1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10\n'

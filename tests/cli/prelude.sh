@@ -1,12 +1,12 @@
-# prelude.sh - what the scripts share:  . "$(dirname "$0")/prelude.sh"  with BUILD as $1.
-# build, cgs, here (the folder of the tests), tmp (goes away at the end), fail, cut_off, find_python.
+# prelude.sh - shared by the scripts:  . "$(dirname "$0")/prelude.sh"  with BUILD as $1.
+# build, cgs, here (the folder of the tests), tmp (deleted at the end), fail, cut_off, find_python.
 set -eu
 build=$(cd "$1" && pwd)
 cgs=$build/cgs
 here=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' INT TERM HUP # so that this goes away, too
+trap 'exit 1' INT TERM HUP # so that EXIT's trap runs, too
 fail() {
     echo "FAILED: $*"
     exit 1

@@ -177,7 +177,7 @@ put_json("theory.json", "theory", {
                 "holds": name("the bound applies at 61 of 64 anchors")} for m, s, g in METHODS]})
 
 
-# ---- pictures: a PNG strip and a one-frame GIF
+# ---- images: a PNG strip and a one-frame GIF
 def png(width, height, colour):
     rows = b"".join(b"\0" + b"".join(bytes(colour(x, y)) for x in range(width)) for y in range(height))
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

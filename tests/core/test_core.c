@@ -13,6 +13,7 @@
 
 #include "core/arena.h"
 #include "core/config.h"
+#include "core/environment.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/rng.h"
@@ -21,6 +22,7 @@
 #include "train/gradient_monitor.h"
 #include "train/schedule.h"
 #include "train/train.h"
+#include "variable.h"
 
 /* ---- status -------------------------------------------------------------------------- */
 
@@ -215,7 +217,7 @@ static void test_files(void **state) {
     fputs("the first of two", n.f);
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, write_second, path), 0);
-    /* long enough to mix their bytes, were they not kept apart */
+    /* long enough to mix their bytes without the lock */
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     fputs(" is whole", n.f);
     assert_int_equal(cgs_newfile_commit(&n), CGS_OK);
@@ -322,7 +324,7 @@ static void test_references(void **state) {
 }
 
 /* 3,000 norms that fall and then waver by half around `end` times what they were; whether that
- * is called growth */
+ * counts as growth */
 static bool grows(double end) {
     cgs_gradient_monitor g = {0};
     cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 0);
@@ -336,7 +338,7 @@ static bool grows(double end) {
     return told;
 }
 
-static void test_growth(void **state) {
+static void test_gradient_monitor(void **state) {
     (void)state;
     assert_false(grows(1));
     assert_false(grows(0.1));
@@ -346,6 +348,24 @@ static void test_growth(void **state) {
     for (int i = 0; i < 1000; i++) assert_false(cgs_gradient_monitor_add(&one, i == 500 ? 1e6 : 1));
 }
 
+static void test_environment(void **state) {
+    (void)state;
+    set_variable("CGS_ROLLOUT", "tiles");
+    assert_string_equal(cgs_environment(CGS_ENV_ROLLOUT), "tiles");
+    setenv("CGS_ROLLOUT", "tape", 1); /* nobody looks */
+    assert_string_equal(cgs_environment(CGS_ENV_ROLLOUT), "tiles");
+    set_variable("CGS_ROLLOUT", "");
+    assert_null(cgs_environment(CGS_ENV_ROLLOUT));
+    set_variable("CGS_ROLLOUT", NULL);
+    assert_null(cgs_environment(CGS_ENV_ROLLOUT));
+    for (int i = 0; i < CGS_ENV_COUNT; i++) {
+        cgs_variable_row row = cgs_environment_row((cgs_variable)i);
+        assert_true(*row.name && *row.values && *row.help);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(row.name, cgs_environment_row((cgs_variable)k).name);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_failure), cmocka_unit_test(test_streams),
@@ -353,7 +373,8 @@ int main(void) {
         cmocka_unit_test(test_settings),      cmocka_unit_test(test_methods),
         cmocka_unit_test(test_files),         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_log),           cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_references),    cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_references),    cmocka_unit_test(test_gradient_monitor),
+        cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

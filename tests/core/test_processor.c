@@ -44,7 +44,7 @@ static void fake_cpuid(void *user, uint32_t leaf, uint32_t subleaf, uint32_t out
     if (leaf == 0x1d) from = subleaf ? f->palette : f->palettes;
     memcpy(out, from, 4 * sizeof *out);
     if (leaf == 7 && subleaf == 0) out[EAX] = f->highest_features;
-    /* real processors answer for what they do not have as if asked for the highest leaf */
+    /* real processors answer missing leaves like the highest one */
     if (leaf < 0x80000000 && leaf > f->highest) memcpy(out, nonsense, sizeof nonsense);
 }
 static uint64_t fake_saved(void *user) {
@@ -139,7 +139,7 @@ static void test_old(void **state) {
     expect(&f, CGS_ISA_BASE, false, CGS_ISA_BASE, "no LZCNT");
 }
 
-/* every bit of a set counts, and a set in pieces keeps libraries below it */
+/* every bit of a set counts, and an incomplete set limits libraries to the one below */
 static void test_in_pieces(void **state) {
     (void)state;
     static const struct {

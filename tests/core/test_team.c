@@ -125,7 +125,7 @@ static void test_leaders_do_not_meet(void **state) {
     }
 }
 
-/* a child has no helpers, and does their share */
+/* a forked child has no helpers, and does their work */
 static void test_after_a_fork(void **state) {
     (void)state;
     static job j;

@@ -16,8 +16,10 @@
 #include "core/threads.h"
 #include "gpu_errors.h"
 #include "loss/objective.h"
-#include "plan/planner.h"
+#include "ops/cuda/variants.h"
+#include "plan/planners.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
 
@@ -28,7 +30,7 @@ static float *normals(size_t n, uint64_t stream) {
     return v;
 }
 
-/* a predictor of the published shape on a grid of `side` tokens a side */
+/* a predictor of the published shape on a grid of `side` tokens per side */
 static cgs_dinowm_config config_of(const char *tokens, int side, int layers) {
     cgs_dinowm_config c;
     OK(cgs_dinowm_preset(&c, "small"));
@@ -163,41 +165,42 @@ void gpu_dino_update(cgs_device *cpu, cgs_device *gpu) {
 
 enum { EPISODES = 2, H = 5 };
 
-static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config *c, float *plan,
-                    double *seconds) {
+static void plan_on(cgs_device *d, const cgs_planner_kind *kind, const cgs_dinowm_config *c,
+                    float *plan, double *seconds) {
     cgs_dinowm *m;
     cgs_rollout *r;
     cgs_planner *p;
     cgs_plan_result result;
-    bool gradient = !strcmp(planner, "gd");
     OK(cgs_dinowm_create(&m, c, NULL, d, false));
     OK(cgs_params_init(&m->params, 8));
     cgs_plan_config s = cgs_plan_defaults();
-    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", kind->name);
     s.K = 16;
     s.iters = 3;
     s.gd_steps = 4;
     s.H = H;
-    s.A = cgs_model_block(&m->base);
+    s.A = cgs_model_action_block(&m->base);
     /* one token a frame: grouped as usual, hundreds of rows; many: no more than are used */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = H,
-                             .samples = gradient ? 1 : s.K,
-                             .gradient = gradient,
+                             .samples = cgs_planner_candidates(kind, &s),
+                             .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                              .group = cgs_dinowm_is_patch(c) ? EPISODES : 0,
                              .act = CGS_F32};
     size_t D = (size_t)m->base.width, bytes = (size_t)(EPISODES * H * s.A) * sizeof *plan;
     float *z = normals(2 * EPISODES * D, 9);
     OK(cgs_rollout_create_any(&r, &m->base, &rc));
     OK(cgs_planner_create(&p, &s, EPISODES));
+    OK(cgs_planner_use_device(p, d));
     OK(cgs_rollout_set(r, EPISODES, z, NULL, z + EPISODES * D));
     cgs_plan_problem q = {.E = EPISODES,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     memcpy(plan, result.plan, bytes);
     cgs_planner_reset(p);
     double begin = cgs_now();
@@ -211,30 +214,32 @@ static void plan_on(cgs_device *d, const char *planner, const cgs_dinowm_config 
 }
 
 void gpu_dino_plans(cgs_device *cpu, cgs_device *gpu) {
-    static const char *const kinds[] = {"cls", "patch"}, *const planners[] = {"cem", "mppi", "gd"};
+    static const char *const features[] = {"cls", "patch"};
+    const cgs_planner_kind *kind;
     float want[EPISODES * H * 10], got[EPISODES * H * 10];
     int failed = 0;
     for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 3; i++) {
-            cgs_dinowm_config c = config_of(kinds[k], 4, 2);
+        for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
+            if (kind->kernel == CGS_KERNEL_NONE || kind->needs & CGS_NEEDS_PRIOR) continue;
+            cgs_dinowm_config c = config_of(features[k], 4, 2);
             double seconds;
-            plan_on(cpu, planners[i], &c, want, &seconds);
-            for (int resident = 0; resident < 2; resident++) {
+            plan_on(cpu, kind, &c, want, &seconds);
+            for (int inside = 0; inside < 2; inside++) {
                 double worst = 0, size = 0;
-                setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
-                plan_on(gpu, planners[i], &c, got, &seconds);
+                set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
+                plan_on(gpu, kind, &c, got, &seconds);
                 for (int j = 0; j < EPISODES * H * 10; j++) {
                     worst = fmax(worst, fabs((double)got[j] - want[j]));
                     size = fmax(size, fabs((double)want[j]));
                 }
                 print_message("%s, %s, loop on the %s: plans differ by %.2e, the largest entry is "
                               "%.2f; %.1f ms\n",
-                              planners[i], kinds[k], resident ? "device" : "host", worst, size,
+                              kind->name, features[k], inside ? "device" : "host", worst, size,
                               1e3 * seconds);
                 failed += !(size > 0.01 && worst <= 1e-3);
             }
         }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     assert_int_equal(failed, 0);
 }
 
@@ -249,7 +254,7 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
         .episodes = 1, .context = 1, .horizon = H, .samples = samples, .group = 1, .act = act};
     size_t D = (size_t)m->base.width;
     float *z = normals(2 * D, 9);
-    float *plans = normals((size_t)(samples * H * cgs_model_block(&m->base)), 10);
+    float *plans = normals((size_t)(samples * H * cgs_model_action_block(&m->base)), 10);
     OK(cgs_rollout_create_any(&r, &m->base, &rc));
     OK(cgs_rollout_set(r, 1, z, NULL, z + D));
     for (int run = 0; run < 3; run++) { /* the second is recorded into a graph */
@@ -263,41 +268,48 @@ static void costs_on(cgs_device *d, cgs_dtype act, const cgs_dinowm_config *c, i
     cgs_model_destroy(&m->base);
 }
 
-/* the first of each kind of tokens is the plain way */
-static const struct {
-    const char *tokens, *off;
-} ways[] = {{"patch", "narrow mlp stream norm"},
-            {"patch", ""},
-            {"patch", "narrow"},
-            {"patch", "mlp"},
-            {"patch", "stream"},
-            {"cls", "norm"},
-            {"cls", ""}};
+static const char *const variants[] = {
+#define X(id, before, operation, after, between, runs, timed, when, worth) #id,
+    CGS_CUDA_VARIANTS(X)
+#undef X
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* The error of costs without the named variants; prints it. */
+static double error_without(const char *names, const cgs_dinowm_config *c, int samples,
+                            const float *want) {
+    float *got = malloc((size_t)samples * sizeof *got);
+    double seconds;
+    cgs_device d;
+    OK(cgs_device_open(&d, "cuda", 0));
+    OK(cgs_device_without(&d, names));
+    costs_on(&d, CGS_BF16, c, samples, got, &seconds);
+    cgs_device_close(&d);
+    double error = gpu_spread_error(got, want, samples);
+    print_message("%s, %d tokens per frame, %d plans, without \"%s\": costs off by %.2e of their "
+                  "spread, %.2f ms; first %.6g, want %.6g\n",
+                  c->tokens.s, cgs_dinowm_tokens(c), samples, names, error, 1e3 * seconds, got[0],
+                  want[0]);
+    free(got);
+    return error;
+}
 
 void gpu_dino_costs(cgs_device *cpu, int side, int samples, int layers) {
-    float *want = malloc((size_t)samples * sizeof *want),
-          *got = malloc((size_t)samples * sizeof *got);
-    double seconds, plain = 0;
+    static const char *const kinds[] = {"patch", "cls"};
+    float *want = malloc((size_t)samples * sizeof *want);
+    char all[512] = "";
+    double seconds;
     int failed = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        cgs_dinowm_config c = config_of(ways[i].tokens, side, layers);
-        bool first = i == 0 || strcmp(ways[i].tokens, ways[i - 1].tokens) != 0;
-        cgs_device d;
-        if (first) costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
-        setenv("CGS_CUDA_OFF", ways[i].off, 1);
-        OK(cgs_device_open(&d, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
-        costs_on(&d, CGS_BF16, &c, samples, got, &seconds);
-        cgs_device_close(&d);
-        double error = gpu_spread_error(got, want, samples);
-        if (first) plain = error;
-        print_message("%s, %d tokens a frame, %d plans, without \"%s\": costs off by %.2e of their "
-                      "spread, %.2f ms; first %.6g, want %.6g\n",
-                      ways[i].tokens, cgs_dinowm_tokens(&c), samples, ways[i].off, error,
-                      1e3 * seconds, got[0], want[0]);
-        failed += !(error <= 2 * plain + 1e-3);
+    for (int v = 0; v < VARIANTS; v++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", variants[v]);
+    for (int k = 0; k < 2; k++) {
+        cgs_dinowm_config c = config_of(kinds[k], side, layers);
+        costs_on(cpu, CGS_F32, &c, samples, want, &seconds);
+        double most = 2 * error_without(all, &c, samples, want) + 1e-3; /* generic forms */
+        failed += !(error_without("", &c, samples, want) <= most);
+        for (int v = 0; v < VARIANTS; v++)
+            failed += !(error_without(variants[v], &c, samples, want) <= most);
     }
     free(want);
-    free(got);
     assert_int_equal(failed, 0);
 }

@@ -14,11 +14,12 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "gpu_errors.h"
-#include "plan/planner.h"
+#include "plan/planners.h"
 #include "random_model.h"
 #include "rollout/rollout.h"
+#include "variable.h"
 
-/* The published predictor behind a small encoder.  With one block it is of a model whose class
+/* The published predictor after a small encoder.  With one layer it is of a model whose class
  * token is f32: that is fused, too. */
 static cgs_lewm_config paper_predictor(int layers) {
     cgs_lewm_config c;
@@ -35,29 +36,30 @@ static cgs_lewm_config paper_predictor(int layers) {
 enum { EPISODES = 3, K = 64, HORIZON = 5 };
 
 /* a whole solve, twice: the second must give the same bytes */
-static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs_lewm_config *c,
-                    int samples, int turns, float *plan, double *seconds) {
+static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
+                    const cgs_lewm_config *c, int samples, int turns, float *plan,
+                    double *seconds) {
     cgs_lewm *m;
     cgs_rollout *r;
     cgs_planner *p;
     cgs_plan_result result;
     OK(random_model_of(&m, c, d, 4)); /* gates are not zero: actions matter */
-    bool gradient = !strcmp(planner, "gd");
     cgs_plan_config s = cgs_plan_defaults();
-    snprintf(s.kind.s, sizeof s.kind.s, "%s", planner);
+    snprintf(s.kind.s, sizeof s.kind.s, "%s", kind->name);
     s.K = samples;
     s.iters = turns;
     s.gd_steps = 2 * turns;
     s.H = HORIZON;
-    s.A = cgs_lewm_block(c);
+    s.A = cgs_lewm_action_block(c);
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = HORIZON,
-                             .samples = gradient ? 1 : samples,
-                             .gradient = gradient,
+                             .samples = cgs_planner_candidates(kind, &s),
+                             .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                              .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
     OK(cgs_planner_create(&p, &s, EPISODES));
+    OK(cgs_planner_use_device(p, d));
     float *z = malloc(2 * EPISODES * (size_t)c->width * sizeof *z);
     cgs_rng g = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
     for (int i = 0; i < 2 * EPISODES * c->width; i++) z[i] = (float)cgs_rng_normal(&g);
@@ -66,11 +68,12 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .ctx = r,
-                          .resident = cgs_rollout_device_scorer(r)};
+                          .on_device = cgs_rollout_device_scorer(r)};
     size_t bytes = (size_t)EPISODES * HORIZON * (size_t)s.A * sizeof *plan;
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     assert_int_equal(result.iterations, cgs_plan_iterations(&s));
+    assert_int_equal(result.device_loop, q.on_device != NULL);
     cgs_planner_reset(p);
     double begin = cgs_now();
     OK(cgs_planner_solve(p, &q, &result));
@@ -80,6 +83,11 @@ static void plan_on(cgs_device *d, const char *planner, cgs_dtype act, const cgs
     cgs_planner_destroy(p);
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
+}
+
+/* the rows whose loop can run on a device, each search once: a prior only changes its start */
+static bool on_device(const cgs_planner_kind *kind) {
+    return kind->kernel != CGS_KERNEL_NONE && !(kind->needs & CGS_NEEDS_PRIOR);
 }
 
 /* largest difference between two plans; *size: the largest entry */
@@ -96,26 +104,27 @@ static double apart(const float *got, const float *want, size_t n, double *size)
 
 /* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
-    static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c;
     OK(cgs_lewm_preset(&c, "small"));
-    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_action_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+    const cgs_planner_kind *kind;
     int failed = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double seconds, size;
-        plan_on(cpu, planners[i], CGS_F32, &c, 16, 3, want, &seconds);
-        for (int resident = 0; resident < 2; resident++) {
-            setenv("CGS_RESIDENT", resident ? "1" : "0", 1);
-            plan_on(gpu, planners[i], CGS_F32, &c, 16, 3, got, &seconds);
+        if (!on_device(kind)) continue;
+        plan_on(cpu, kind, CGS_F32, &c, 16, 3, want, &seconds);
+        for (int inside = 0; inside < 2; inside++) {
+            set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
+            plan_on(gpu, kind, CGS_F32, &c, 16, 3, got, &seconds);
             double worst = apart(got, want, n, &size);
             print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
                           "%.1f ms\n",
-                          planners[i], resident ? "device" : "host", worst, size, 1e3 * seconds);
+                          kind->name, inside ? "device" : "host", worst, size, 1e3 * seconds);
             failed += !(size > 0.01 && worst <= 1e-3);
         }
     }
-    unsetenv("CGS_RESIDENT");
+    set_variable("CGS_DEVICE_LOOP", NULL);
     free(want);
     free(got);
     assert_int_equal(failed, 0);
@@ -123,28 +132,60 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
 
 /* plans of the published predictor in bf16: the loop on the device, fused and by the tape */
 void gpu_plan_paper(cgs_device *gpu) {
-    static const char *const planners[] = {"cem", "mppi", "gd"};
     cgs_lewm_config c = paper_predictor(6);
-    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_block(&c);
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_action_block(&c);
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
-    for (int i = 0; i < 3; i++) {
+    const cgs_planner_kind *kind;
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double by_tape, by_kernel, size;
-        setenv("CGS_FUSED", "0", 1);
-        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, want, &by_tape);
-        unsetenv("CGS_FUSED");
-        plan_on(gpu, planners[i], CGS_BF16, &c, K, 10, got, &by_kernel);
+        if (!on_device(kind)) continue;
+        set_variable("CGS_ROLLOUT", "tape");
+        plan_on(gpu, kind, CGS_BF16, &c, K, 10, want, &by_tape);
+        set_variable("CGS_ROLLOUT", NULL);
+        plan_on(gpu, kind, CGS_BF16, &c, K, 10, got, &by_kernel);
         double worst = apart(got, want, n, &size);
         print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
                       "ms; plans differ by %.2e, the largest entry is %.2f\n",
-                      planners[i], EPISODES, 1e3 * by_tape, 1e3 * by_kernel, worst, size);
+                      kind->name, EPISODES, 1e3 * by_tape, 1e3 * by_kernel, worst, size);
         assert_true(size > 0.01 && isfinite(worst));
     }
     free(want);
     free(got);
 }
 
+/* the device's own operations while allocations are counted */
+static const cgs_backend *own_ops;
+static int allocations;
+
+static cgs_status count_alloc(cgs_device *d, void **p, size_t bytes) {
+    allocations++;
+    return own_ops->alloc(d, p, bytes);
+}
+
+/* solves take no device memory, also where the number of episodes changes; q is of the most */
+static void no_allocations(cgs_device *gpu, cgs_rollout *r, cgs_planner *p, cgs_plan_problem q,
+                           const float *z, const float *goal) {
+    cgs_backend counting = *gpu->ops;
+    cgs_plan_result result;
+    own_ops = gpu->ops;
+    counting.alloc = count_alloc;
+    gpu->ops = &counting;
+    allocations = 0;
+    OK(cgs_planner_use_device(p, gpu));
+    assert_true(allocations > 0); /* the counter counts */
+    allocations = 0;
+    for (; q.E > 0; q.E--) {
+        OK(cgs_rollout_set(r, q.E, z, NULL, goal));
+        OK(cgs_planner_solve(p, &q, &result));
+        assert_true(result.device_loop);
+    }
+    assert_int_equal(allocations, 0);
+    gpu->ops = own_ops;
+}
+
 /* a deadline cuts, and a cost that is not finite is named, on the device as on the host */
 void gpu_plan_loop(cgs_device *gpu) {
+    enum { MOST = 2 };
     cgs_lewm *m;
     cgs_rollout *r;
     cgs_planner *p;
@@ -154,25 +195,27 @@ void gpu_plan_loop(cgs_device *gpu) {
     s.K = K;
     s.H = HORIZON;
     s.iters = 100000;
-    s.A = cgs_lewm_block(&m->config);
+    s.A = cgs_lewm_action_block(&m->config);
     s.deadline = 0.2f;
     cgs_rollout_config rc = {
-        .episodes = 1, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
+        .episodes = MOST, .context = 1, .horizon = HORIZON, .samples = K, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &rc));
-    OK(cgs_planner_create(&p, &s, 1));
-    float *z = calloc(2 * (size_t)m->config.width, sizeof *z);
-    for (int i = 0; i < m->config.width; i++) z[i] = 1;
-    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    OK(cgs_planner_create(&p, &s, MOST));
+    size_t n = MOST * (size_t)m->config.width;
+    float *z = calloc(2 * n, sizeof *z), *goal = z + n;
+    for (size_t i = 0; i < n; i++) z[i] = 1;
+    OK(cgs_rollout_set(r, MOST, z, NULL, goal));
     cgs_plan_problem q = {
-        .E = 1, .cost = cgs_rollout_cost, .ctx = r, .resident = cgs_rollout_device_scorer(r)};
-    OK(cgs_planner_solve(p, &q, &result));
+        .E = MOST, .cost = cgs_rollout_cost, .ctx = r, .on_device = cgs_rollout_device_scorer(r)};
+    no_allocations(gpu, r, p, q, z, goal);
+    q.E = 1;
     OK(cgs_planner_solve(p, &q, &result));
     print_message("deadline 200 ms: %d iterations in %.0f ms\n", result.iterations,
                   1e3 * result.times.total);
-    assert_true(result.cut && result.iterations >= 1);
+    assert_true(result.cut && result.device_loop && result.iterations >= 1);
     assert_memory_equal(result.plan, result.best_plan, sizeof(float) * (size_t)(s.H * s.A));
     z[0] = NAN;
-    OK(cgs_rollout_set(r, 1, z, NULL, z + m->config.width));
+    OK(cgs_rollout_set(r, 1, z, NULL, goal));
     assert_int_equal(cgs_planner_solve(p, &q, &result), CGS_ENUMERIC);
     assert_non_null(strstr(cgs_last_error(), "candidate 0, iteration 0"));
     free(z);
@@ -183,6 +226,22 @@ void gpu_plan_loop(cgs_device *gpu) {
 
 /* ---- costs and gradients of rollouts --------------------------------------------------------- */
 
+/* costs of plans (count, samples, ...) that are set, inside the device */
+static void score_inside(cgs_device *d, const cgs_rollout *r, const float *plan, size_t plans,
+                         int count, int samples, float *cost) {
+    const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+    size_t rows = (size_t)count * (size_t)samples;
+    void *memory;
+    assert_non_null(q);
+    OK(d->ops->alloc(d, &memory, (plans + rows) * sizeof(float)));
+    OK(d->ops->upload(d, memory, plan, plans * sizeof(float)));
+    OK(q->begin(q->ctx, count));
+    q->cost(q->ctx, memory, count, samples, (float *)memory + plans);
+    OK(d->ops->sync(d));
+    OK(d->ops->download(d, cost, (float *)memory + plans, rows * sizeof(float)));
+    d->ops->release(d, memory);
+}
+
 /* costs of `count` episodes of random plans: from the host's functions, or inside the device */
 static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int samples, int H,
                      bool inside, float *cost) {
@@ -190,12 +249,11 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_lewm *m;
     cgs_rollout *r;
     OK(random_model_of(&m, &c, d, 8));
-    int A = cgs_lewm_block(&c), D = c.width;
+    int A = cgs_lewm_action_block(&c), D = c.width;
     cgs_rollout_config rc = {
         .episodes = count, .context = C, .horizon = H, .samples = samples, .group = 1, .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
-    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A),
-           rows = (size_t)(count * samples);
+    size_t plans = (size_t)count * (size_t)samples * (size_t)(H * A);
     float *z = malloc((size_t)count * (size_t)((C + 1) * D + C * A) * sizeof *z);
     float *goal = z + count * C * D, *past = goal + count * D, *plan = malloc(plans * sizeof *plan);
     for (int e = 0; e < count; e++) { /* an episode's numbers do not depend on the others */
@@ -208,20 +266,10 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     }
     OK(cgs_rollout_set(r, count, z, past, goal));
     bool fused = cgs_rollout_fused(r);
-    if (inside) {
-        const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
-        void *memory;
-        assert_non_null(q);
-        OK(d->ops->alloc(d, &memory, (plans + rows) * sizeof(float)));
-        OK(d->ops->upload(d, memory, plan, plans * sizeof(float)));
-        OK(q->begin(q->ctx, count));
-        q->cost(q->ctx, memory, count, samples, (float *)memory + plans);
-        OK(d->ops->sync(d));
-        OK(d->ops->download(d, cost, (float *)memory + plans, rows * sizeof(float)));
-        d->ops->release(d, memory);
-    } else {
+    if (inside)
+        score_inside(d, r, plan, plans, count, samples, cost);
+    else
         OK(cgs_rollout_cost(r, plan, count, samples, cost));
-    }
     free(z);
     free(plan);
     cgs_rollout_destroy(r);
@@ -237,7 +285,7 @@ static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int co
     cgs_rollout *r;
     float cost[64];
     OK(random_model_of(&m, &c, d, 8));
-    int A = cgs_lewm_block(&c), D = c.width;
+    int A = cgs_lewm_action_block(&c), D = c.width;
     cgs_rollout_config rc = {.episodes = count,
                              .context = C,
                              .horizon = H,
@@ -276,58 +324,83 @@ static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int co
     return fused;
 }
 
-/* a word of CGS_ROLLOUT, or NULL */
-static void take_way(const char *way) {
-    if (way)
-        setenv("CGS_ROLLOUT", way, 1);
-    else
-        unsetenv("CGS_ROLLOUT");
-}
-
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
-                        const char *way) {
+                        const char *rollout) {
     enum { MOST = 4096 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST];
     cgs_lewm_config c = paper_predictor(layers);
-    int n = count * H * cgs_lewm_block(&c);
-    take_way(way);
+    int n = count * H * cgs_lewm_action_block(&c);
+    set_variable("CGS_ROLLOUT", rollout);
     gradients_on(cpu, CGS_F32, layers, C, count, H, false, exact);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, false, tape);
     bool is = gradients_on(gpu, CGS_BF16, layers, C, count, H, true, fused);
     gradients_on(gpu, CGS_BF16, layers, C, count, H, true, again);
-    take_way(NULL);
+    set_variable("CGS_ROLLOUT", NULL);
     double of_tape = gpu_norm_error(tape, exact, (size_t)n),
            of_fused = gpu_norm_error(fused, exact, (size_t)n);
-    print_message("gradient, %d blocks, context %d, %d plans, H %d, way %s: %s, error %.2e, the "
-                  "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, H, way ? way : "default", is ? "fused" : "NOT FUSED", of_fused,
-                  of_tape, fused[0], fused[1], exact[0], exact[1]);
+    print_message(
+        "gradient, %d layers, context %d, %d plans, H %d, rollout %s: %s, error %.2e, the "
+        "tape's %.2e; first values %.6g %.6g, want %.6g %.6g\n",
+        layers, C, count, H, rollout ? rollout : "default", is ? "fused" : "NOT FUSED", of_fused,
+        of_tape, fused[0], fused[1], exact[0], exact[1]);
     if (!is) return;
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
 }
 
 /* The fused rollout in bf16 must be as near to the CPU's f32 as the tape in bf16 is; padded
- * clusters, several plans a cluster and every context must agree. */
+ * clusters, several plans per cluster and every context must agree. */
 void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int samples,
-                    int H, const char *way) {
+                    int H, const char *rollout) {
     enum { MOST = 1024 };
     static float exact[MOST], tape[MOST], fused[MOST], again[MOST], alone[MOST];
     int n = count * samples;
-    take_way(way);
+    set_variable("CGS_ROLLOUT", rollout);
     costs_on(cpu, CGS_F32, layers, C, count, samples, H, false, exact);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, false, tape);
     bool is = costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, fused);
     costs_on(gpu, CGS_BF16, layers, C, count, samples, H, true, again);
     costs_on(gpu, CGS_BF16, layers, C, 1, samples, H, true, alone);
-    take_way(NULL);
+    set_variable("CGS_ROLLOUT", NULL);
     double of_tape = gpu_spread_error(tape, exact, n), of_fused = gpu_spread_error(fused, exact, n);
-    print_message("%d blocks, context %d, %d x %d plans, H %d, way %s: %s, error %.2e of the "
+    print_message("%d layers, context %d, %d x %d plans, H %d, rollout %s: %s, error %.2e of the "
                   "spread of costs, the tape's %.2e; first costs %.6g %.6g, want %.6g %.6g\n",
-                  layers, C, count, samples, H, way ? way : "default", is ? "fused" : "NOT FUSED",
-                  of_fused, of_tape, fused[0], fused[1], exact[0], exact[1]);
+                  layers, C, count, samples, H, rollout ? rollout : "default",
+                  is ? "fused" : "NOT FUSED", of_fused, of_tape, fused[0], fused[1], exact[0],
+                  exact[1]);
     if (!is) return; /* an older GPU: the tape it is */
     assert_true(of_fused <= 2 * of_tape + 1e-3);
     assert_memory_equal(fused, again, (size_t)n * sizeof *fused);
     assert_memory_equal(fused, alone, (size_t)samples * sizeof *fused);
+}
+
+/* One rollout, so many plans that they run by tiles: its first episode alone, whose plans are few
+ * enough for clusters, and beside the others. */
+void gpu_plan_neighbours(cgs_device *gpu) {
+    enum { COUNT = 23, SAMPLES = 128, H = 1 };
+    cgs_lewm_config c = paper_predictor(1);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    OK(random_model_of(&m, &c, gpu, 8));
+    cgs_rollout_config rc = {
+        .episodes = COUNT, .context = 1, .horizon = H, .samples = SAMPLES, .act = CGS_BF16};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t D = (size_t)c.width, each = (size_t)(SAMPLES * H * cgs_lewm_action_block(&c));
+    float *z = malloc(COUNT * (2 * D + each) * sizeof *z), *goal = z + COUNT * D;
+    float *plan = goal + COUNT * D, *cost = malloc(2 * COUNT * SAMPLES * sizeof *cost);
+    float *alone = cost + COUNT * SAMPLES;
+    cgs_rng g = cgs_rng_stream(11, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < COUNT * (2 * D + each); i++) z[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, COUNT, z, NULL, goal));
+    score_inside(gpu, r, plan, COUNT * each, COUNT, SAMPLES, cost);
+    OK(cgs_rollout_set(r, 1, z, NULL, goal));
+    score_inside(gpu, r, plan, each, 1, SAMPLES, alone);
+    print_message("%s: first costs %.9g %.9g, alone %.9g %.9g\n",
+                  cgs_rollout_fused(r) ? "fused" : "NOT FUSED", cost[0], cost[1], alone[0],
+                  alone[1]);
+    assert_memory_equal(cost, alone, SAMPLES * sizeof *cost);
+    free(z);
+    free(cost);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
 }

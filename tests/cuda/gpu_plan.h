@@ -8,15 +8,17 @@
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu);
 /* Plans of the published predictor in bf16, by the tape and fused: finite; prints their times. */
 void gpu_plan_paper(cgs_device *gpu);
+/* The bits of an episode's costs do not depend on the others of its batch. */
+void gpu_plan_neighbours(cgs_device *gpu);
 /* A loop on the device obeys a deadline and names a cost that is not finite. */
 void gpu_plan_loop(cgs_device *gpu);
 
 /* Costs of random plans, and their gradients, by the fused rollout in bf16 against the CPU's f32:
  * as near as the tape in bf16 is, and the same bytes again.  count episodes with a context of C
- * frames; way: a word of CGS_ROLLOUT, or NULL. */
+ * frames; rollout: a word of CGS_ROLLOUT, or NULL. */
 void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int samples,
-                    int H, const char *way);
+                    int H, const char *rollout);
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
-                        const char *way);
+                        const char *rollout);
 
 #endif /* CGS_TESTS_GPU_PLAN_H */

@@ -122,11 +122,13 @@ void gpu_train_agrees(cgs_device *cpu, cgs_device *gpu, const char *precision, d
 
 /* ---- frames ------------------------------------------------------------------------ */
 
+/* refused only where there is no such variant: then frames are sent anyway */
+static void send_frames(cgs_device *d) { (void)cgs_device_without(d, "cached_frames"); }
+
 void gpu_train_frames_stay(cgs_device *gpu) {
     cgs_device other;
-    setenv("CGS_CUDA_OFF", "cache", 1);
     OK(cgs_device_open(&other, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
+    send_frames(&other);
     train("kept", "f32", gpu, false, 0);
     cgs_validation kept = validated;
     train("sent", "f32", &other, false, 0);
@@ -149,9 +151,8 @@ void gpu_train_frames_sent(void) {
     cgs_frames frames;
     cgs_batch batch;
     cgs_tensor input = {0};
-    setenv("CGS_CUDA_OFF", "cache", 1);
     OK(cgs_device_open(&d, "cuda", 0));
-    unsetenv("CGS_CUDA_OFF");
+    send_frames(&d);
     OK(d.ops->alloc(&d, &input.data, BYTES));
     OK(cgs_dataset_open(&set, data));
     const cgs_source *source = cgs_dataset_source(set);
@@ -168,7 +169,7 @@ void gpu_train_frames_sent(void) {
                                 .shuffle = true};
     OK(cgs_loader_create(&loader, &config));
     OK(cgs_frames_open(&frames, &d, source, &windows, BATCH));
-    cgs_frames_hold(&frames, loader);
+    cgs_frames_pin(&frames, loader);
     assert_non_null(frames.pinned);
     OK(cgs_loader_next(loader, &batch));
     OK(cgs_frames_send(&frames, &batch));
@@ -180,7 +181,7 @@ void gpu_train_frames_sent(void) {
         OK(d.ops->download(&d, got, input.data, BYTES));
         assert_memory_equal(got, want, BYTES);
     }
-    cgs_frames_let_go(&frames);
+    cgs_frames_unpin(&frames);
     cgs_loader_destroy(loader);
     cgs_frames_close(&frames);
     cgs_split_free(&split);

@@ -1,4 +1,4 @@
-/* probe_cluster.cu - how long blocks take to hear from each other, and from the second-level cache.
+/* probe_cluster.cu - how long blocks take to hear from each other, and from the L2 cache.
  *
  *   make build/tests/probe_cluster && build/tests/probe_cluster
  *
@@ -10,11 +10,10 @@
 
 #include "ops/cuda/ptx/mbarrier.cuh"
 
-enum { TURNS = 400, ROOM = 196608 };
+enum { TURNS = 400, SHARED_BYTES = 196608 };
 enum { ROW = 192 }; /* of a latent, in elements */
 
-/* ---- what blocks send each other ---------------------------------------------------------------
- */
+/* ---- what blocks send each other ------------------------------------------------------------- */
 
 /* a place in the shared memory of another block, as a pointer */
 template <class T> static __device__ T *remote(T *p, int rank) {
@@ -51,13 +50,13 @@ static __device__ void fence_for_copies() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-enum way {
+enum kind {
     BLOCK,         /* barrier of the block                                        */
     CLUSTER,       /* of the cluster, release and acquire                         */
     RELAXED,       /* ... neither                                                 */
-    CLUSTER_LOADS, /* behind 18 reads of 16 bytes a lane that nobody needs yet    */
+    CLUSTER_LOADS, /* after 18 reads of 16 bytes per lane that nobody needs yet    */
     RELAXED_LOADS,
-    CLUSTER_STORES, /* behind 4 stores of 16 bytes a lane to memory                */
+    CLUSTER_STORES, /* after 4 stores of 16 bytes per lane to memory                */
     CLUSTER_SEND,   /* warp 0 sends a row of 384 bytes to all blocks, then barrier */
     CLUSTER_SHARES, /* barrier, then warp 0 reads a row of 768 bytes of all blocks */
     ASYNC_ROWS,     /* a row of 384 bytes to all blocks by counted stores          */
@@ -65,15 +64,15 @@ enum way {
     BULK_ROWS,      /* the same by bulk copies                                     */
     BULK_SHARES,
     ARRIVALS, /* one arrival from every block at every block, no data        */
-    WAYS
+    KINDS
 };
-static const char *const way_names[] = {
+static const char *const kind_names[] = {
     "barrier of the block",
     "barrier of the cluster",
     "... relaxed",
-    "barrier of the cluster behind 18 reads of 16 B a lane",
+    "barrier of the cluster after 18 reads of 16 B per lane",
     "... relaxed",
-    "barrier of the cluster behind 4 writes of 16 B a lane",
+    "barrier of the cluster after 4 writes of 16 B per lane",
     "plain stores of a row (384 B) to all blocks, barrier",
     "barrier, plain reads of a row (768 B) of all blocks",
     "counted stores: a row (384 B) from each to all",
@@ -85,7 +84,7 @@ static const char *const way_names[] = {
 
 template <int S, int T>
 __global__ void __launch_bounds__(T, 1)
-    exchange(long long *cycles, const uint4 *weights, uint4 *sink, int way) {
+    exchange(long long *cycles, const uint4 *weights, uint4 *sink, int kind) {
     extern __shared__ __align__(128) unsigned char memory[];
     __shared__ mbarrier counter[2];
     const int rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -94,8 +93,8 @@ __global__ void __launch_bounds__(T, 1)
     float *own = (float *)(rows + 2 * 16 * 384);
     for (int i = threadIdx.x; i < 12288; i += T) shares[i] = 0;
     if (threadIdx.x == 0) {
-        mbarrier_init(&counter[0], way == ARRIVALS ? S : 1);
-        mbarrier_init(&counter[1], way == ARRIVALS ? S : 1);
+        mbarrier_init(&counter[0], kind == ARRIVALS ? S : 1);
+        mbarrier_init(&counter[1], kind == ARRIVALS ? S : 1);
         fence_mbarrier_init();
     }
     __syncthreads();
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(T, 1)
     for (int turn = 0; turn < TURNS; turn++) {
         const int half = turn % 2;
         mbarrier *c = &counter[half];
-        if (way == CLUSTER_LOADS || way == RELAXED_LOADS) {
+        if (kind == CLUSTER_LOADS || kind == RELAXED_LOADS) {
 #pragma unroll
             for (int i = 0; i < 18; i++) {
                 size_t at = ((size_t)(turn % 64 * 16 + rank) * 18 + i) * T + threadIdx.x;
@@ -115,23 +114,23 @@ __global__ void __launch_bounds__(T, 1)
                              : "l"(weights + at % (20u << 16)));
             }
         }
-        if (way == CLUSTER_STORES)
+        if (kind == CLUSTER_STORES)
             for (int i = 0; i < 4; i++)
                 sink[((size_t)blockIdx.x * 4 + i) * T + threadIdx.x] = make_uint4(turn, i, 0, 0);
-        if (way == CLUSTER_SEND && warp == 0)
+        if (kind == CLUSTER_SEND && warp == 0)
             for (int b = 0; b < S; b++) {
                 uint32_t *to = remote((uint32_t *)(rows + (half * 16 + rank) * 384), b);
                 for (int j = 0; j < 3; j++) to[32 * j + lane] = turn;
             }
-        if (way == BLOCK)
+        if (kind == BLOCK)
             __syncthreads();
-        else if (way == RELAXED || way == RELAXED_LOADS) {
+        else if (kind == RELAXED || kind == RELAXED_LOADS) {
             __syncwarp();
             asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
                              : "memory");
-        } else if (way < ASYNC_ROWS)
+        } else if (kind < ASYNC_ROWS)
             cluster_sync();
-        if (way == CLUSTER_SHARES && warp == 0) {
+        if (kind == CLUSTER_SHARES && warp == 0) {
 #pragma unroll
             for (int b = 0; b < S; b++) {
                 const float2 *from = (const float2 *)remote(shares + rank * ROW, b);
@@ -141,18 +140,18 @@ __global__ void __launch_bounds__(T, 1)
                 }
             }
         }
-        if (way >= ASYNC_ROWS) {
-            const bool big = way == ASYNC_SHARES || way == BULK_SHARES;
+        if (kind >= ASYNC_ROWS) {
+            const bool big = kind == ASYNC_SHARES || kind == BULK_SHARES;
             const int bytes = big ? 768 : 384;
             unsigned char *to = big ? (unsigned char *)shares + (half * 16 + rank) * 768
                                     : rows + (half * 16 + rank) * 384;
-            if (way != ARRIVALS && threadIdx.x == 0) mbarrier_arrive_expect_tx(c, S * bytes);
-            if (way == ASYNC_ROWS || way == ASYNC_SHARES) {
+            if (kind != ARRIVALS && threadIdx.x == 0) mbarrier_arrive_expect_tx(c, S * bytes);
+            if (kind == ASYNC_ROWS || kind == ASYNC_SHARES) {
                 /* every warp takes its part of the blocks */
                 for (int b = warp; b < S; b += T / 32)
                     for (int i = lane; i < bytes / 16; i += 32)
                         st_async(mapa(to + 16 * i, b), (unsigned)turn, mapa(c, b));
-            } else if (way != ARRIVALS) {
+            } else if (kind != ARRIVALS) {
                 own[threadIdx.x % ROW] = (float)turn;
                 fence_for_copies();
                 __syncthreads();
@@ -177,7 +176,7 @@ __global__ void __launch_bounds__(T, 1)
 /* from block 0 to block 1 and back: WAY 0 a word that is looked at, 1 an arrival, 2 a counted
  * store, 3 a bulk copy of 768 bytes; 4 a word in memory with release and acquire; 5 memory without
  */
-__global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words, int way) {
+__global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words, int kind) {
     extern __shared__ __align__(128) unsigned char memory[];
     __shared__ mbarrier counter;
     volatile unsigned *word = (volatile unsigned *)memory;
@@ -197,21 +196,21 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
         for (int turn = 1; turn <= TURNS; turn++)
             for (int side = 0; side < 2; side++) {
                 const bool sends = side == rank;
-                if (way == 0 && lane == 0) {
+                if (kind == 0 && lane == 0) {
                     if (sends) *word_there = (unsigned)turn;
                     while (!sends && *word != (unsigned)turn) {
                     }
                 }
-                if (way >= 4 && lane == 0) {
+                if (kind >= 4 && lane == 0) {
                     unsigned *at = words + 64 * side, v = 0;
-                    if (sends && way == 4)
+                    if (sends && kind == 4)
                         asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(turn)
                                      : "memory");
-                    if (sends && way == 5)
+                    if (sends && kind == 5)
                         asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(at), "r"(turn)
                                      : "memory");
                     while (!sends && v != (unsigned)turn)
-                        if (way == 4)
+                        if (kind == 4)
                             asm volatile("ld.acquire.gpu.u32 %0, [%1];"
                                          : "=r"(v)
                                          : "l"(at)
@@ -222,15 +221,15 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
                                          : "l"(at)
                                          : "memory");
                 }
-                if (way >= 1 && way <= 3) {
+                if (kind >= 1 && kind <= 3) {
                     if (sends && lane == 0) {
-                        if (way == 1) arrive_there(there);
-                        if (way == 2) st_async(data, (unsigned)turn, there);
-                        if (way == 3) copy_to_block(data, memory + 2048, 768, there);
+                        if (kind == 1) arrive_there(there);
+                        if (kind == 2) st_async(data, (unsigned)turn, there);
+                        if (kind == 3) copy_to_block(data, memory + 2048, 768, there);
                     }
                     if (!sends) {
-                        if (way > 1 && lane == 0)
-                            mbarrier_arrive_expect_tx(&counter, way == 2 ? 16 : 768);
+                        if (kind > 1 && lane == 0)
+                            mbarrier_arrive_expect_tx(&counter, kind == 2 ? 16 : 768);
                         wait_for_cluster(&counter, (uint32_t)(turn - 1));
                     }
                 }
@@ -242,8 +241,7 @@ __global__ void __launch_bounds__(32, 1) ping(long long *cycles, unsigned *words
     cluster_sync();
 }
 
-/* ---- all blocks of a grid through memory -------------------------------------------------------
- */
+/* ---- all blocks of a grid through memory ----------------------------------------------------- */
 
 __global__ void __launch_bounds__(256, 1)
     grid_barrier(long long *cycles, unsigned *count, int blocks) {
@@ -262,8 +260,7 @@ __global__ void __launch_bounds__(256, 1)
     if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
 }
 
-/* ---- the second-level cache --------------------------------------------------------------------
- */
+/* ---- the L2 cache ---------------------------------------------------------------------------- */
 
 /* one lane follows a chain through memory */
 __global__ void chase(long long *cycles, const unsigned *next) {
@@ -342,8 +339,7 @@ __global__ void __launch_bounds__(32, 1)
     cluster_sync();
 }
 
-/* ---- the host's side ---------------------------------------------------------------------------
- */
+/* ---- the host's side ------------------------------------------------------------------------- */
 
 static long long *cycles;
 static unsigned char *memory20;
@@ -351,7 +347,7 @@ static uint4 *sink;
 static double ghz;
 
 template <class F, class... A>
-static cudaError_t launch(F kernel, int S, int threads, int blocks, int room, int *active,
+static cudaError_t launch(F kernel, int S, int threads, int blocks, int shared_bytes, int *active,
                           A... args) {
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute[1];
@@ -360,10 +356,10 @@ static cudaError_t launch(F kernel, int S, int threads, int blocks, int room, in
     attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3((unsigned)threads);
-    config.dynamicSmemBytes = (size_t)room;
+    config.dynamicSmemBytes = (size_t)shared_bytes;
     config.attrs = attribute;
     config.numAttrs = 1;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, room);
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
     if (S > 8) cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     cudaGetLastError();
     if (active) return cudaOccupancyMaxActiveClusters(active, kernel, &config);
@@ -397,20 +393,20 @@ static void say(const char *what, cudaError_t e, double each) {
 
 template <int S, int T> static void exchanges(int clusters) {
     char text[160];
-    for (int way = 0; way < WAYS; way++) {
-        snprintf(text, sizeof text, "%d x %d blocks of %d: %s", clusters, S, T, way_names[way]);
-        cudaError_t e = launch(exchange<S, T>, S, T, clusters * S, ROOM, NULL, cycles,
-                               (const uint4 *)memory20, sink, way);
+    for (int kind = 0; kind < KINDS; kind++) {
+        snprintf(text, sizeof text, "%d x %d blocks of %d: %s", clusters, S, T, kind_names[kind]);
+        cudaError_t e = launch(exchange<S, T>, S, T, clusters * S, SHARED_BYTES, NULL, cycles,
+                               (const uint4 *)memory20, sink, kind);
         say(text, e, mean_cycles(clusters * S) / TURNS);
     }
 }
 
-template <int S> static void fits(int room) {
+template <int S> static void fits(int shared_bytes) {
     int active = -1;
-    cudaError_t e = launch(exchange<S, 256>, S, 256, 8 * S, room, &active, cycles,
+    cudaError_t e = launch(exchange<S, 256>, S, 256, 8 * S, shared_bytes, &active, cycles,
                            (const uint4 *)memory20, sink, 0);
-    printf("clusters of %d with %d KB: %d at a time%s%s\n", S, room / 1024, active, e ? ", " : "",
-           e ? cudaGetErrorString(e) : "");
+    printf("clusters of %d with %d KB: %d at a time%s%s\n", S, shared_bytes / 1024, active,
+           e ? ", " : "", e ? cudaGetErrorString(e) : "");
 }
 
 static void rate(const char *what, int blocks, cudaError_t e, double bytes) {
@@ -419,7 +415,7 @@ static void rate(const char *what, int blocks, cudaError_t e, double bytes) {
         say(what, e, 0);
         return;
     }
-    printf("%-64s %6.1f bytes a cycle and block, %6.2f TB/s in all\n", what, bytes / c,
+    printf("%-64s %6.1f bytes per cycle and block, %6.2f TB/s in all\n", what, bytes / c,
            bytes / c * ghz * blocks / 1000);
     fflush(stdout);
 }
@@ -436,8 +432,9 @@ int main(void) {
     cudaMemset(memory20, 0, (size_t)32 << 20);
     cudaMalloc(&sink, (size_t)16 << 20);
     printf("clock %.3f GHz\n", ghz);
-    fits<8>(100 << 10), fits<8>(ROOM), fits<16>(100 << 10), fits<16>(ROOM), fits<16>(220 << 10);
-    fits<2>(ROOM), fits<4>(ROOM);
+    fits<8>(100 << 10), fits<8>(SHARED_BYTES), fits<16>(100 << 10), fits<16>(SHARED_BYTES),
+        fits<16>(220 << 10);
+    fits<2>(SHARED_BYTES), fits<4>(SHARED_BYTES);
 
     static const char *const pings[] = {"to another block: a word that is looked at",
                                         "... an arrival",
@@ -445,10 +442,10 @@ int main(void) {
                                         "... a bulk copy of 768 B",
                                         "through memory: release, acquire",
                                         "... relaxed"};
-    for (int way = 0; way < 6; way++) {
+    for (int kind = 0; kind < 6; kind++) {
         cudaMemset(sink, 0, 4096);
-        cudaError_t e = launch(ping, 8, 32, 8, 8192, NULL, cycles, (unsigned *)sink, way);
-        say(pings[way], e, mean_cycles(2) / TURNS / 2);
+        cudaError_t e = launch(ping, 8, 32, 8, 8192, NULL, cycles, (unsigned *)sink, kind);
+        say(pings[kind], e, mean_cycles(2) / TURNS / 2);
     }
     exchanges<8, 256>(8);
     exchanges<8, 256>(16);
@@ -474,29 +471,29 @@ int main(void) {
     cudaDeviceSynchronize();
     mean_cycles(1);
     chase<<<1, 1>>>(cycles, (const unsigned *)memory20);
-    say("a read from the second-level cache", cudaDeviceSynchronize(), mean_cycles(1) / TURNS);
+    say("a read from the L2 cache", cudaDeviceSynchronize(), mean_cycles(1) / TURNS);
 
-    cudaFuncSetAttribute(stream, cudaFuncAttributeMaxDynamicSharedMemorySize, ROOM);
+    cudaFuncSetAttribute(stream, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     const int counts[] = {1, 16, 64, 112, 128, 132};
     for (int blocks : counts) {
         for (int parts = 1; parts <= 16; parts *= 16) {
             snprintf(text, sizeof text, "%d blocks copy %s of 20 MB", blocks,
                      parts == 1 ? "all" : "a 16th each");
             for (int twice = 0; twice < 2; twice++) /* the first time from memory */
-                stream<<<blocks, 32, ROOM>>>(cycles, memory20, slabs, parts);
+                stream<<<blocks, 32, SHARED_BYTES>>>(cycles, memory20, slabs, parts);
             rate(text, blocks, cudaDeviceSynchronize(), (double)slabs / parts * 24576);
         }
     }
     for (int blocks = 64; blocks <= 128; blocks += 64) {
-        cudaError_t e = launch(stream_shared<2>, 2, 32, blocks, ROOM, NULL, cycles,
+        cudaError_t e = launch(stream_shared<2>, 2, 32, blocks, SHARED_BYTES, NULL, cycles,
                                (const unsigned char *)memory20, slabs);
         snprintf(text, sizeof text, "%d blocks, pairs share a stream of 20 MB", blocks);
         rate(text, blocks, e, (double)slabs * 24576);
-        e = launch(stream_shared<4>, 4, 32, blocks, ROOM, NULL, cycles,
+        e = launch(stream_shared<4>, 4, 32, blocks, SHARED_BYTES, NULL, cycles,
                    (const unsigned char *)memory20, slabs);
         snprintf(text, sizeof text, "%d blocks, fours share a stream of 20 MB", blocks);
         rate(text, blocks, e, (double)slabs * 24576);
-        e = launch(stream_shared<8>, 8, 32, blocks, ROOM, NULL, cycles,
+        e = launch(stream_shared<8>, 8, 32, blocks, SHARED_BYTES, NULL, cycles,
                    (const unsigned char *)memory20, slabs);
         snprintf(text, sizeof text, "%d blocks, eights share a stream of 20 MB", blocks);
         rate(text, blocks, e, (double)slabs * 24576);

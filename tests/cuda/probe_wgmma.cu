@@ -4,7 +4,8 @@
  *
  * Needs a GPU of compute capability 9.0.  If kernels built on ops/cuda/ptx/wgmma.cuh give wrong
  * results, this says which assumption about matrices in shared memory does not hold: along or
- * turned A, along or turned B, A in registers, a further step of the inner index, more columns. */
+ * transposed A, along or transposed B, A in registers, a further step of the inner index, more
+ * columns. */
 #include <stdio.h>
 
 #include "ops/cuda/ptx/wgmma.cuh"
@@ -16,8 +17,8 @@ static __device__ bf16 *element(bf16 *m, int row, int col) {
     return m + row * 64 + ((col / 8 ^ row % 8) << 3) + col % 8;
 }
 
-/* FORM: 0 A along rows, 1 A turned, 2 A in registers */
-template <int N, int FORM, bool TURN_B>
+/* FORM: 0 A along rows, 1 A transposed, 2 A in registers */
+template <int N, int FORM, bool TRANSPOSE_B>
 __global__ void probe(float *out, const bf16 *a, const bf16 *b) {
 #if CGS_HAS_WGMMA
     __shared__ __align__(1024) bf16 A[64 * 64], B[MOST * 64];
@@ -27,8 +28,8 @@ __global__ void probe(float *out, const bf16 *a, const bf16 *b) {
     }
     for (int e = threadIdx.x; e < N * DEPTH; e += WARPGROUP) { /* b (N,DEPTH) */
         int n = e / DEPTH, k = e % DEPTH;
-        if (!TURN_B) *element(B, n, k) = b[e];
-        if (TURN_B && n < 64) *element(B, k, n) = b[e]; /* one piece of 64 columns */
+        if (!TRANSPOSE_B) *element(B, n, k) = b[e];
+        if (TRANSPOSE_B && n < 64) *element(B, k, n) = b[e]; /* one piece of 64 columns */
     }
     fence_proxy_async();
     __syncthreads();
@@ -43,11 +44,11 @@ __global__ void probe(float *out, const bf16 *a, const bf16 *b) {
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < DEPTH / 16; k++) {
-        uint64_t rk = TURN_B ? advance_down_rows(right, k) : advance_along_rows(right, k);
+        uint64_t rk = TRANSPOSE_B ? advance_down_rows(right, k) : advance_along_rows(right, k);
         if constexpr (FORM == 2)
-            wgmma<TURN_B>(c, r[k], rk, k > 0);
+            wgmma<TRANSPOSE_B>(c, r[k], rk, k > 0);
         else
-            wgmma<FORM == 1, TURN_B>(
+            wgmma<FORM == 1, TRANSPOSE_B>(
                 c, FORM ? advance_down_rows(left, k) : advance_along_rows(left, k), rk, k > 0);
     }
     wgmma_commit();
@@ -66,7 +67,7 @@ static float plain(const float *a, const float *b, int row, int n) {
 }
 
 /* one form: how many of the results are off */
-template <int N, int FORM, bool TURN_B> static int check(void) {
+template <int N, int FORM, bool TRANSPOSE_B> static int check(void) {
     static float a[64 * DEPTH], b[MOST * DEPTH], got[64 * MOST];
     static bf16 a16[64 * DEPTH], b16[MOST * DEPTH];
     unsigned seed = 1;
@@ -86,7 +87,7 @@ template <int N, int FORM, bool TURN_B> static int check(void) {
     cudaMemset(out, 0xff, sizeof got);
     cudaMemcpy(da, a16, sizeof a16, cudaMemcpyHostToDevice);
     cudaMemcpy(db, b16, sizeof b16, cudaMemcpyHostToDevice);
-    probe<N, FORM, TURN_B><<<1, WARPGROUP>>>(out, da, db);
+    probe<N, FORM, TRANSPOSE_B><<<1, WARPGROUP>>>(out, da, db);
     cudaError_t e = cudaDeviceSynchronize();
     cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost);
     int off = 0, where = -1;
@@ -95,8 +96,8 @@ template <int N, int FORM, bool TURN_B> static int check(void) {
             if (!off) where = i;
             off++;
         }
-    static const char *const forms[] = {"along rows", "turned", "in registers"};
-    printf("64 x %d, A %s, B %s: %s", N, forms[FORM], TURN_B ? "turned" : "along rows",
+    static const char *const forms[] = {"along rows", "transposed", "in registers"};
+    printf("64 x %d, A %s, B %s: %s", N, forms[FORM], TRANSPOSE_B ? "transposed" : "along rows",
            e != cudaSuccess ? cudaGetErrorString(e)
            : off            ? "WRONG"
                             : "right");

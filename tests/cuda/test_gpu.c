@@ -11,9 +11,10 @@
  *   test_gpu plan        planning
  *   test_gpu dino        DINO-WM: features, updates, planning
  *   test_gpu dino-small  the same at sizes for memory checkers
- *   test_gpu ways [NAME] ways of planning that are off unless asked for; NAME as test_tiles
- *   test_gpu encoder [WORD]  only by name: attention and maps with one fast way less, in the cases
- *                        whose name has WORD in it */
+ *   test_gpu rollouts [NAME]  rollouts that are off unless asked for; NAME as test_tiles
+ *   test_gpu variants [WORD]  only by name: operations without each of their variants
+ *                        (ops/cuda/variants.h), in the cases whose name has WORD in it
+ *   test_gpu variants-small [WORD]  the same without the paper's sizes, for the emulator */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,6 +32,8 @@
 #include "gpu_plan.h"
 #include "gpu_train.h"
 #include "ops/check/check.h"
+#include "ops/cuda/variants.h"
+#include "variable.h"
 
 static cgs_device ref, cpu, gpu;
 
@@ -45,6 +48,7 @@ static int judge(const cgs_op_case *c, const char *how, const cgs_mismatch *m, d
 }
 
 static const char *only; /* a word, or NULL */
+static bool light;       /* without the paper's sizes */
 
 static bool is_small(const cgs_op_case *c) {
     if (only) return strstr(c->name, only);
@@ -117,48 +121,87 @@ static void test_paper_sizes(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* All fast ways, then without each of them, then without any: what stands in the place of a way
- * must pass as it does.  On GPUs other than 9.0 there are no products by warpgroups. */
-static void test_encoder_ways(void **state) {
+/* ---- variants -------------------------------------------------------------------------------- */
+
+#define CGS_OP_none CGS_OP_COUNT
+static const struct {
+    const char *name;
+    cgs_opcode op[3];
+} variants[] = {
+#define X(id, before, operation, after, between, runs, timed, when, worth)                         \
+    {#id, {CGS_OP_##before, CGS_OP_##operation, CGS_OP_##after}},
+    CGS_CUDA_VARIANTS(X)
+#undef X
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* Whether a case is about what variant v stands for; what is no operation is seen in small cases.
+ */
+static bool concerns(const cgs_op_case *c, int v) {
+    const cgs_opcode *op = variants[v].op;
+    if ((only && !strstr(c->name, only)) || (light && c->heavy)) return false;
+    if (op[1] == CGS_OP_none) return !c->heavy && strstr(c->name, "odd");
+    return c->op == op[0] || c->op == op[1] || c->op == op[2];
+}
+
+/* The cases that variant `v` is about, or any is (v < 0), with the named ones off: what runs
+ * instead of a variant must pass as it does. */
+static int check_without(const char *names, int v) {
+    cgs_device other;
+    double worst = 0, start = cgs_now();
+    int failed = 0, run = 0;
+    OK(cgs_device_open(&other, "cuda", 0));
+    OK(cgs_device_without(&other, names));
+    for (int i = 0; i < cgs_op_case_count; i++)
+        for (int twice = 0; twice < 2; twice++) {
+            const cgs_op_case *c = &cgs_op_cases[i];
+            bool about = v >= 0 && concerns(c, v);
+            for (int k = 0; v < 0 && k < VARIANTS; k++) about |= concerns(c, k);
+            if (!about || (c->heavy && twice)) continue;
+            double tolerance = c->heavy ? loosest(c->op) : c->tol_bf16;
+            cgs_device *against = c->heavy ? &cpu : &ref;
+            cgs_mismatch m;
+            OK(cgs_check_eval(c, (cgs_setup){against, CGS_BF16}, (cgs_setup){&other, CGS_BF16},
+                              twice, &m));
+            failed += judge(c, names, &m, tolerance);
+            if (m.error / tolerance > worst) worst = m.error / tolerance;
+            run++;
+        }
+    print_message("without \"%s\": %d cases in %.1f s, worst error %.2f of what is allowed\n",
+                  names, run, cgs_now() - start, worst);
+    cgs_device_close(&other);
+    return failed;
+}
+
+static void test_variants(void **state) {
     (void)state;
-    static const char *const words[] = {
-        "",
-        "wgmma-forward",
-        "wgmma-backward",
-        "wgmma-gelu",
-        "wgmma-slope",
-        "halves",
-        "ahead",
-        "wgmma-forward,wgmma-backward,wgmma-gelu,wgmma-slope,halves"};
+    char all[512] = "";
     int failed = 0;
-    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
-        cgs_device other;
-        setenv("CGS_CUDA_OFF", words[w], 1);
-        OK(cgs_device_open(&other, "cuda", 0));
-        unsetenv("CGS_CUDA_OFF");
-        char how[100];
-        snprintf(how, sizeof how, "%s%s", words[w][0] ? "without " : "all ways", words[w]);
-        double worst = 0;
-        int run = 0;
-        for (int i = 0; i < cgs_op_case_count; i++)
-            for (int twice = 0; twice < 2; twice++) {
-                const cgs_op_case *c = &cgs_op_cases[i];
-                bool map = strstr(c->name, "mlp") || strstr(c->name, "patches");
-                if ((!map && c->op != CGS_OP_attention) || (c->heavy && twice)) continue;
-                if (only && !strstr(c->name, only)) continue;
-                double tolerance = c->heavy ? loosest(c->op) : c->tol_bf16;
-                cgs_device *against = c->heavy ? &cpu : &ref;
-                cgs_mismatch m;
-                OK(cgs_check_eval(c, (cgs_setup){against, CGS_BF16}, (cgs_setup){&other, CGS_BF16},
-                                  twice, &m));
-                failed += judge(c, how, &m, tolerance);
-                if (m.error / tolerance > worst) worst = m.error / tolerance;
-                run++;
-            }
-        print_message("%s: %d cases, worst error %.2f of what is allowed\n", how, run, worst);
-        cgs_device_close(&other);
+    for (int v = 0; v < VARIANTS; v++) {
+        failed += check_without(variants[v].name, v);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", variants[v].name);
     }
+    failed += check_without(all, -1);
     assert_int_equal(failed, 0);
+}
+
+/* names of variants are understood, by the environment too, and others are refused */
+static void test_variant_names(void **state) {
+    (void)state;
+    cgs_device d;
+    for (int v = 0; v < VARIANTS; v++) {
+        OK(cgs_device_without(&gpu, variants[v].name));
+        set_variable("CGS_VARIANTS_OFF", variants[v].name);
+        OK(cgs_device_open(&d, "cuda", 0));
+        cgs_device_close(&d);
+    }
+    set_variable("CGS_VARIANTS_OFF", "no_such_variant");
+    assert_int_equal(cgs_device_open(&d, "cuda", 0), CGS_EARG);
+    assert_non_null(strstr(cgs_last_error(), variants[0].name));
+    set_variable("CGS_VARIANTS_OFF", NULL);
+    assert_int_equal(cgs_device_without(&gpu, "no_such_variant"), CGS_EARG);
+    assert_int_equal(cgs_device_without(&cpu, variants[0].name), CGS_EARG);
+    OK(cgs_device_without(&gpu, ""));
 }
 
 /* random draws follow the update number, in graphs too, and are the CPU's bits */
@@ -302,6 +345,11 @@ static void test_device_loop(void **state) {
     gpu_plan_loop(&gpu);
 }
 
+static void test_neighbours(void **state) {
+    (void)state;
+    gpu_plan_neighbours(&gpu);
+}
+
 static void test_fused_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, NULL);
@@ -317,12 +365,12 @@ static void test_fused_windows(void **state) {
 }
 
 /* what few plans do not take unless asked to, for memory checkers */
-static void test_ways_small(void **state) {
+static void test_tiles_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, "tiles");
 }
 
-/* 64 plans a block: parts of blocks, several of them, windows that grow and slide */
+/* 64 plans per block: parts of blocks, several of them, windows that grow and slide */
 static void test_tiles(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 6, 1, 1, 128, 5, "tiles");
@@ -399,15 +447,15 @@ int main(int argc, char **argv) {
     const struct CMUnitTest small[] = {
         cmocka_unit_test(test_small_f32),   cmocka_unit_test(test_small_bf16),
         cmocka_unit_test(test_optimiser),   cmocka_unit_test(test_fused_small),
-        cmocka_unit_test(test_frames_sent),
+        cmocka_unit_test(test_frames_sent), cmocka_unit_test(test_variant_names),
     };
     const struct CMUnitTest ops[] = {
         cmocka_unit_test(test_operations_f32), cmocka_unit_test(test_operations_bf16),
         cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
         cmocka_unit_test(test_optimiser),
     };
-    const struct CMUnitTest encoder[] = {
-        cmocka_unit_test(test_encoder_ways),
+    const struct CMUnitTest without[] = {
+        cmocka_unit_test(test_variants),
     };
     const struct CMUnitTest runs[] = {
         cmocka_unit_test(test_frames_sent),    cmocka_unit_test(test_frames_stay),
@@ -423,7 +471,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest plan[] = {
         cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
-        cmocka_unit_test(test_device_loop),
+        cmocka_unit_test(test_device_loop),    cmocka_unit_test(test_neighbours),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),
@@ -437,27 +485,28 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_dino_plans),
         cmocka_unit_test(test_dino_small_costs),
     };
-    const struct CMUnitTest ways[] = {
-        cmocka_unit_test(test_ways_small),
+    const struct CMUnitTest rollouts[] = {
+        cmocka_unit_test(test_tiles_small),
         cmocka_unit_test(test_tiles),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool every = !*part;
-    bool some = !strcmp(part, "only"), others = !strcmp(part, "encoder");
+    light = !strcmp(part, "variants-small");
+    bool some = !strcmp(part, "only"), others = light || !strcmp(part, "variants");
     only = argc > 2 && (some || others) ? argv[2] : NULL;
     int failed = 0;
     if (argc > 2 && !only) cmocka_set_test_filter(argv[2]);
     if (!strcmp(part, "small") || some)
         failed += cmocka_run_group_tests(small, gpu_train_begin, gpu_train_end);
     if (!strcmp(part, "ops") || every) failed += cmocka_run_group_tests(ops, NULL, NULL);
-    if (others) failed += cmocka_run_group_tests(encoder, NULL, NULL);
+    if (others) failed += cmocka_run_group_tests(without, NULL, NULL);
     if (!strcmp(part, "train") || every)
         failed += cmocka_run_group_tests(runs, gpu_train_begin, gpu_train_end);
     if (!strcmp(part, "model") || every) failed += cmocka_run_group_tests(model, NULL, NULL);
     if (!strcmp(part, "plan") || every) failed += cmocka_run_group_tests(plan, NULL, NULL);
     if (!strcmp(part, "dino") || every) failed += cmocka_run_group_tests(dino, NULL, NULL);
     if (!strcmp(part, "dino-small")) failed += cmocka_run_group_tests(dino_small, NULL, NULL);
-    if (!strcmp(part, "ways") || every) failed += cmocka_run_group_tests(ways, NULL, NULL);
+    if (!strcmp(part, "rollouts") || every) failed += cmocka_run_group_tests(rollouts, NULL, NULL);
     cgs_device_close(&cpu);
     cgs_device_close(&ref);
     cgs_device_close(&gpu);

@@ -166,7 +166,7 @@ static void writer_refuses(void **state) {
     cgs_writer_destroy(w);
     assert_false(cgs_file_exists(at("r.h5")));
 
-    /* continued under other settings: refused by name; under the same: goes on */
+    /* continued with other settings: refused by name; with the same: resumes */
     OK(cgs_writer_create(&w, at("r.h5"), one, 1));
     OK(cgs_writer_integer(w, "seed", 2));
     FAILS(cgs_writer_begin(w, &done), CGS_EARG, "begun with \"attribute seed 1\"");
@@ -370,7 +370,7 @@ static void windows(void **state) {
     OK(cgs_windows_build(&w, three_episodes(), 1, 1));
     assert_int_equal(w.count, 47);
     cgs_windows_free(&w);
-    /* pictures in every other row: windows begin there and step over the rest */
+    /* images in every other row: windows begin there and step over the others */
     cgs_source sparse = *three_episodes();
     sparse.pixels_every = 2;
     OK(cgs_windows_build(&w, &sparse, 3, 6));
@@ -378,7 +378,7 @@ static void windows(void **state) {
     const int even[] = {0, 2, 0, 2, 4};
     for (int i = 0; i < 5; i++) assert_int_equal(w.start[i], even[i]);
     cgs_windows_free(&w);
-    FAILS(cgs_windows_build(&w, &sparse, 3, 5), CGS_EARG, "one row in 2 has a picture");
+    FAILS(cgs_windows_build(&w, &sparse, 3, 5), CGS_EARG, "one row in 2 has an image");
 }
 
 static void upstream_split(void **state) {

@@ -1,7 +1,7 @@
-/* test_data_files.c - files that others wrote: every filter, odd layouts, lies and damage.
+/* test_data_files.c - files by other writers: every filter, odd layouts, false claims and damage.
  *
- * "fuzz FILE SEED FIRST COUNT" as arguments reads COUNT damaged copies of FILE instead, so
- * that a crash can be told from a failure and the copy that causes it named. */
+ * "fuzz FILE SEED FIRST COUNT" as arguments reads COUNT damaged copies of FILE instead, so that a
+ * crash can be distinguished from a failure, and the copy that causes it is named. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@
             fail_msg("%s: status %s, \"%s\"", #call, cgs_status_name(fails_), cgs_last_error());   \
     } while (0)
 
-/* libhdf5 forgets memory on its way out of damaged files; asked by the leak sanitizer */
+/* libhdf5 leaks memory when it leaves damaged files; called by the leak sanitizer */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
 
@@ -71,7 +71,7 @@ typedef struct layout {
     int filter;         /* 0: none */
     int filter2;        /* a second one, after it */
     hsize_t chunk_rows; /* 0: contiguous */
-    hsize_t chunk_side; /* of the pictures, 0: the whole side */
+    hsize_t chunk_side; /* of the images, 0: the whole side */
     bool old_format;    /* the earliest object formats */
 } layout;
 
@@ -79,14 +79,14 @@ static uint8_t pixel(int row, int i) { return (uint8_t)(row * 7 + i / 11); }
 static float number(int row, int i) { return (float)row / 3 + (float)i; }
 
 static size_t encode(int filter, size_t width, const uint8_t *in, size_t n, uint8_t *out,
-                     size_t room) {
+                     size_t capacity) {
     if (filter == 32001) {
-        int k = blosc_compress_ctx(5, 1, width, n, in, out, room, "lz4", 0, 1);
+        int k = blosc_compress_ctx(5, 1, width, n, in, out, capacity, "lz4", 0, 1);
         assert_true(k > 0);
         return (size_t)k;
     }
     if (filter == 32015) {
-        size_t k = ZSTD_compress(out, room, in, n, 3);
+        size_t k = ZSTD_compress(out, capacity, in, n, 3);
         assert_false(ZSTD_isError(k));
         return k;
     }
@@ -98,7 +98,7 @@ static size_t encode(int filter, size_t width, const uint8_t *in, size_t n, uint
         for (size_t i = 0; i < n; i += block) {
             size_t want = n - i < block ? n - i : block;
             int k = LZ4_compress_default((const char *)in + i, (char *)out + o + 4, (int)want,
-                                         (int)(room - o - 4));
+                                         (int)(capacity - o - 4));
             if (k <= 0 || (size_t)k >= want) {
                 memcpy(out + o + 4, in + i, want);
                 k = (int)want;
@@ -218,11 +218,11 @@ static void write_h5(const char *path, const layout *l, const lies *lie) {
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     H5Pclose(access);
     assert_true(file >= 0);
-    const hsize_t picture[] = {ROWS, S, S, 3}, two[] = {ROWS, 2}, three[] = {ROWS, 3};
+    const hsize_t image[] = {ROWS, S, S, 3}, two[] = {ROWS, 2}, three[] = {ROWS, 3};
     const hsize_t episodes[] = {E}, rows[] = {ROWS};
     const hsize_t fewer[] = {lie->action_rows ? lie->action_rows : ROWS, 2};
     (void)two;
-    put(file, "pixels", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, picture, l, 1, pixels);
+    put(file, "pixels", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, image, l, 1, pixels);
     put(file, "state", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, three, l, 8, state);
     put(file, "action", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, fewer, l, 4, action);
     put(file, "ep_len", H5T_STD_I32LE, H5T_NATIVE_INT64, 1, episodes, NULL, 4,
@@ -464,9 +464,9 @@ static void ends(void *user) { *(int *)user = 1; }
 static void trials(void **state) {
     (void)state;
     int touched = 0;
-    assert_int_not_equal(cgs_h5_trial(dies, NULL, 5), 0);
-    assert_int_not_equal(cgs_h5_trial(never_ends, &touched, 1), 0);
-    assert_int_equal(cgs_h5_trial(ends, &touched, 5), 0);
+    assert_int_not_equal(cgs_h5_try_in_child(dies, NULL, 5), 0);
+    assert_int_not_equal(cgs_h5_try_in_child(never_ends, &touched, 1), 0);
+    assert_int_equal(cgs_h5_try_in_child(ends, &touched, 5), 0);
     assert_int_equal(touched, 0); /* nothing of it happens here */
 }
 
@@ -566,7 +566,7 @@ static void packed_is_renewed(void **state) {
     assert_int_equal(seen[0], 0); /* still good: not built again */
     cgs_packed_close(p);
     FAILS(cgs_packed_ensure(&p, at("q.pack"), at("q.h5"), 16, NULL, NULL), CGS_EFORMAT,
-          "8x8, the model wants 16x16");
+          "8x8, the model needs 16x16");
 
     /* the dataset changes; the cache follows */
     unlink(at("q.h5"));
@@ -578,7 +578,7 @@ static void packed_is_renewed(void **state) {
     assert_int_equal(cgs_packed_source(p)->episodes, 3);
     cgs_packed_close(p);
 
-    /* damage: built again; a stop leaves no file behind */
+    /* damage: rebuilt; a stop leaves no file */
     OK(write_plain(at("q.pack"), "cgspack\nrubbish", 15));
     OK(cgs_packed_ensure(&p, at("q.pack"), at("q.h5"), 0, NULL, NULL));
     cgs_packed_close(p);

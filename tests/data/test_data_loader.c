@@ -222,7 +222,7 @@ static void refuses(void **state) {
     cgs_loader *l;
     cgs_loader_config c = config(cgs_dataset_source(dataset));
     c.image_size = 224;
-    FAILS(cgs_loader_create(&l, &c), CGS_EFORMAT, "16x16, the model wants 224x224");
+    FAILS(cgs_loader_create(&l, &c), CGS_EFORMAT, "16x16, the model needs 224x224");
     c = config(cgs_dataset_source(dataset));
     c.batch = 1000;
     FAILS(cgs_loader_create(&l, &c), CGS_EARG, "do not make a batch of 1000");

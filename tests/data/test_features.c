@@ -1,5 +1,5 @@
 /* test_features.c - features of frames on disk: what is written is read, of the right network and
- * dataset only, and a writer that was killed goes on. */
+ * dataset only, and a killed writer resumes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void put_text(const char *path, const char *mode, const char *text) {
 static void make_features(feature_case *c, const char *name) {
     snprintf(c->data, sizeof c->data, "%s/data.h5", scratch);
     snprintf(c->path, sizeof c->path, "%s/%s", scratch, name);
-    put_text(c->data, "w", "pictures");
+    put_text(c->data, "w", "images");
     for (uint32_t i = 0; i < 15; i++) c->rows[i / 5][i % 5] = (float)golden_unit("row", i);
     c->key = c->other = (cgs_features_key){77, c->data, 3, sizeof c->rows[0]};
     c->other.network = 78;
@@ -68,7 +68,7 @@ static void test_file(void **state) {
     put_text(c.data, "a", "more");
     REFUSED(cgs_features_open(&s, c.path, &c.key), CGS_EFORMAT, "another network, dataset");
     /* damage in a row is found when it is read */
-    put_text(c.data, "w", "pictures");
+    put_text(c.data, "w", "images");
     OK(cgs_features_begin(&w, c.path, &c.key));
     OK(cgs_features_append(&w, c.rows, 3));
     OK(cgs_features_commit(&w));
@@ -88,7 +88,7 @@ static off_t file_bytes(const char *path) {
     return st.st_size;
 }
 
-/* rows of a writer that was killed are kept as far as they are whole, and only by their own */
+/* complete rows of a killed writer are kept, and only by their own */
 static void test_continues(void **state) {
     (void)state;
     feature_case c;
@@ -124,7 +124,7 @@ static void test_continues(void **state) {
     OK(cgs_features_open(&s, c.path, &c.key));
     check_rows(s, &c);
     cgs_features_close(s);
-    /* another network begins anew */
+    /* another network starts over */
     OK(cgs_features_begin(&w, c.path, &c.key));
     OK(cgs_features_append(&w, c.rows, 1));
     cgs_features_pause(&w);

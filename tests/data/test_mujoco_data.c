@@ -1,6 +1,6 @@
 /* test_mujoco_data.c - does data made here have the statistics of the published data?
  *
- * Physics alone, no pictures.  Linear identification follows the probing protocol: blocks of
+ * Physics alone, no images.  Linear identification follows the probing protocol: blocks of
  * five actions, change of the physical features over them, ridge on standardised numbers,
  * episodes split into fit and test.  CGS_TEST_EPISODES=N makes the estimates sharper (200 is
  * the protocol's number). */
@@ -192,7 +192,7 @@ static void check_identification(const data *d, const expected *want, int count)
 
 /* ---- success without planning --------------------------------------------------- */
 
-/* share of starts of one seed that the same action, repeated, brings to the state SPAN rows
+/* fraction of starts of one seed that the same action, repeated, brings to the state SPAN rows
  * later */
 static double repeat_action(const data *d, const double *action, uint64_t seed) {
     int success = 0;
@@ -230,7 +230,7 @@ static double repeated(const data *d, const double *action, const char *name) {
     return mean;
 }
 
-/* of the zero action; the mean action, which nothing is published about, is for who asks */
+/* of the zero action; the mean action, without published numbers, on request */
 static double without_planning(const data *d) {
     double none[CGS_ENV_MAX_DIM] = {0}, average[CGS_ENV_MAX_DIM] = {0};
     if (wanted(0)) {
@@ -242,7 +242,7 @@ static double without_planning(const data *d) {
     return repeated(d, none, "zero");
 }
 
-/* share of pairs of rows SPAN apart that already count as a success */
+/* fraction of pairs of rows SPAN apart that already count as a success */
 static double solved_pairs(const data *d) {
     cgs_env *e;
     int solved = 0, pairs = 0;
@@ -269,7 +269,7 @@ static void test_reacher(void **unused) {
     data_free(&d);
 }
 
-/* least: share of episodes in which the cube must come to the goal */
+/* least: fraction of episodes in which the cube must reach the goal */
 static void oracle(const char *policy, int episodes, double least, data *out) {
     data d = simulate("cube", policy, episodes);
     int reached = 0;

@@ -4,8 +4,8 @@
  * runtime.cpp and streams.cpp stand for CUDA's runtime, products.cpp for cuBLASLt.
  *
  * It sees wrong results, deadlocks (and says who waits for what), instructions that it does not
- * know, shared memory that is read before it was written (it begins as NaN) or written behind its
- * end, and access behind an array, rounded up to 256 bytes.  Whether anybody waits for what has to
+ * know, shared memory that is read before it was written (it begins as NaN) or written after its
+ * end, and access after an array, rounded up to 256 bytes.  Whether anybody waits for what has to
  * come first shows when that comes late, by the environment:
  *   CGS_EMULATE_ORDER=reverse|random   whose turn it is among the threads; else by their number
  *   CGS_EMULATE_ASYNC=early            copies and products that a thread does not wait for happen

@@ -18,13 +18,13 @@ namespace emulate {
 
 enum { SLOT = 1 << 18, STRIDE = 1 << 19, STACK = 1 << 17, CANARY = 0xC5 };
 
-struct bar_sync {
-    int wgmma_fence_registers = 0, gen = 0;
+struct meet {
+    int arrived = 0, gen = 0;
     meeting f = nullptr;
     void *args[128];
 };
 struct barrier {
-    int wgmma_fence_registers = 0, gen = 0, want = 0;
+    int arrived = 0, gen = 0, want = 0;
 };
 struct block_state {
     uint3_ idx;
@@ -33,7 +33,7 @@ struct block_state {
     size_t shared, statics = 0;
     std::map<int, unsigned char *> fixed;
     barrier bars[16];
-    std::vector<bar_sync> warps, groups;
+    std::vector<meet> warps, groups;
     struct cluster_state *cluster;
 };
 struct cluster_state {
@@ -99,7 +99,7 @@ emulate_switch:
 static void leave() { emulate_switch(&current->sp, main_sp); }
 
 static void release(barrier &b) {
-    b.wgmma_fence_registers = 0;
+    b.arrived = 0;
     b.gen++;
     moved = true;
 }
@@ -112,11 +112,9 @@ static void start() {
     moved = true;
     b->live--;
     b->cluster->live--;
-    if (b->bars[0].wgmma_fence_registers && b->bars[0].want == 0 &&
-        b->bars[0].wgmma_fence_registers == b->live)
+    if (b->bars[0].arrived && b->bars[0].want == 0 && b->bars[0].arrived == b->live)
         release(b->bars[0]);
-    if (b->cluster->bar.wgmma_fence_registers &&
-        b->cluster->bar.wgmma_fence_registers == b->cluster->live)
+    if (b->cluster->bar.arrived && b->cluster->bar.arrived == b->cluster->live)
         release(b->cluster->bar);
     leave();
     abort();
@@ -144,7 +142,7 @@ void progress() { moved = true; }
 void sync_threads() {
     barrier &b = current->block->bars[0];
     b.want = 0;
-    if (++b.wgmma_fence_registers == current->block->live)
+    if (++b.arrived == current->block->live)
         release(b);
     else
         block_on(&b.gen, b.gen, "__syncthreads");
@@ -156,17 +154,17 @@ void named_barrier(int id, int threads, bool wait) {
         return;
     }
     barrier &b = current->block->bars[id];
-    if (b.wgmma_fence_registers && b.want != threads)
+    if (b.arrived && b.want != threads)
         die("barrier %d is used for %d and %d threads", id, b.want, threads);
     b.want = threads;
-    if (++b.wgmma_fence_registers == threads)
+    if (++b.arrived == threads)
         release(b);
     else if (wait)
         block_on(&b.gen, b.gen, "a named barrier");
 }
 void cluster_barrier() {
     cluster_state *c = current->block->cluster;
-    if (++c->bar.wgmma_fence_registers == c->live)
+    if (++c->bar.arrived == c->live)
         release(c->bar);
     else
         block_on(&c->bar.gen, c->bar.gen, "the cluster's barrier");
@@ -175,7 +173,7 @@ void cluster_barrier() {
 void cluster_arrive() {
     cluster_state *c = current->block->cluster;
     current->cluster_gen = c->bar.gen;
-    if (++c->bar.wgmma_fence_registers == c->live) release(c->bar);
+    if (++c->bar.arrived == c->live) release(c->bar);
 }
 void cluster_wait() {
     cluster_state *c = current->block->cluster;
@@ -183,15 +181,14 @@ void cluster_wait() {
         block_on(&c->bar.gen, c->bar.gen, "the cluster's barrier");
 }
 
-static void meet_at(bar_sync &m, int index, int n, void *mine, meeting f, const char *why) {
-    if (m.wgmma_fence_registers && m.f != f)
-        die("threads of a warp do different things together (%s)", why);
-    if (!m.wgmma_fence_registers) memset(m.args, 0, sizeof m.args);
+static void meet_at(meet &m, int index, int n, void *mine, meeting f, const char *why) {
+    if (m.arrived && m.f != f) die("threads of a warp do different things together (%s)", why);
+    if (!m.arrived) memset(m.args, 0, sizeof m.args);
     m.f = f;
     m.args[index] = mine;
-    if (++m.wgmma_fence_registers == n) {
+    if (++m.arrived == n) {
         if (f) f(m.args, n);
-        m.wgmma_fence_registers = 0;
+        m.arrived = 0;
         m.gen++;
         moved = true;
     } else {
@@ -376,7 +373,7 @@ void run_grid(dim3 grid, dim3 block, size_t shared, int S, bool together,
         for (block_state &b : state)
             for (unsigned char *p = b.dynamic + shared; p < b.slot + SLOT; p++)
                 if (*p != CANARY)
-                    die("written %zu bytes behind the shared memory",
+                    die("written %zu bytes after the shared memory",
                         (size_t)(p - b.dynamic - shared));
     }
 }

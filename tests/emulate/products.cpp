@@ -32,9 +32,7 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
                           const float *bias, const uint16_t *bias16) {
     emulate::enqueue(cgs_cuda_of(d)->stream, [=] {
         cgs_cuda_shape s = p->s;
-        size_t a_row = s.a_row ? s.a_row : s.a_transposed ? s.M : s.K;
-        size_t b_row = s.b_row ? s.b_row : s.b_transposed ? s.K : s.N;
-        size_t c_row = s.c_row ? s.c_row : s.N;
+        size_t a_row = s.a_transposed ? s.M : s.K, b_row = s.b_transposed ? s.K : s.N;
         std::vector<float> b(s.K * s.N), row(s.N), a(s.K);
         for (size_t k = 0; k < s.K; k++)
             for (size_t n = 0; n < s.N; n++)
@@ -46,7 +44,7 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
             for (size_t k = 0; k < s.K; k++)
                 for (size_t n = 0; n < s.N; n++) row[n] += a[k] * b[k * s.N + n];
             for (size_t n = 0; n < s.N; n++) {
-                size_t i = m * c_row + n;
+                size_t i = m * s.N + n;
                 float v = row[n];
                 if (s.bias) v += bias16 && !bias ? value(bias16, CGS_BF16, n) : bias[n];
                 if (s.accumulate) v += value(C, s.out, i);

@@ -162,7 +162,6 @@ static const struct {
     {"wgmma.mma_async", wgmma},
     {"setmaxnreg", nothing},
     {"fence", nothing},
-    {"prefetch", nothing},
     {"griddepcontrol", nothing},
     {"ex2", ex2},
     {"rcp", rcp},

@@ -9,7 +9,7 @@
 
 namespace emulate {
 
-struct wgmma {
+struct group_product {
     int n;
     float *d[128][128];
     uint32_t a[128][4];
@@ -18,8 +18,9 @@ struct wgmma {
     int scale, ta, tb;
     unsigned char *slot;
 };
-/* element (row, k) of an operand in shared memory; K major or (turned) MN major, all swizzles */
-static float element(const wgmma &g, uint64_t desc, int row, int k, int turned) {
+/* element (row, k) of an operand in shared memory; K major or (transposed) MN major, all swizzles
+ */
+static float element(const group_product &g, uint64_t desc, int row, int k, int transposed) {
     uint32_t start = (uint32_t)(desc & 0x3fff) << 4, lead = (uint32_t)(desc >> 16 & 0x3fff) << 4,
              stride = (uint32_t)(desc >> 32 & 0x3fff) << 4, base = (uint32_t)(desc >> 49 & 7),
              mode = (uint32_t)(desc >> 62);
@@ -29,7 +30,7 @@ static float element(const wgmma &g, uint64_t desc, int row, int k, int turned) 
                     : mode == 2 ? 64
                                 : 32; /* bytes in a row of an atom */
     uint32_t at;
-    if (!turned) { /* atoms of 8 rows x span bytes; K has 32 bytes here */
+    if (!transposed) { /* atoms of 8 rows x span bytes; K has 32 bytes here */
         uint32_t byte = (uint32_t)k * 2;
         if (mode == 0)
             at = start + byte / 16 * lead + (uint32_t)row / 8 * stride + (uint32_t)row % 8 * 16 +
@@ -49,7 +50,7 @@ static float element(const wgmma &g, uint64_t desc, int row, int k, int turned) 
     if (at >= 1u << 18) die("a matrix outside of shared memory");
     return bf(*(uint16_t *)(g.slot + at));
 }
-static void multiply(const wgmma &g) {
+static void multiply(const group_product &g) {
     static float A[64][16], B[16][256], C[256];
     for (int r = 0; r < 64; r++)
         for (int k = 0; k < 16; k++)
@@ -71,7 +72,8 @@ static void multiply(const wgmma &g) {
         }
     }
 }
-static std::map<unsigned char *, std::deque<std::vector<wgmma *>>> products; /* by slot and group */
+static std::map<unsigned char *, std::deque<std::vector<group_product *>>>
+    products; /* by slot and group */
 struct product_args {
     const instruction *ins;
     operand *o, *i;
@@ -79,8 +81,8 @@ struct product_args {
     unsigned char *slot;
 };
 static unsigned char *group_key() { return own_slot() + thread_number() / 128; }
-static void retire(std::vector<wgmma *> &v) {
-    for (wgmma *g : v) {
+static void retire(std::vector<group_product *> &v) {
+    for (group_product *g : v) {
         multiply(*g);
         delete g;
     }
@@ -89,7 +91,7 @@ static void retire(std::vector<wgmma *> &v) {
 PTX(wgmma) {
     product_args mine = {&ins, o, i, thread_number(), own_slot()};
     group_meet(&mine, [](void **args, int) {
-        wgmma *g = new wgmma;
+        group_product *g = new group_product;
         product_args *first = (product_args *)args[0];
         g->n = atoi(strstr(first->ins->text, ".m64n") + 5);
         g->slot = first->slot;

@@ -14,9 +14,9 @@ static std::map<void *, std::pair<void *, size_t>> memory;
 static std::map<const char *, size_t> pinned; /* of the host: where it begins, bytes */
 
 static bool is_pinned(const void *p) {
-    auto behind = pinned.upper_bound((const char *)p);
-    if (behind == pinned.begin()) return false;
-    auto here = std::prev(behind);
+    auto after = pinned.upper_bound((const char *)p);
+    if (after == pinned.begin()) return false;
+    auto here = std::prev(after);
     return (const char *)p < here->first + here->second;
 }
 
@@ -105,7 +105,6 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int) {
     case cudaDevAttrComputeCapabilityMajor: *v = 9; break;
     case cudaDevAttrComputeCapabilityMinor: *v = 0; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *v = 227 * 1024; break;
-    case cudaDevAttrMultiProcessorCount: *v = 5; break; /* so that few heads reach the one ahead */
     case cudaDevAttrCooperativeLaunch: *v = 1; break;
     default: *v = 0;
     }

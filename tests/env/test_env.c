@@ -1,4 +1,4 @@
-/* test_env.c - the environments against recorded trajectories, pictures and edge cases. */
+/* test_env.c - the environments against recorded trajectories, images and edge cases. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void model_start(cgs_pusht_model *m, const double *s) {
     cgs_pusht_model_substep(m);
     cgs_pusht_model before = *m;
     cgs_pusht_model_set(m, s);
-    memcpy(m->record, before.record, sizeof m->record);
+    memcpy(m->impulses, before.impulses, sizeof m->impulses);
     memcpy(m->v, before.v, sizeof m->v);
     memcpy(m->bias_v, before.bias_v, sizeof m->bias_v);
     m->w = before.w;
@@ -368,7 +368,7 @@ static void test_paint_is_complete(void **unused) {
 
 /* ---- TwoRooms and Wall ---------------------------------------------------------- */
 
-static void test_tworooms_picture(void **unused) {
+static void test_tworooms_image(void **unused) {
     (void)unused;
     static const int golden[][5] = {
         {60, 113, 255, 0, 0},     {61, 113, 255, 1, 1},     {67, 113, 255, 93, 93},
@@ -395,7 +395,7 @@ static void test_tworooms_picture(void **unused) {
     int walls = 0;
     for (int i = 0; i < 224 * 224; i++) walls += rgb[3 * i + 1] == 0 && rgb[3 * i] < 60;
     assert_int_equal(walls, 5577);
-    start(e, corner); /* the blob is cut by the edge of the picture */
+    start(e, corner); /* the blob is cut by the edge of the image */
     assert_int_equal(cgs_env_render(e, 224, rgb), CGS_OK);
     assert_int_equal(rgb[223 * 224 * 3], 255);
     assert_int_equal(rgb[223 * 224 * 3 + 1], 0);
@@ -435,7 +435,7 @@ static void test_tworooms_success(void **unused) {
     cgs_env_destroy(e);
 }
 
-static void test_wall_picture(void **unused) {
+static void test_wall_image(void **unused) {
     (void)unused;
     static uint8_t rgb[224 * 224 * 3];
     cgs_env *e = make("wall");
@@ -727,10 +727,10 @@ int main(void) {
         cmocka_unit_test(test_pusht_frame),
         cmocka_unit_test(test_pusht_ticks),
         cmocka_unit_test(test_paint_is_complete),
-        cmocka_unit_test(test_tworooms_picture),
+        cmocka_unit_test(test_tworooms_image),
         cmocka_unit_test(test_tworooms_blob),
         cmocka_unit_test(test_tworooms_success),
-        cmocka_unit_test(test_wall_picture),
+        cmocka_unit_test(test_wall_image),
         cmocka_unit_test(test_wall_vertical),
         cmocka_unit_test(test_tworooms_data),
         cmocka_unit_test(test_wall_data),

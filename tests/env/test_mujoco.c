@@ -305,7 +305,7 @@ static void test_cube_success(void **unused) {
     assert_true(cgs_env_reached(e, s, g));
     g[CUBE_AT + 2] = 0.0601;
     assert_false(cgs_env_reached(e, s, g));
-    g[CUBE_AT + 2] = 0.02, g[CUBE_AT + 3] = 1, s[CUBE_AT + 6] = 1; /* turned: does not matter */
+    g[CUBE_AT + 2] = 0.02, g[CUBE_AT + 3] = 1, s[CUBE_AT + 6] = 1; /* rotated: does not matter */
     assert_true(cgs_env_reached(e, s, g));
     cgs_env_destroy(e);
 }
@@ -381,6 +381,18 @@ static void test_reacher(void **unused) {
     act(e, push);
     assert_int_equal(*e->success, 1);
     assert_true(fabs(e->state[0] - one[0]) < 1e-4);
+
+    /* without a goal both substeps happen, though the arm is still where it started */
+    const double nudge[2] = {0.1, 0};
+    double whole[4];
+    start(e, rest);
+    assert_int_equal(cgs_env_set_goal(e, nowhere, 4), CGS_OK);
+    act(e, nudge);
+    memcpy(whole, e->state, sizeof whole);
+    start(e, rest);
+    act(e, nudge);
+    assert_true(cgs_env_reached(e, e->state, rest));
+    assert_memory_equal(e->state, whole, sizeof whole);
     cgs_env_destroy(e);
 }
 

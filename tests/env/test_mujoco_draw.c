@@ -1,4 +1,4 @@
-/* test_mujoco_draw.c - pictures of the MuJoCo environments: the same bytes whatever the
+/* test_mujoco_draw.c - images of the MuJoCo environments: the same bytes whatever the
  * instruction set, the cache and the number of threads; and, where OSMesa is installed,
  * beside MuJoCo's own.  CGS_TEST_PICTURES=DIR keeps the pairs as DIR/NAME.png. */
 #include <math.h>
@@ -30,24 +30,24 @@ int main(void) {
 
 enum { SIDE = 224, BYTES = SIDE * SIDE * 3 };
 
-typedef struct subject {
+typedef struct drawn {
     const char *id;
     cgs_mj_source source;
     bool sites, upside_down;
-    int steps;       /* of the first policy, before the picture */
-    double expected; /* mean absolute difference to MuJoCo's picture, at most */
-} subject;
+    int steps;       /* of the first policy, before the image */
+    double expected; /* mean absolute difference to MuJoCo's image, at most */
+} drawn;
 
-static subject subjects[] = {
+static drawn drawings[] = {
     {"pointmaze-umaze", {"umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL}, true, true, 20, 2},
     {"pointmaze-medium", {"medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL}, true, true, 20, 2},
     {"reacher", {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL}, false, false, 20, 8},
     {"cube", {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL}, false, false, 34, 4},
 };
-enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
+enum { DRAWINGS = sizeof drawings / sizeof drawings[0] };
 
 /* an environment in the middle of an episode, and a view of the same model */
-static cgs_env *situation(subject *s, uint64_t episode, cgs_mj_view *view) {
+static cgs_env *situation(drawn *s, uint64_t episode, cgs_mj_view *view) {
     const cgs_env_class *cls;
     const cgs_policy_class *pc;
     cgs_env *e;
@@ -75,10 +75,10 @@ static void test_same_bytes(void **unused) {
     (void)unused;
     static uint8_t rgb[BYTES], other[BYTES];
     printf("%d instruction sets\n", cgs_scene_isas());
-    for (int k = 0; k < SUBJECTS; k++)
+    for (int k = 0; k < DRAWINGS; k++)
         for (uint64_t episode = 0; episode < 3; episode++) {
             cgs_mj_view view;
-            cgs_env *e = situation(&subjects[k], episode, &view);
+            cgs_env *e = situation(&drawings[k], episode, &view);
             const int sides[] = {SIDE, 64, 50}; /* 50: no whole number of tiles */
             for (int i = 0; i < 3; i++) {
                 size_t bytes = (size_t)(sides[i] * sides[i] * 3);
@@ -89,11 +89,11 @@ static void test_same_bytes(void **unused) {
                     assert_memory_equal(rgb, other, bytes);
                     cgs_canvas_free(&view.canvas);
                 }
-                /* nothing kept from before: every shape counts as moving */
+                /* nothing cached: every shape counts as moving */
                 assert_int_equal(cgs_mj_view_scene(&view, e->state), CGS_OK);
-                for (int j = 0; j < view.picture.shapes; j++) view.picture.shape[j].still = false;
+                for (int j = 0; j < view.image.shapes; j++) view.image.shape[j].still = false;
                 assert_int_equal(
-                    cgs_scene_draw(&view.canvas, &view.picture, sides[i], view.upside_down, other),
+                    cgs_scene_draw(&view.canvas, &view.image, sides[i], view.upside_down, other),
                     CGS_OK);
                 assert_memory_equal(rgb, other, bytes);
                 cgs_canvas_free(&view.canvas);
@@ -107,10 +107,10 @@ static void test_batch(void **unused) {
     (void)unused;
     enum { COUNT = 6 };
     static uint8_t one[COUNT][BYTES], two[COUNT][BYTES];
-    for (int k = 0; k < SUBJECTS; k++) {
+    for (int k = 0; k < DRAWINGS; k++) {
         const cgs_env_class *cls;
         cgs_env_batch b;
-        assert_int_equal(cgs_env_find(subjects[k].id, &cls), CGS_OK);
+        assert_int_equal(cgs_env_find(drawings[k].id, &cls), CGS_OK);
         assert_int_equal(cgs_env_batch_create(&b, cls, COUNT), CGS_OK);
         for (int threads = 1; threads <= 2; threads++) {
             cgs_set_threads(threads);
@@ -130,28 +130,28 @@ static void test_batch(void **unused) {
     cgs_set_threads(0);
 }
 
-/* pictures of written-down states, known to the byte on every machine and compiler */
+/* images of written-down states, known to the byte on every machine and compiler */
 static void test_known_bytes(void **unused) {
     (void)unused;
     static uint8_t rgb[BYTES];
-    static const double states[SUBJECTS][41] = {
+    static const double states[DRAWINGS][41] = {
         {1.3, 3.05},
         {4.6, 1.25},
         {0.7, -1.9},
         {-2.174, -1.205, 1.964,  -2.299, -1.571, -1.647, 0.45,   0.001, 0.447,  -0.444, 0.45,
          0,      0.447,  -0.439, 0.51,   -0.192, 0.035,  -0.499, 0.006, -0.011, 0.867},
     };
-    static const uint32_t known[SUBJECTS] = {0x1d9bdd9a, 0x40db6784, 0x8ed94130, 0x5bb45a88};
-    for (int k = 0; k < SUBJECTS; k++) {
+    static const uint32_t known[DRAWINGS] = {0x1d9bdd9a, 0x40db6784, 0x8ed94130, 0x5bb45a88};
+    for (int k = 0; k < DRAWINGS; k++) {
         cgs_mj_view view;
         const mjModel *m;
-        assert_int_equal(cgs_mj_model(&subjects[k].source, &m), CGS_OK);
-        assert_int_equal(cgs_mj_view_open(&view, m, subjects[k].sites), CGS_OK);
-        view.upside_down = subjects[k].upside_down;
+        assert_int_equal(cgs_mj_model(&drawings[k].source, &m), CGS_OK);
+        assert_int_equal(cgs_mj_view_open(&view, m, drawings[k].sites), CGS_OK);
+        view.upside_down = drawings[k].upside_down;
         assert_int_equal(cgs_mj_view_draw(&view, states[k], SIDE, rgb), CGS_OK);
         uint32_t sum = 0;
         for (int i = 0; i < BYTES; i++) sum = sum * 16777619u + rgb[i] + 1;
-        printf("%s: 0x%08x\n", subjects[k].id, sum);
+        printf("%s: 0x%08x\n", drawings[k].id, sum);
         if (mjVERSION_HEADER == 222) assert_int_equal(sum, known[k]);
         cgs_mj_view_close(&view);
     }
@@ -162,7 +162,7 @@ static void test_colours(void **unused) {
     (void)unused;
     static uint8_t rgb[BYTES];
     static const struct {
-        int subject, col, row, rgb[3], within;
+        int drawn, col, row, rgb[3], within;
     } points[] = {
         {3, 200, 210, {53, 64, 89}, 1}, /* a light square of the Cube floor */
         {3, 30, 210, {28, 39, 56}, 2},  /* a dark one                       */
@@ -174,10 +174,10 @@ static void test_colours(void **unused) {
         {2, 160, 160, {40, 81, 121}, 1},
         {0, 112, 50, {214, 153, 92}, 10}, /* the wall of a maze, known to 10 */
     };
-    for (int k = 0; k < SUBJECTS; k++) {
+    for (int k = 0; k < DRAWINGS; k++) {
         cgs_mj_view view;
-        cgs_env *e = situation(&subjects[k], 0, &view);
-        if (k == 3) { /* the arm at home is in nobody's way */
+        cgs_env *e = situation(&drawings[k], 0, &view);
+        if (k == 3) { /* the arm at home is out of the way */
             double s[41] = {-1.5708, -1.5708, 1.5708, -1.5708, -1.5708};
             s[14] = 0.3, s[15] = 0.0, s[16] = 0.02, s[17] = 1;
             assert_int_equal(cgs_env_start(e, s, 41), CGS_OK);
@@ -187,9 +187,9 @@ static void test_colours(void **unused) {
         }
         assert_int_equal(cgs_env_render(e, SIDE, rgb), CGS_OK);
         for (int i = 0; i < (int)(sizeof points / sizeof points[0]); i++) {
-            if (points[i].subject != k) continue;
+            if (points[i].drawn != k) continue;
             const uint8_t *p = rgb + (points[i].row * SIDE + points[i].col) * 3;
-            printf("%s (%d,%d): %d %d %d, expected %d %d %d\n", subjects[k].id, points[i].col,
+            printf("%s (%d,%d): %d %d %d, expected %d %d %d\n", drawings[k].id, points[i].col,
                    points[i].row, p[0], p[1], p[2], points[i].rgb[0], points[i].rgb[1],
                    points[i].rgb[2]);
             for (int c = 0; c < 3; c++)
@@ -208,7 +208,7 @@ typedef struct gl {
     uint8_t *buffer;
 } gl;
 
-/* OSMesa keeps some of what it allocates; the leak checker asks for this by name */
+/* OSMesa leaks some memory; the leak checker calls this */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libOSMesa"; }
 
@@ -252,9 +252,9 @@ static void test_beside_opengl(void **unused) {
         printf("OSMesa is not installed: no comparison\n");
         skip();
     }
-    for (int k = 0; k < SUBJECTS; k++) {
+    for (int k = 0; k < DRAWINGS; k++) {
         cgs_mj_view view;
-        cgs_env *e = situation(&subjects[k], 1, &view);
+        cgs_env *e = situation(&drawings[k], 1, &view);
         assert_int_equal(cgs_mj_view_draw(&view, e->state, SIDE, mine), CGS_OK);
         gl_draw(&view, theirs);
         double sum = 0;
@@ -265,16 +265,16 @@ static void test_beside_opengl(void **unused) {
             far += d > 24;
         }
         printf("%s: mean absolute difference %.2f, more than 24 on %.2f %% of the bytes\n",
-               subjects[k].id, sum / BYTES, 100.0 * far / BYTES);
+               drawings[k].id, sum / BYTES, 100.0 * far / BYTES);
         for (int y = 0; y < SIDE; y++) {
             memcpy(pair + 2 * y * SIDE * 3, mine + y * SIDE * 3, SIDE * 3);
             memcpy(pair + (2 * y + 1) * SIDE * 3, theirs + y * SIDE * 3, SIDE * 3);
         }
         const char *dir = getenv("CGS_TEST_PICTURES");
         char path[512];
-        snprintf(path, sizeof path, "%s/%s.png", dir ? dir : "", subjects[k].id);
+        snprintf(path, sizeof path, "%s/%s.png", dir ? dir : "", drawings[k].id);
         if (dir) assert_int_equal(cgs_png_write(path, pair, 2 * SIDE, SIDE), CGS_OK);
-        assert_true(sum / BYTES <= subjects[k].expected);
+        assert_true(sum / BYTES <= drawings[k].expected);
         cgs_mj_view_close(&view);
         cgs_env_destroy(e);
     }

@@ -1,4 +1,4 @@
-/* test_eval.c - evaluations: results that are kept and continued, summaries, starts, and input
+/* test_eval.c - evaluations: results that are reused and continued, summaries, starts, and input
  * that is refused. */
 #include <math.h>
 #include <setjmp.h>
@@ -49,6 +49,35 @@ static int lines_of(const char *path, char **text) {
     OK(cgs_read_file(path, 1 << 28, text, &bytes));
     for (size_t i = 0; i < bytes; i++) lines += (*text)[i] == '\n';
     return lines;
+}
+
+/* The batch is in the hash where bits depend on it, and changes no line where they do not. */
+static void test_batch_in_hash(void **state) {
+    (void)state;
+    cgs_eval_settings s = {.model = "runs/a",
+                           .method = "lewm",
+                           .env = "tworooms",
+                           .env_version = 1,
+                           .dataset = "data.h5",
+                           .rule = {.count = 50, .goal_offset = 25},
+                           .budget = 50,
+                           .execute = 5,
+                           .plan = cgs_plan_defaults(),
+                           .device = "cpu",
+                           .precision = "f32"};
+    char *json, hash[3][17];
+    static const int batch[3] = {0, 512, 50};
+    for (int i = 0; i < 3; i++) {
+        char want[24];
+        s.batch = batch[i];
+        snprintf(want, sizeof want, "\"batch\":%d}", batch[i]);
+        OK(cgs_eval_describe(&s, &json, hash[i]));
+        assert_int_equal(strstr(json, want) != NULL, batch[i] != 0);
+        free(json);
+    }
+    assert_string_equal(hash[0], "03d7eebb0f1fe4cf");
+    assert_string_not_equal(hash[0], hash[1]);
+    assert_string_not_equal(hash[1], hash[2]);
 }
 
 static void test_resume(void **state) {
@@ -112,6 +141,54 @@ static void test_resume(void **state) {
     cgs_evaluation_free(&again);
     cgs_evaluation_free(&e);
     free(text);
+}
+
+/* Stored results are found by these hashes: they must not change for settings that were there
+ * before, whatever else a line or a planner learns. */
+static void test_hashes(void **state) {
+    (void)state;
+    static const struct {
+        const char *planner, *hash, *settings;
+    } lines[] = {
+        {"mppi", "46ff37fbb2a63cc6", "\"samples\":65,\"iters\":29,\"tau\":0.015,\"sigma\":0.7,"},
+        {"pg-mppi", "ccb8d66406325fbe", "\"samples\":65,\"iters\":29,\"tau\":0.015,\"sigma\":0.7,"},
+        {"cem", "114dfcb13ff6ad44", "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,"},
+        {"pg-cem", "2d81b95416b5879e", "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,"},
+        {"gd", "d7068a2f875d5b46", "\"steps\":77,\"lr\":0.03,"},
+        {"random", "8ee5076e5c6d3683", "\"sigma\":0.7,"},
+        {"zero", "80d04f828477ea51", ""},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cgs_eval_settings s = {.model = "runs/lewm-cgs",
+                               .method = "lewm-cgs",
+                               .weights = UINT64_C(0x0123456789abcdef),
+                               .env = "tworooms",
+                               .env_version = 1,
+                               .dataset = "tworooms.h5",
+                               .dataset_rows = 40000,
+                               .rule = {.count = 50, .goal_offset = 25, .seed = 42},
+                               .starts = 7,
+                               .budget = 50,
+                               .execute = 5,
+                               .plan = cgs_plan_defaults(),
+                               .device = "cpu",
+                               .precision = "f32"};
+        char *json, hash[17], part[256];
+        snprintf(s.plan.kind.s, sizeof s.plan.kind.s, "%s", lines[i].planner);
+        s.plan.K = 65;
+        s.plan.iters = 29;
+        s.plan.gd_steps = 77;
+        s.plan.tau = 0.015f;
+        s.plan.sigma = 0.7f;
+        s.plan.lr = 0.03f;
+        s.plan.seed = 42;
+        OK(cgs_eval_describe(&s, &json, hash));
+        snprintf(part, sizeof part, "\"planner\":\"%s\",\"horizon\":5,%s\"seed\":\"42\"",
+                 lines[i].planner, lines[i].settings);
+        if (!strstr(json, part)) fail_msg("%s: no %s in %s", lines[i].planner, part, json);
+        assert_string_equal(hash, lines[i].hash);
+        free(json);
+    }
 }
 
 static void test_summary(void **state) {
@@ -189,8 +266,8 @@ static void test_starts(void **state) {
     bed_close(&b);
 }
 
-/* A picture that is drawn anew depends on its row alone, also where a world remembers contacts. */
-static void test_pictures(void **state) {
+/* A re-rendered image depends on its row alone, also where a simulation remembers contacts. */
+static void test_images(void **state) {
     (void)state;
     enum { SIDE = 96, ROWS = 40, FRAME = SIDE * SIDE * 3 };
     const char *path = bed_path("pusht.h5");
@@ -249,7 +326,7 @@ static void test_refusals(void **state) {
     o = base, o.planners = pg, o.planner_count = 1, refuse(&o, CGS_EIO, "prior");
     o = base, o.env = "pusht", refuse(&o, CGS_EARG, "tworooms, not in pusht");
     o = base, o.env = "nowhere", refuse(&o, CGS_EARG, "nowhere");
-    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 are wanted");
+    o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 were requested");
     o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
     o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
     o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");
@@ -324,9 +401,10 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),   cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),   cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_starts),        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

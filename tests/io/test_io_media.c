@@ -1,5 +1,5 @@
-/* test_io_media.c - pictures, animations and event files.  The GIF decoder and the
- * checksum here are written anew, so that they can disagree with the library. */
+/* test_io_media.c - images, animations and event files.  The GIF decoder and the checksum here are
+ * independent implementations, so that they can disagree with the library. */
 #include "test_io.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 
 /* ---- PNG ----------------------------------------------------------------------- */
 
-/* a picture with smooth colours, or with few */
+/* an image with smooth colours, or with few */
 static void paint(uint8_t *rgb, int width, int height, int phase, bool smooth) {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
@@ -38,7 +38,7 @@ static void png_round_trip(void **state) {
     assert_memory_equal(back, rgb, sizeof rgb);
     free(back);
 
-    /* the same picture is the same file, and the one in memory */
+    /* the same image is the same file, and the one in memory */
     bytes first = read_bytes(path);
     assert_int_equal(cgs_png_write(path, rgb, 37, 23), CGS_OK);
     check_old_file(path, &first);
@@ -309,7 +309,7 @@ static void gif_depths(void **state) {
         assert_memory_equal(p.screen[0], rgb, sizeof rgb);
         stop(&p);
     }
-    /* the smallest picture */
+    /* the smallest image */
     cgs_gif *g;
     assert_int_equal(cgs_gif_open(&g, path, 1, 1), CGS_OK);
     assert_int_equal(cgs_gif_add(g, rgb, 65535), CGS_OK);
@@ -354,7 +354,7 @@ static void gif_reduced(void **state) {
     }
     stop(&p);
 
-    /* colours that fill most of the picture survive exactly among many that do not */
+    /* colours that fill most of the image survive exactly among many that do not */
     static uint8_t mixed[W * H * 3];
     for (int i = 0; i < W * H; i++) {
         static const uint8_t FLAT[3][3] = {{17, 34, 51}, {200, 100, 50}, {255, 255, 255}};

@@ -65,7 +65,7 @@ static cgs_weights *open_ok(const char *path) {
     return w;
 }
 
-/* in tests/golden, which stands beside the folder of this source file */
+/* in tests/golden, beside the folder of this source file */
 static const char *golden(const char *name) {
     static char path[512];
     const char *slash = strrchr(__FILE__, '/');
@@ -81,9 +81,9 @@ static void made_by_torch(void **state) {
     check_run(w, "f32", "[2,3]", 0);
     check_run(w, "f16", "[5]", 100);
     check_run(w, "bf16", "[4]", 0);
-    float turned[24];
-    for (int i = 0; i < 24; i++) turned[i] = 300 + (float)(i % 4 * 6 + i / 4);
-    check_tensor(w, "transposed", "[6,4]", turned);
+    float transposed[24];
+    for (int i = 0; i < 24; i++) transposed[i] = 300 + (float)(i % 4 * 6 + i / 4);
+    check_tensor(w, "transposed", "[6,4]", transposed);
     check_tensor(w, "slice", "[2,3]", (float[]){306, 308, 310, 312, 314, 316});
     check_tensor(w, "scalar", "[]", (float[]){7});
     check_tensor(w, "empty", "[0,3]", NULL);
@@ -171,7 +171,7 @@ static void views(void **state) {
         spec t;
     } V[] = {
         {"plain", PLAIN},
-        {"turned", {"torch\nFloatStorage", "0", 24, 0, 2, {6, 4}, {1, 6}}},
+        {"transposed", {"torch\nFloatStorage", "0", 24, 0, 2, {6, 4}, {1, 6}}},
         {"late", {"torch\nFloatStorage", "0", 24, 23, 0, {0}, {0}}},
         {"diagonal", {"torch\nFloatStorage", "0", 24, 1, 1, {4}, {7}}},
         {"window", {"torch\nFloatStorage", "0", 24, 0, 2, {3, 3}, {1, 1}}}, /* overlaps itself */
@@ -201,9 +201,9 @@ static void views(void **state) {
     cgs_weights *w = open_ok(save_pickle(&p, false));
     drop(&p);
     check_run(w, "plain", "[2,3]", 0);
-    float turned[24];
-    for (int i = 0; i < 24; i++) turned[i] = (float)(i % 4 * 6 + i / 4);
-    check_tensor(w, "turned", "[6,4]", turned);
+    float transposed[24];
+    for (int i = 0; i < 24; i++) transposed[i] = (float)(i % 4 * 6 + i / 4);
+    check_tensor(w, "transposed", "[6,4]", transposed);
     check_tensor(w, "late", "[]", (float[]){23});
     check_tensor(w, "diagonal", "[4]", (float[]){1, 8, 15, 22});
     check_tensor(w, "window", "[3,3]", (float[]){0, 1, 2, 1, 2, 3, 2, 3, 4});
@@ -240,7 +240,7 @@ static void hostile(void **state) {
     static const struct {
         const char *pickle, *word;
     } FILES[] = {
-        /* a call where a tensor is wanted, in each place and each spelling */
+        /* a call where a tensor is expected, in each place and each encoding */
         {"\x80\x02"
          "cposix\nsystem\n(X\4\0\0\0trueEtR.",
          "instruction"},

@@ -1,5 +1,5 @@
-/* test_dino.c - DINO-WM: golden numbers, backbone files of both spellings and bad ones, gradients
- * of the objective, rollouts and their cost. */
+/* test_dino.c - DINO-WM: golden numbers, backbone files with both tensor names and bad ones,
+ * gradients of the objective, rollouts and their cost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void huggingface(const char *ours, int third, char *name) {
         if (!strcmp(ours, whole[i][0])) strcpy(name, whole[i][1]);
 }
 
-/* random weights, the same for both spellings */
+/* random weights, the same for both tensor names */
 static void make_file(file *f, bool hub) {
     cgs_backbone *b;
     OK(cgs_backbone_create(&b, &TINY, &VIEW, &ref, false));
@@ -147,7 +147,7 @@ static void tokens_of(cgs_backbone *b, float *out) {
     cgs_tape_destroy(t);
 }
 
-static void test_spellings(void **state) {
+static void test_tensor_names(void **state) {
     (void)state;
     static float one[17 * 64], other[17 * 64], saved[17 * 64], rule[17 * 64];
     for (int hub = 0; hub < 2; hub++) {
@@ -285,8 +285,8 @@ static double loss_of(learning *l) {
     return v;
 }
 
-/* the slope of the loss along one element of a parameter */
-static void check_slope(learning *l, const char *name) {
+/* the derivative of the loss along one element of a parameter */
+static void check_derivative(learning *l, const char *name) {
     const cgs_param *e = cgs_params_find(&l->m->params, name);
     assert_non_null(e);
     float *v = malloc(e->count * sizeof *v), *g = malloc(e->count * sizeof *v);
@@ -307,9 +307,9 @@ static void check_slope(learning *l, const char *name) {
         side[k] = loss_of(l);
     }
     OK(cgs_param_write(&l->m->params, e, v));
-    double slope = (side[1] - side[0]) / (2 * h);
-    if (fabs(slope - norm) > 1e-2 * norm + 2e-4)
-        fail_msg("%s: slope %g, gradient %g", name, slope, norm);
+    double derivative = (side[1] - side[0]) / (2 * h);
+    if (fabs(derivative - norm) > 1e-2 * norm + 2e-4)
+        fail_msg("%s: derivative %g, gradient %g", name, derivative, norm);
     free(v);
     free(g);
     free(moved);
@@ -335,12 +335,12 @@ static void test_gradients(void **state) {
     for (int patch = 0; patch < 2; patch++) {
         const char *head = patch ? "projector.conv_layers.0.weight" : "adapter.weight";
         learn(&l, patch ? "patch" : "cls", pred);
-        for (int i = 0; i < 4; i++) check_slope(&l, predictor[i]);
+        for (int i = 0; i < 4; i++) check_derivative(&l, predictor[i]);
         assert_true(grad_norm(&l, head) > 0); /* through the context, not through the targets */
         unlearn(&l);
         learn(&l, patch ? "patch" : "cls", geometry);
-        check_slope(&l, head);
-        if (patch) check_slope(&l, "agg_mlp.2.weight");
+        check_derivative(&l, head);
+        if (patch) check_derivative(&l, "agg_mlp.2.weight");
         assert_true(grad_norm(&l, "predictor.pos_embedding") == 0);
         assert_true(grad_norm(&l, "proprio_encoder.patch_embed.weight") == 0);
         unlearn(&l);
@@ -408,7 +408,7 @@ static void test_rollout(void **state) {
         }
         cgs_rollout_destroy(r);
 
-        /* the slope of the cost along its gradient */
+        /* the derivative of the cost along its gradient */
         float grad[H * A], moved[H * A], one;
         cgs_rollout_config gc = {
             .episodes = 1, .context = 1, .horizon = H, .samples = 1, .gradient = true};
@@ -426,9 +426,9 @@ static void test_rollout(void **state) {
             OK(cgs_rollout_gradient(r, moved, 1, &value, unused));
             side[k] = value;
         }
-        double slope = (side[1] - side[0]) / (2 * h);
-        if (!(norm > 0) || fabs(slope - norm) > 2e-2 * norm + 1e-4)
-            fail_msg("slope of the cost %g, gradient %g", slope, norm);
+        double derivative = (side[1] - side[0]) / (2 * h);
+        if (!(norm > 0) || fabs(derivative - norm) > 2e-2 * norm + 1e-4)
+            fail_msg("derivative of the cost %g, gradient %g", derivative, norm);
         cgs_rollout_destroy(r);
         free(z);
         free(goal);
@@ -460,7 +460,7 @@ static void one_window(cgs_dinowm *m, const float *z, int frames, const float *a
     cgs_tape_destroy(t);
 }
 
-/* A rollout keeps what growing windows share; a prediction from each whole window is the same. */
+/* A rollout caches what growing windows share; a prediction from each whole window is the same. */
 static void test_windows(void **state) {
     (void)state;
     for (int patch = 0; patch < 2; patch++)
@@ -577,7 +577,7 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_tensor_names),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_adapter_is_identity),
         cmocka_unit_test(test_gradients),

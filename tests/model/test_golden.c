@@ -35,7 +35,7 @@ MODE(test_ref_bf16, "ref", CGS_BF16, 16, 2e-2)
 MODE(test_cpu_class_f32, "cpu", CGS_BF16, 32, 2e-2)
 MODE(test_ref_class_f32, "ref", CGS_BF16, 32, 2e-2)
 
-/* sanitizers slow the judge down by an order of magnitude: there, one mode must do */
+/* sanitizers slow the reference down by an order of magnitude: there, one mode must do */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)

@@ -65,7 +65,7 @@ static void test_export(void **state) {
     assert_string_equal(how.guessed, "");
     cgs_lewm_destroy(back);
 
-    /* without it, what shapes cannot show is guessed and told */
+    /* without it, what shapes do not determine is guessed and reported */
     OK(cgs_lewm_save_weights(m, path, NULL));
     OK(cgs_model_import(&back, &seen, &how, path, &device, false));
     assert_false(how.has_card);
@@ -154,7 +154,7 @@ static void test_upstream_config(void **state) {
     REFUSED(read_changed("\"depth\":6", "\"depth\":{}"), CGS_EFORMAT, "expected a number");
     REFUSED(read_changed("\"heads\":16", "\"heads\":8"), CGS_EFORMAT, "predictor.heads says 8");
     REFUSED(read_changed("\"heads\":16", "\"heads\":48"), CGS_EFORMAT, "heads");
-    REFUSED(read_changed("tiny", "huge"), CGS_EFORMAT, "no encoder is called \"huge\"");
+    REFUSED(read_changed("tiny", "huge"), CGS_EFORMAT, "unknown encoder \"huge\"");
     REFUSED(read_changed("tiny", "base"), CGS_EFORMAT, "encoder.size says 768");
     REFUSED(read_changed("emb_dropout\":0.0", "emb_dropout\":0.1"), CGS_EFORMAT, "emb_dropout");
     REFUSED(read_changed("\"input_dim\":10", "\"input_dim\":25"), CGS_EFORMAT, "says 25");
@@ -173,7 +173,7 @@ static void test_upstream_config(void **state) {
     REFUSED(read_json(deep, sizeof deep, NULL), CGS_EFORMAT, "not valid JSON");
 }
 
-/* our own text, damaged in every way: refused or read, never more */
+/* our own text, damaged in every way: refused or read, never a crash */
 static void test_damaged_config(void **state) {
     (void)state;
     cgs_lewm_config paper, c;

@@ -1,4 +1,4 @@
-/* test_weights.c - weight files: every spelling loads the same numbers, the published names and
+/* test_weights.c - weight files: all tensor names load the same numbers, the published names and
  * shapes, and whatever does not fit is named. */
 #include "expect.h"
 #include "test_io.h"
@@ -13,7 +13,7 @@ static cgs_device device;
 
 /* ---- files that differ from a good one --------------------------------------------- */
 
-/* the tensors of a file, in memory, free to be changed; room for a few more */
+/* the tensors of a file, in memory, to be modified; space for a few more */
 typedef struct variant {
     cgs_save list[512];
     char name[512][160];
@@ -81,8 +81,8 @@ static const char *variant_save(const variant *v, const char *name) {
     return path;
 }
 
-/* Transformers 5.x spelling, written down here a second time on purpose */
-static void spell_later(variant *v, bool norms_too) {
+/* Transformers 5.x names, deliberately written down a second time */
+static void rename_later(variant *v, bool norms_too) {
     static const char *const pairs[][2] = {
         {"attention.attention.query", "attention.q_proj"},
         {"attention.attention.key", "attention.k_proj"},
@@ -107,7 +107,7 @@ static void spell_later(variant *v, bool norms_too) {
     }
 }
 
-/* ---- every spelling loads the same ------------------------------------------------- */
+/* ---- all tensor names load the same ------------------------------------------------- */
 
 /* a file without a description loads into a model of known sizes */
 static void check_loads(const char *path, const cgs_lewm *want, int ignored) {
@@ -120,7 +120,7 @@ static void check_loads(const char *path, const cgs_lewm *want, int ignored) {
     cgs_lewm_destroy(m);
 }
 
-static void test_spellings(void **state) {
+static void test_tensor_names(void **state) {
     (void)state;
     cgs_lewm *m = golden_model("small", 2, &device);
     const char *plain = in_scratch("plain.safetensors");
@@ -128,13 +128,13 @@ static void test_spellings(void **state) {
     check_loads(plain, m, 0);
     for (int norms = 0; norms < 2; norms++) {
         variant *v = variant_of(plain);
-        spell_later(v, norms);
+        rename_later(v, norms);
         int renamed = 0;
         for (size_t i = 0; i < v->count; i++)
             renamed += !strncmp(v->name[i], "encoder.layers.", 15);
         assert_int_equal(renamed, m->config.encoder_layers * (norms ? 16 : 12));
         check_loads(variant_save(v, "later.safetensors"), m, 0);
-        for (size_t i = 0; i < v->count; i++) { /* and behind a prefix */
+        for (size_t i = 0; i < v->count; i++) { /* and after a prefix */
             char name[160];
             snprintf(name, sizeof name, "model.%.150s", v->name[i]);
             strcpy(v->name[i], name);
@@ -461,8 +461,8 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spellings), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_types),     cmocka_unit_test(test_published),
+        cmocka_unit_test(test_tensor_names), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_published),
         cmocka_unit_test(test_hostile),
     };
     if (cgs_device_open(&device, "cpu", 2) != CGS_OK) return 1;

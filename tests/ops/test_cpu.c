@@ -50,7 +50,7 @@ static void test_limits(void **state) {
     cgs_device_close(&d);
 }
 
-/* ---- every way to compute agrees -------------------------------------------------------- */
+/* ---- all variants agree -------------------------------------------------------- */
 
 /* a case in f32 on one instruction set, in bf16 on the next: both types meet all cases */
 static void compare(cgs_device *best, cgs_device *other, int isa) {
@@ -84,7 +84,7 @@ static void test_instruction_sets_agree(void **state) {
     }
 }
 
-/* every way to multiply bf16 pairs, in attention and linear maps, against the reference */
+/* every variant of bf16 pair products, in attention and linear layers, against the reference */
 static void test_pairs_agree_with_reference(void **state) {
     (void)state;
     for (int i = TABLES - 1; i < ISAS; i++) {
@@ -225,7 +225,7 @@ static void test_products(void **state) {
 /* equal rows give equal rows, wherever they are and however many: what a plan costs does not depend
  * on the others of its batch.  (oneDNN's own order changes with the rows where there is no AVX-512:
  * CGS_ISA=v3 shows it.) */
-static void test_rows_alone(void **state) {
+static void test_batch_invariant(void **state) {
     (void)state;
     const size_t widths[][2] = {{96, 96}, {384, 96}, {96, 384}, {192, 768}, {10, 48}};
     const size_t rows[] = {1, 2, 3, 5, 8, 13, 40, 67, 200};
@@ -241,8 +241,11 @@ static void test_rows_alone(void **state) {
             size_t N = widths[w][0], K = widths[w][1];
             for (size_t i = 0; i < MOST; i++) A[i] = i < K ? cgs_rng_f32(&r) - 0.5f : A[i - K];
             for (size_t m = 0; m < sizeof rows / sizeof rows[0]; m++) {
-                cgs_product p = {
-                    .M = rows[m], .N = N, .K = K, .b_transposed = transposed, .rows_alone = true};
+                cgs_product p = {.M = rows[m],
+                                 .N = N,
+                                 .K = K,
+                                 .b_transposed = transposed,
+                                 .batch_invariant = true};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 1 + (int)m % 2));
@@ -258,8 +261,8 @@ static void test_rows_alone(void **state) {
     free(A), free(B), free(C);
 }
 
-/* bf16 through every way to multiply pairs: rows that no tile divides, sums over one run of
- * rows and a bit, all that can happen to the result */
+/* bf16 through every variant of pair products: rows that no tile divides, sums over one run of rows
+ * and a bit, all that can happen to the result */
 static void test_products_of_bf16(void **state) {
     (void)state;
     const size_t shapes[][3] = {{1, 32, 64}, {70, 96, 32}, {128, 64, 96}, {32, 64, 1101}};
@@ -318,7 +321,7 @@ static void test_products_of_bf16(void **state) {
             }
 }
 
-/* backward of a tall linear map works through runs of rows and a shorter last one */
+/* backward of a tall linear layer works through runs of rows and a shorter last one */
 static void test_runs_of_rows(void **state) {
     (void)state;
     cgs_device ref, cpu;
@@ -339,7 +342,7 @@ static void test_runs_of_rows(void **state) {
     cgs_device_close(&ref);
 }
 
-/* a tape that does not train keeps its weights reordered; changes must reach it */
+/* a tape that does not train prepacks its weights; changes must reach it */
 static void test_changed_weights_are_seen(void **state) {
     (void)state;
     enum { N = 40, K = 32, M = 64 };
@@ -397,7 +400,7 @@ int main(void) {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_products),
-        cmocka_unit_test(test_rows_alone),
+        cmocka_unit_test(test_batch_invariant),
         cmocka_unit_test(test_products_of_bf16),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_pairs_agree_with_reference),

@@ -1,5 +1,5 @@
 /* test_onednn.c - what ops/cpu/onednn.h promises beside right numbers, which test_cpu.c looks at:
- * lanes that run at the same time, right factors that products share, and memory that ends. */
+ * lanes that run at the same time, right factors that products share, and exhausted memory. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/onednn.h"
 
-/* ---- allocations of ours that fail when asked to ----------------------------------------- */
+/* ---- allocations that fail on demand ----------------------------------------- */
 
 static long until_failure = -1; /* allocations that still succeed; negative: all of them */
 
@@ -192,13 +192,13 @@ static void test_no_memory(void **state) {
     for (long n = 0;; n++) {
         cgs_device d;
         cgs_gemm *g = NULL;
-        cgs_kept *kept = NULL;
+        cgs_prepacked *kept = NULL;
         static float B[K * N];
         OK(cgs_device_open(&d, "cpu", 1));
         until_failure = n;
         cgs_status rc = cgs_gemm_prepare(&d, &p, &g);
         bool prepared = rc == CGS_OK;
-        if (rc == CGS_OK) rc = cgs_gemm_keep(&d, g, B, &kept);
+        if (rc == CGS_OK) rc = cgs_gemm_prepack(&d, g, B, &kept);
         bool reached = until_failure < 0;
         until_failure = -1;
         if (rc != CGS_OK) {
@@ -209,7 +209,7 @@ static void test_no_memory(void **state) {
             /* with memory again, the same call makes the whole product */
             if (!prepared) assert_null(g);
             OK(cgs_gemm_prepare(&d, &p, &g));
-            OK(cgs_gemm_keep(&d, g, B, &kept));
+            OK(cgs_gemm_prepack(&d, g, B, &kept));
         } else {
             assert_false(reached);
         }

@@ -434,7 +434,7 @@ static void test_straighten_by_hand(void **state) {
         assert_near(scalar_of(d, record_straighten, NULL, corner, 1, 3, 2, g), 1, 1e-6);
         for (int k = 0; k < 6; k++) assert_near(g[k], want[k], 1e-6);
 
-        /* standing still has no direction, no share in the mean and no gradient */
+        /* a zero step has no direction, no weight in the mean and no gradient */
         const float still[] = {1, 1, 1, 1, 2, 3};
         assert_near(scalar_of(d, record_straighten, NULL, still, 1, 3, 2, g), 0, 0);
         for (int k = 0; k < 6; k++) assert_near(g[k], 0, 0);
@@ -496,7 +496,7 @@ static void test_cgs_by_hand(void **state) {
         assert_near(cgs_of(d, corner, 1, 2, 2, along, 1, none, true, g), 0, 0);
         for (int k = 0; k < 6; k++) assert_near(g[k], 0, 0);
 
-        /* a control of zero and a latent that stands still count as masked */
+        /* a zero control and a zero latent step count as masked */
         float idle[] = {0, 5};
         const float still[] = {1, 1, 1, 1, 2, 3};
         assert_near(cgs_of(d, corner, 1, 2, 2, idle, 1, NULL, false, g), 0, 0);
@@ -634,7 +634,7 @@ static void test_sum_squares(void **state) {
         enum { N = 100003 };
         static float x[N];
         void *p;
-        x[0] = 1000; /* 10^6, beside which each of the rest would vanish in an f32 sum */
+        x[0] = 1000; /* 10^6, beside which each of the others would vanish in an f32 sum */
         for (int k = 1; k < N; k++) x[k] = 0.125f;
         OK(list[i]->ops->alloc(list[i], &p, sizeof x));
         OK(list[i]->ops->upload(list[i], p, x, sizeof x));

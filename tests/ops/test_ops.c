@@ -1,4 +1,5 @@
-/* test_ops.c - the judge is judged (finite differences, closed forms), then judges.
+/* test_ops.c - the reference is checked (finite differences, closed forms), then used to check the
+ * others.
  *
  * Every case of the registry is run three ways: the reference's gradients against
  * differences of its forward pass; the reference with bf16 activations against itself
@@ -60,7 +61,7 @@ static void test_every_operation_has_a_case(void **state) {
         if (!seen[op]) fail_msg("%s has no case", cgs_op_name((cgs_opcode)op));
 }
 
-static void test_gradients_are_slopes(void **state) {
+static void test_gradients_match_differences(void **state) {
     (void)state;
     int failed = 0, checked = 0;
     for (int i = 0; i < cgs_op_case_count; i++) {
@@ -68,14 +69,14 @@ static void test_gradients_are_slopes(void **state) {
         cgs_mismatch m;
         if (c->heavy || c->step == 0) continue;
         OK(cgs_check_grad(c, &ref, &m));
-        failed += judge(c, "slope", &m, c->tol_slope);
+        failed += judge(c, "gradient", &m, c->tol_gradient);
         checked++;
     }
     print_message("%d cases differentiated\n", checked);
     assert_int_equal(failed, 0);
 }
 
-/* a: the judge */
+/* a: the reference */
 static void compare_all(cgs_setup a, cgs_setup b, const char *how, bool only_small) {
     int failed = 0;
     for (int i = 0; i < cgs_op_case_count; i++)
@@ -230,14 +231,14 @@ static void test_checks_can_fail(void **state) {
         OK(cgs_check_eval(c, good, (cgs_setup){&d[2], CGS_F32}, true, &m));
         if (m.error <= c->tol_f32) fail_msg("%s: overwriting passed", c->name);
         OK(cgs_check_grad(c, &d[3], &m));
-        if (m.error <= c->tol_slope) fail_msg("%s: a long gradient passed", c->name);
+        if (m.error <= c->tol_gradient) fail_msg("%s: a long gradient passed", c->name);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operation_has_a_case),
-        cmocka_unit_test(test_gradients_are_slopes),
+        cmocka_unit_test(test_gradients_match_differences),
         cmocka_unit_test(test_reference_repeats_itself),
         cmocka_unit_test(test_element_types_agree),
         cmocka_unit_test(test_backend_agrees_f32),

@@ -160,10 +160,10 @@ static void cem_jacobian(const linear *s, double alpha, double *jacobian) {
         }
 }
 
-/* Central differences of one update about the optimum, a column per coordinate.  The two
+/* Central differences of one update about the optimum, one column per coordinate.  The two
  * sides share their noise (the same episode ids), which removes most of the variance.
- * Replicas r0 .. r0+R-1; slope: (R, n, n). */
-static void cem_slopes(linear *s, int r0, int R, int K, double h, double *slope) {
+ * Replicas r0 .. r0+R-1; derivative: (R, n, n). */
+static void cem_derivatives(linear *s, int r0, int R, int K, double h, double *derivative) {
     int n = s->n, E = 2 * n * R;
     double optimum[N_MAX];
     best_plan(s, optimum);
@@ -182,7 +182,7 @@ static void cem_slopes(linear *s, int r0, int R, int K, double h, double *slope)
     cgs_plan_result result = must_solve(p, &q);
     for (int e = 0; e < E; e += 2)
         for (int j = 0; j < n; j++)
-            slope[e / (2 * n) * n * n + j * n + e / 2 % n] =
+            derivative[e / (2 * n) * n * n + j * n + e / 2 % n] =
                 ((double)result.plan[(e + 1) * n + j] - result.plan[e * n + j]) / (2 * h);
     cgs_planner_destroy(p);
     free(start);
@@ -202,17 +202,18 @@ static void test_cem_jacobian(void **state) {
 
     linear cases[] = {ideal_system(2, 1), random_system(11, 2, 2, 2, 0.7),
                       random_system(12, 2, 1, 3, 0.9)};
-    static double slope[R * N_MAX * N_MAX], right[N_MAX * N_MAX], off[N_MAX * N_MAX];
+    static double derivative[R * N_MAX * N_MAX], right[N_MAX * N_MAX], off[N_MAX * N_MAX];
     for (int c = 0; c < COUNT(cases); c++) {
         linear *s = &cases[c];
         int entries = s->n * s->n;
         double worst = 0, wrong = 0;
-        for (int r = 0; r < R; r += ROUND) cem_slopes(s, r, ROUND, K, h, slope + r * entries);
+        for (int r = 0; r < R; r += ROUND)
+            cem_derivatives(s, r, ROUND, K, h, derivative + r * entries);
         cem_jacobian(s, alpha, right);
         cem_jacobian(s, 0.2, off);
         for (int i = 0; i < entries; i++) {
-            worst = fmax(worst, fabs(t_statistic(slope + i, R, entries, right[i])));
-            wrong = fmax(wrong, fabs(t_statistic(slope + i, R, entries, off[i])));
+            worst = fmax(worst, fabs(t_statistic(derivative + i, R, entries, right[i])));
+            wrong = fmax(wrong, fabs(t_statistic(derivative + i, R, entries, off[i])));
         }
         print_message("cem, system %d: largest t %.2f; at an elite fraction of 0.2 %.2f\n", c,
                       worst, wrong);
@@ -221,7 +222,7 @@ static void test_cem_jacobian(void **state) {
     }
 }
 
-/* gd's error against the least-squares plan, and its cost gap as a share of the first */
+/* gd's error against the least-squares plan, and its cost gap as a fraction of the first */
 static void gd_error(linear *s, int steps, double *error, double *gap) {
     double optimum[N_MAX];
     float exact[N_MAX];

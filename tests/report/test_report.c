@@ -39,7 +39,7 @@ static void test_escape(void **state) {
     check_escape("\xCF\x84 = 1", "\xCF\x84 = 1"); /* a Greek letter stays */
     check_escape("a\nb\tc", "a b c");
     check_escape("\x01\x7F", "\xEF\xBF\xBD\xEF\xBF\xBD");
-    check_escape("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* "<" spelled too long  */
+    check_escape("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* "<" in an overlong encoding  */
     check_escape("\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");   /* half a pair      */
     check_escape("\xE2\x80\xAE!", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD!"); /* turns text round */
     check_escape("\xF0\x9F", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* cut short             */
@@ -236,8 +236,8 @@ static void test_published_variants(void **state) {
 static void test_methods(void **state) {
     (void)state;
     char name[64], family[64];
-    cgs_method_name("lewm-cgs", name, sizeof name);
-    assert_string_equal(name, "LeWM+CGS");
+    assert_string_equal(cgs_method_title("lewm-cgs"), "LeWM+CGS");
+    assert_string_equal(cgs_method_title("my own"), "my own");
     assert_int_equal(cgs_method_role("dinowm-cls-ts", family), CGS_ROLE_TS);
     assert_string_equal(family, "dinowm-cls");
     assert_int_equal(cgs_method_style("lewm"), CGS_STYLE_PLAIN);

@@ -22,7 +22,7 @@
 static char dir[] = "/tmp/cgs-imagination-XXXXXX", data_path[64], model_path[64];
 static cgs_device device;
 static cgs_dataset *data;
-static cgs_loaded_model subject;
+static cgs_loaded_model loaded;
 
 static int make(void **state) {
     (void)state;
@@ -33,7 +33,7 @@ static int make(void **state) {
         random_model_dir(model_path, "", "d.h5", 1) != CGS_OK ||
         cgs_device_open(&device, "cpu", 0) != CGS_OK ||
         cgs_dataset_open(&data, data_path) != CGS_OK ||
-        cgs_loaded_model_open(&subject, model_path, &device, "f32", 16, data) != CGS_OK) {
+        cgs_loaded_model_open(&loaded, model_path, &device, "f32", 16, data) != CGS_OK) {
         print_message("%s\n", cgs_last_error());
         return -1;
     }
@@ -43,7 +43,7 @@ static int make(void **state) {
 static int drop(void **state) {
     (void)state;
     char command[128];
-    cgs_loaded_model_close(&subject);
+    cgs_loaded_model_close(&loaded);
     cgs_dataset_close(data);
     cgs_device_close(&device);
     snprintf(command, sizeof command, "rm -rf %s", dir);
@@ -66,7 +66,7 @@ static cgs_decoder_fit_config quick(void) {
     return c;
 }
 
-/* eight pictures of noise, learned by heart: 28 directions of a patch, which a width of 48 holds */
+/* eight images of noise, memorised: 28 directions of a patch, which a width of 48 can represent */
 static void test_decoder_learns(void **state) {
     (void)state;
     enum { B = 8, UPDATES = 500 };
@@ -106,7 +106,7 @@ static void test_decoder_learns(void **state) {
     }
     print_message("error %.4f at first, %.4f at last\n", (double)first, (double)last);
     assert_true(last < 0.05f * first);
-    /* and the pictures come out, through the other tape and the assembly */
+    /* and the images come out, through the other tape and the assembly */
     double sum = 0;
     assert_int_equal(cgs_decoder_run(p, z, B, out), CGS_OK);
     for (size_t i = 0; i < sizeof frames; i++) sum += abs(out[i] - frames[i]);
@@ -119,34 +119,34 @@ static void test_decoder_is_kept(void **state) {
     (void)state;
     cgs_decoder_fit_config c = quick();
     cgs_decoder *p = NULL, *again = NULL;
-    if (cgs_decoder_fit(&p, &subject, data, &c, NULL, NULL) != CGS_OK)
+    if (cgs_decoder_fit(&p, &loaded, data, &c, NULL, NULL) != CGS_OK)
         fail_msg("%s", cgs_last_error());
     assert_int_equal(p->card.updates, 30);
-    /* what was stored decodes to the same pictures */
-    int S = subject.lewm->config.image_size, D = subject.lewm->config.width;
-    size_t picture = (size_t)S * (size_t)S * 3;
+    /* what was stored decodes to the same images */
+    int S = loaded.lewm->config.image_size, D = loaded.lewm->config.width;
+    size_t image = (size_t)S * (size_t)S * 3;
     float *z = malloc(sizeof *z * 11 * (size_t)D);
-    uint8_t *rgb = malloc(22 * picture);
+    uint8_t *rgb = malloc(22 * image);
     assert_true(z && rgb);
     cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 0);
     for (int i = 0; i < 11 * D; i++) z[i] = (float)cgs_rng_normal(&r);
     assert_int_equal(cgs_decoder_save(model_path, p), CGS_OK);
-    if (cgs_decoder_load(&again, model_path, subject.weights, &device) != CGS_OK)
+    if (cgs_decoder_load(&again, model_path, loaded.weights, &device) != CGS_OK)
         fail_msg("%s", cgs_last_error());
     assert_int_equal(cgs_decoder_run(p, z, 11, rgb), CGS_OK);
-    assert_int_equal(cgs_decoder_run(again, z, 11, rgb + 11 * picture), CGS_OK);
-    assert_memory_equal(rgb, rgb + 11 * picture, 11 * picture);
+    assert_int_equal(cgs_decoder_run(again, z, 11, rgb + 11 * image), CGS_OK);
+    assert_memory_equal(rgb, rgb + 11 * image, 11 * image);
     assert_true(again->card.loss == p->card.loss || fabs(again->card.loss - p->card.loss) < 1e-6);
     cgs_decoder_destroy(again);
     /* other weights are refused */
-    assert_int_equal(cgs_decoder_load(&again, model_path, subject.weights + 1, &device),
+    assert_int_equal(cgs_decoder_load(&again, model_path, loaded.weights + 1, &device),
                      CGS_EFORMAT);
     assert_null(again);
     cgs_decoder_destroy(p);
-    /* without training it is the mean picture */
+    /* without training it is the mean image */
     c.updates = 1;
     c.lr = 0;
-    assert_int_equal(cgs_decoder_fit(&p, &subject, data, &c, NULL, NULL), CGS_OK);
+    assert_int_equal(cgs_decoder_fit(&p, &loaded, data, &c, NULL, NULL), CGS_OK);
     assert_true(fabs(p->card.loss / p->card.mean_loss - 1) < 0.1);
     cgs_decoder_destroy(p);
     free(z);
@@ -199,7 +199,7 @@ static void test_decoder_refuses(void **state) {
 
 static cgs_surprise curve(cgs_edit kind, int step) {
     cgs_surprise c;
-    if (cgs_surprise_measure(&c, &subject, data, 1, kind, step, 0) != CGS_OK)
+    if (cgs_surprise_measure(&c, &loaded, data, 1, kind, step, 0) != CGS_OK)
         fail_msg("%s", cgs_last_error());
     return c;
 }
@@ -229,20 +229,20 @@ static void test_surprise_first_step(void **state) {
     (void)state;
     cgs_surprise c = curve(CGS_EDIT_NONE, -1);
     const cgs_source *src = cgs_dataset_source(data);
-    int S = src->height, D = subject.lewm->config.width, A = 10;
-    size_t picture = (size_t)S * (size_t)S * 3;
-    uint8_t *frames = malloc(2 * picture);
+    int S = src->height, D = loaded.lewm->config.width, A = 10;
+    size_t image = (size_t)S * (size_t)S * 3;
+    uint8_t *frames = malloc(2 * image);
     float *z = malloc(3 * (size_t)D * sizeof *z), block[10];
     assert_true(frames && z);
     assert_int_equal(src->read_pixels(src->self, src->ep_offset[1], 2, 5, frames), CGS_OK);
-    assert_int_equal(cgs_encoder_run(subject.encoder, frames, 2, z), CGS_OK);
+    assert_int_equal(cgs_encoder_run(loaded.encoder, frames, 2, z), CGS_OK);
     assert_int_equal(cgs_dataset_read_rows(data, "action", src->ep_offset[1], 5, block), CGS_OK);
     for (int i = 0; i < A; i++)
-        block[i] = (float)((block[i] - subject.scale.mean[i % 2]) / subject.scale.std[i % 2]);
+        block[i] = (float)((block[i] - loaded.scale.mean[i % 2]) / loaded.scale.std[i % 2]);
     cgs_rollout_config config = {
         .episodes = 1, .context = 1, .horizon = 1, .samples = 1, .act = CGS_F32};
     cgs_rollout *r;
-    assert_int_equal(cgs_rollout_create(&r, subject.lewm, &config), CGS_OK);
+    assert_int_equal(cgs_rollout_create(&r, loaded.lewm, &config), CGS_OK);
     assert_int_equal(cgs_rollout_set(r, 1, z, NULL, NULL), CGS_OK);
     assert_int_equal(cgs_rollout_imagine(r, block, 1, 1, z + 2 * D), CGS_OK);
     double sum = 0;
@@ -263,9 +263,9 @@ static void test_surprise_bad_input(void **state) {
     assert_true(kind == CGS_EDIT_FREEZE && step == 12);
     const char *bad[] = {"freeze", "freeze@", "freeze@0", "freeze@x", "jump@3", "", "freeze@3x"};
     for (int i = 0; i < 7; i++) assert_int_equal(cgs_edit_parse(bad[i], &kind, &step), CGS_EARG);
-    assert_int_equal(cgs_surprise_measure(&c, &subject, data, 99, CGS_EDIT_NONE, 0, 0), CGS_EARG);
+    assert_int_equal(cgs_surprise_measure(&c, &loaded, data, 99, CGS_EDIT_NONE, 0, 0), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "episode 99"));
-    assert_int_equal(cgs_surprise_measure(&c, &subject, data, 1, CGS_EDIT_FREEZE, 9, 0), CGS_EARG);
+    assert_int_equal(cgs_surprise_measure(&c, &loaded, data, 1, CGS_EDIT_FREEZE, 9, 0), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "1 ... 8"));
     assert_null(c.error);
 }

@@ -21,7 +21,7 @@ static void fill(float *x, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) x[i] = (float)cgs_rng_normal(&r);
 }
 
-/* One plan, one window after the other, everything computed anew: the definition. */
+/* One plan, one window after the other, everything recomputed: the definition. */
 static void definition(cgs_lewm *m, int C, const float *z, const float *past, const float *plan,
                        float *frames /* (H, D) */) {
     float list_z[(N + H) * D], list_a[(N - 1 + H) * A];
@@ -100,7 +100,7 @@ static void test_rollout(void **state) {
         rollout_against_definition("ref", C, 3, 5, 1e-5);
         rollout_against_definition("cpu", C, 3, 5, 1e-4);
     }
-    rollout_against_definition("cpu", 1, 2, 70, 1e-4);   /* one episode a run      */
+    rollout_against_definition("cpu", 1, 2, 70, 1e-4);   /* one episode per run      */
     rollout_against_definition("cpu", 1, 1, 1100, 1e-4); /* several runs an episode */
 }
 

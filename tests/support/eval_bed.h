@@ -1,4 +1,4 @@
-/* eval_bed.h - what the tests of the closed loop and of evaluations share: a folder with a small
+/* eval_bed.h - shared by the tests of the closed loop and of evaluations: a folder with a small
  * dataset of TwoRooms and two models with random weights, and all of them opened.
  *
  * The models plan badly, but a history and a result file do not care. */

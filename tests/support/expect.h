@@ -1,5 +1,5 @@
 /* expect.h - a call of the library that must succeed, and one that must be refused with a sentence
- * that says why.  Include it behind cmocka.h. */
+ * that says why.  Include it after cmocka.h. */
 #ifndef CGS_TESTS_EXPECT_H
 #define CGS_TESTS_EXPECT_H
 

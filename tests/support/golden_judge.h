@@ -23,8 +23,8 @@ void golden_slice(const golden_mode *k, const char *what, const float *got, cons
                   int n, double typical);
 
 /* Of a vector only four to six entries are published.  In f32, where those agree to 1e-4, a run
- * leaves its whole tensors behind, and bf16 is held against these, too: over hundreds of entries
- * the error of a way of rounding hardly depends on the order of sums, in a slice it is chance. */
+ * stores its whole tensors, and bf16 is compared with these, too: over hundreds of entries the
+ * error of a way of rounding hardly depends on the order of sums, in a slice it is chance. */
 enum {
     GOLDEN_Z,
     GOLDEN_ZHAT,

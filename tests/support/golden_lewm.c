@@ -180,7 +180,7 @@ static void build_objective(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, objective *
     OK(cgs_tape_finish(t, o->total));
 
     fill_units(t, o->actions, "action", 1.5);
-    /* stored as (D, P) with unit columns in the golden run; we keep one direction a row */
+    /* stored as (D, P) with unit columns in the golden run; we keep one direction per row */
     float *a = malloc(sizeof *a * P * D);
     for (int p = 0; p < P; p++) {
         double norm = 0;

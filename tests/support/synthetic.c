@@ -1,4 +1,4 @@
-/* synthetic.c - a disc that moves as it is told. */
+/* synthetic.c - a disc that moves as the actions say. */
 #include "synthetic.h"
 
 #include <math.h>

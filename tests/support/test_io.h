@@ -1,5 +1,5 @@
-/* test_io.h - what the tests of file formats share: a growing buffer, a scratch folder,
- * files that are damaged in every way, and a disk that is full. */
+/* test_io.h - shared by the tests of file formats: a growing buffer, a scratch folder, files that
+ * are damaged in every way, and a disk that is full. */
 #ifndef CGS_TEST_IO_H
 #define CGS_TEST_IO_H
 
@@ -23,13 +23,13 @@
 
 typedef struct bytes {
     unsigned char *data;
-    size_t n, room;
+    size_t n, capacity;
 } bytes;
 
 static inline void put(bytes *b, const void *data, size_t n) {
-    if (b->n + n > b->room) {
-        b->room = 2 * (b->n + n) + 64;
-        b->data = realloc(b->data, b->room);
+    if (b->n + n > b->capacity) {
+        b->capacity = 2 * (b->n + n) + 64;
+        b->data = realloc(b->data, b->capacity);
         assert_non_null(b->data);
     }
     if (n) memcpy(b->data + b->n, data, n);
@@ -82,7 +82,7 @@ static inline bytes read_bytes(const char *path) {
     char *data;
     assert_int_equal(cgs_read_file(path, 1 << 26, &data, &b.n), CGS_OK);
     b.data = (unsigned char *)data;
-    b.room = b.n + 1;
+    b.capacity = b.n + 1;
     return b;
 }
 

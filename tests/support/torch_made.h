@@ -21,7 +21,7 @@ static inline void zip_add(zip *z, const char *name, const void *data, size_t n)
     size_t pad = 63 - (at + 30 + name_n + 4 + 63) % 64; /* the bytes begin at a multiple of 64 */
     uint64_t crc = crc32(0, data, (uInt)n);
     put_str(&z->body, "PK\3\4");
-    put_le(&z->body, 0x08080000, 4); /* sizes are in the directory, and behind the bytes */
+    put_le(&z->body, 0x08080000, 4); /* sizes are in the directory, and after the bytes */
     put_le(&z->body, 0, 18);
     put_le(&z->body, name_n, 2);
     put_le(&z->body, pad + 4, 2);
@@ -50,7 +50,7 @@ static inline void zip_add(zip *z, const char *name, const void *data, size_t n)
     put_le(d, z->zip64 ? 0xFFFFFFFF : at, 4);
     put_str(d, name);
     if (z->zip64) {
-        put_le(d, 0x7777, 2); /* a field of somebody else comes first */
+        put_le(d, 0x7777, 2); /* an unknown field comes first */
         put_le(d, 2, 2);
         put_le(d, 0, 2);
         put_le(d, 1, 2);

@@ -1,4 +1,4 @@
-/* scene_tile.c - one tile of a picture: who is seen, who is lit, which colour.
+/* scene_tile.c - renders one tile of an image: visibility, lighting, shading.
  *
  * Every loop runs over the samples of a tile (or over those of one shape in it) with
  * selects instead of branches, so that both compilers turn it into vectors.  No fused
@@ -17,7 +17,7 @@
 enum { LANE = 16 }; /* batches are filled up to a multiple of the widest vector */
 static const float FAR = 1e30f;
 static const float TINY = 1e-12f;
-static const float LIFT = 5e-4f;  /* a point this far above its surface asks who blocks it */
+static const float LIFT = 5e-4f;  /* shadow rays start this far above the surface */
 static const float BEAM = 100.0f; /* how far away a parallel lamp is put */
 
 static inline float larger(float a, float b) { return a > b ? a : b; }
@@ -87,7 +87,7 @@ static void see_cylinder(samples *s, const cgs_local_eye *e, const float *size, 
     RAY(e)
     const float r2 = size[0] * size[0], h = size[2];
     const float lid = oz > 0 ? h : -h;
-    const float seen = fabsf(oz) > h ? r2 : -1; /* from beside it no lid is seen */
+    const float seen = fabsf(oz) > h ? r2 : -1; /* from the side no lid is visible */
     LANES
     for (int i = 0; i < SAMPLES; i++) {
         DIRECTION(i)
@@ -174,7 +174,7 @@ typedef struct batch {
     float ball[4];         /* around the points              */
 } batch;
 
-/* the way to the lamp from point i in the frame of a shape, starting just above the surface */
+/* the ray to the lamp from point i in the frame of a shape, starting just above the surface */
 #define BEAM_TO(shape)                                                                             \
     const float(*m)[3] = (shape)->axis;                                                            \
     const float m00 = m[0][0], m01 = m[0][1], m02 = m[0][2];                                       \
@@ -455,7 +455,7 @@ static void power(float *x, int n, int count) {
     memcpy(x, result, (size_t)count * sizeof *x);
 }
 
-/* The way to a lamp, how far the surface faces it (b->facing), and how strong it is there:
+/* The direction to a lamp, the cosine to the surface normal (b->facing), and its intensity there:
  * attenuated, and inside its cone. */
 static void aim(batch *b, const cgs_lamp *lamp) {
     const float dx = lamp->dir[0], dy = lamp->dir[1], dz = lamp->dir[2];
@@ -623,7 +623,7 @@ void JOIN(cgs_tile, CGS_ISA)(const cgs_frame *f, int x, int y, const int16_t *li
     samples s;
     batch b;
     float sum[3][SAMPLES];
-    const float slope = f->scene->eye.slope;
+    const float slope = f->scene->eye.tan_half_fov;
     for (int i = 0; i < SAMPLES; i++) {
         s.u[i] = ((float)(x * ACROSS + i % ACROSS) + 0.5f) * f->step - slope;
         s.v[i] = slope - ((float)(y * ACROSS + i / ACROSS) + 0.5f) * f->step;

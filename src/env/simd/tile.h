@@ -1,12 +1,12 @@
-/* tile.h - what scene.c prepares for one picture and the loops over a tile's samples read. */
+/* tile.h - what scene.c prepares for one image and the loops over a tile's samples read. */
 #ifndef CGS_ENV_SIMD_TILE_H
 #define CGS_ENV_SIMD_TILE_H
 
 #include "env/scene.h"
 
 enum {
-    TILE = 8,          /* pixels a side */
-    ACROSS = 2 * TILE, /* samples a side */
+    TILE = 8,          /* pixels per side */
+    ACROSS = 2 * TILE, /* samples per side */
     SAMPLES = ACROSS * ACROSS,
     MAX_SHAPES = CGS_SCENE_SHAPES
 };
@@ -23,7 +23,7 @@ typedef struct cgs_frame {
     cgs_local_eye eye[MAX_SHAPES];
     /* a capsule around each shape: middle, half axis, radius (< 0: casts no shadow) */
     float middle[3][MAX_SHAPES], half[3][MAX_SHAPES], radius[MAX_SHAPES];
-    /* outlines in the picture: a box, and an interval along a normal (nx, ny) of the long
+    /* outlines in the image: a box, and an interval along a normal (nx, ny) of the long
      * side; in samples */
     float left[MAX_SHAPES], right[MAX_SHAPES], top[MAX_SHAPES], bottom[MAX_SHAPES];
     float nx[MAX_SHAPES], ny[MAX_SHAPES], low[MAX_SHAPES], high[MAX_SHAPES];

@@ -90,7 +90,8 @@ static cgs_tensor *build_add_norm(cgs_op_trial *t,
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[2]));
     cgs_tensor *a = cgs_op_trial_constant(t, "a", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
     cgs_tensor *W = cgs_op_trial_parameter(t, "W", -0.5f, 0.5f, DIM(n[2], n[1]));
-    cgs_tensor *b = cgs_op_trial_parameter(t, "b", -1, 1, DIM(n[2])); /* of the map and the norm */
+    cgs_tensor *b =
+        cgs_op_trial_parameter(t, "b", -1, 1, DIM(n[2])); /* of the linear layer and the norm */
     cgs_tensor *w = cgs_op_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[2]));
     cgs_tensor *sum = cgs_add(t->tape, x, cgs_linear(t->tape, a, W, b));
     cgs_tensor *norm = cgs_layernorm(t->tape, sum, w, b, 1e-5f);
@@ -106,7 +107,7 @@ static cgs_tensor *build_mlp(cgs_op_trial *t, const int *n) { /* rows, D, hidden
     return cgs_linear(t->tape, h, V, NULL);
 }
 
-/* an MLP and the norm behind it, as in an encoder; only some ask for their gradient */
+/* an MLP and the norm after it, as in an encoder; only some have a gradient */
 static cgs_tensor *build_mlp_norm(cgs_op_trial *t, const int *n) { /* rows, D, hidden */
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1]));
     cgs_tensor *u = cgs_op_trial_constant(t, "u", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1]));
@@ -139,7 +140,7 @@ static cgs_tensor *attention_of(cgs_op_trial *t, const int *n, float low, float 
 static cgs_tensor *build_attention(cgs_op_trial *t, const int *n) {
     return attention_of(t, n, -2, 2);
 }
-/* Tokens that hardly differ, as those of an empty background: gradients of q and k are small
+/* Tokens that hardly differ, like those of an empty background: gradients of q and k are small
  * differences of large numbers. */
 static cgs_tensor *build_alike_attention(cgs_op_trial *t, const int *n) {
     return attention_of(t, n, 1, 1.25f);
@@ -158,8 +159,8 @@ static cgs_tensor *build_self_attention(cgs_op_trial *t, const int *n) { /* B, T
     return cgs_attention(t->tape, cgs_linear(t->tape, x, W, b), n[2], false, 1, 0, 0);
 }
 
-/* Constants only: what a backend does where nobody wants a gradient.  "State" is what a parameter
- * without one is called here; nothing changes it. */
+/* Constants only: the path of a backend where no gradient is needed.  A parameter without gradient
+ * is called "state" here; nothing changes it. */
 static cgs_tensor *constant(cgs_op_trial *t, int B, int T, int k) {
     return cgs_op_trial_constant(t, "x", t->act, -1, 1, CGS_FILL_UNIFORM, DIM(B, T, k));
 }
@@ -277,7 +278,7 @@ static cgs_tensor *build_weighted_sum(cgs_op_trial *t, const int *n) { /* terms 
 /* clang-format off */
 #define CASE(op, variant, ...) {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__, false}
 #define CASE_BY(op, variant, build, ...) {#op "/" variant, CGS_OP_##op, build, __VA_ARGS__, false}
-/* sizes of the paper's model with 16 frames or 128 windows: to be measured, not checked */
+/* sizes of the paper's model with 16 frames or 128 windows: for benchmarks, not for checks */
 #define HEAVY(op, variant, ...) \
     {#op "/" variant, CGS_OP_##op, build_##op, __VA_ARGS__, 0, 0, 0, 0, true}
 #define HEAVY_BY(op, variant, build, ...) \
@@ -285,7 +286,7 @@ static cgs_tensor *build_weighted_sum(cgs_op_trial *t, const int *n) { /* terms 
 #define H (1.0 / 64)
 
 const cgs_op_case cgs_op_cases[] = {
-    /*                                sizes                            f32    bf16   slope step */
+    /*                                sizes                            f32    bf16   gradient step */
     CASE(patchify, "typical",       {1, 112, 14},                      1e-6,  1e-2,  0,    0),
     CASE(patchify, "odd",           {3, 15, 5},                        1e-6,  1e-2,  0,    0),
     CASE(patchify, "single",        {1, 1, 1},                         1e-6,  1e-2,  0,    0),
@@ -378,7 +379,7 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(attention, "odd, dropout", {2, 19, 2, 9, 0, 1, 30},           1e-5,  2e-2,  1e-4, H),
     CASE(attention, "one token",    {3, 1, 2, 8, 1, 1, 0},             1e-5,  2e-2,  1e-4, H),
     CASE(attention, "single",       {1, 1, 1, 1, 0, 1, 0},             1e-5,  2e-2,  1e-4, H),
-    /* of f32, what scores are rounded by is no longer small beside their differences */
+    /* in f32 the rounding of scores is no longer small beside their differences */
     CASE_BY(attention, "alike",        build_alike_attention, {1, 257, 1, 64, 0, 1, 0},
                                                                        5e-4,  2e-2,  5e-4, H),
     CASE_BY(attention, "alike, short", build_alike_attention, {2, 37, 2, 64, 0, 1, 0},

@@ -1,6 +1,5 @@
-/* cases.h - the registry: every operation at typical, tiny, odd and single-element
- * sizes.  Checks of gradients, comparisons of backends and measurements of speed all
- * walk this one list. */
+/* cases.h - the registry: every operation at typical, tiny, odd and single-element sizes.  Gradient
+ * checks, comparisons of backends and benchmarks all use this list. */
 #ifndef CGS_OPS_CHECK_CASES_H
 #define CGS_OPS_CHECK_CASES_H
 
@@ -15,10 +14,10 @@ struct cgs_op_case {
     int n[CGS_CASE_SIZES];
     /* largest |got - want| / (|want| + rms of want) against the reference */
     double tol_f32, tol_bf16;
-    /* the same for gradients against finite differences of this step (0: not
-     * differentiable where it stands), which suffer from the rounding of `out` */
-    double tol_slope, step;
-    bool heavy; /* for measurements only */
+    /* the same for gradients against finite differences of this step (0: not differentiable at this
+     * point), which suffer from the rounding of `out` */
+    double tol_gradient, step;
+    bool heavy; /* for benchmarks only */
 };
 
 extern const cgs_op_case cgs_op_cases[];

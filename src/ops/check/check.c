@@ -16,7 +16,7 @@ static double rms(const float *x, size_t n) {
     return n ? sqrt(sum / (double)n) : 0;
 }
 
-/* keeps the larger error; one that is not a number is the largest of all */
+/* keeps the larger error; NaN counts as the largest */
 static void note(cgs_mismatch *worst, const char *where, const char *name, size_t index, double got,
                  double want, double scale) {
     double difference = fabs(got - want);
@@ -37,7 +37,7 @@ static void compare(cgs_mismatch *worst, const char *where, const char *name, co
     for (size_t i = 0; i < n; i++) note(worst, where, name, i, got[i], want[i], scale);
 }
 
-/* ---- a backend against the judge --------------------------------------------------- */
+/* ---- a backend against the reference --------------------------------------------------- */
 
 /* Everything a run produces, in one array: out, then gradients and state of leaves. */
 static size_t result_count(const cgs_op_trial *t) {
@@ -96,7 +96,7 @@ cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other
     }
     if (rc == CGS_OK) compare_results(worst, &trial[1], result[1], result[0], twice, true);
 
-    /* once more on the same tape: the same bits, except for what accumulates in state */
+    /* again on the same tape: the same bits, except for accumulating state */
     if (rc == CGS_OK) rc = cgs_op_trial_run(&trial[1]);
     if (rc == CGS_OK) rc = read_results(&trial[1], result[2]);
     if (rc == CGS_OK) {
@@ -115,16 +115,16 @@ cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other
 
 /* ---- the gradient against differences ---------------------------------------------- */
 
-typedef struct slope_test {
+typedef struct gradient_test {
     cgs_op_trial *t;
     cgs_op_leaf *l;
     float *moved;     /* (numel of leaf) */
     float *out;       /* (numel of out)  */
     const float *dir; /* (numel of leaf) */
-} slope_test;
+} gradient_test;
 
 /* sum out*weight with the leaf moved by h along dir, in double */
-static cgs_status value_at(const slope_test *s, double h, double *value) {
+static cgs_status value_at(const gradient_test *s, double h, double *value) {
     size_t n = cgs_numel(s->l->x);
     for (size_t i = 0; i < n; i++) s->moved[i] = (float)(s->l->value[i] + h * s->dir[i]);
     CGS_TRY(cgs_tensor_write(s->t->tape, s->l->x, s->moved));
@@ -136,8 +136,9 @@ static cgs_status value_at(const slope_test *s, double h, double *value) {
     return CGS_OK;
 }
 
-/* the slope along dir from four points: its error falls with the fourth power of h */
-static cgs_status slope(const slope_test *s, double h, double *d) {
+/* the directional derivative along dir from four points: its error falls with the fourth power of h
+ */
+static cgs_status difference(const gradient_test *s, double h, double *d) {
     double f[4];
     CGS_TRY(value_at(s, h, &f[0]));
     CGS_TRY(value_at(s, -h, &f[1]));
@@ -150,12 +151,12 @@ static cgs_status slope(const slope_test *s, double h, double *d) {
 enum { ELEMENTS = 12, MANY = 4096 };
 
 /* grad (n), dir (n): dir is scratch */
-static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, double h,
+static cgs_status check_leaf(gradient_test *s, const float *grad, float *dir, double h,
                              cgs_mismatch *worst) {
     size_t n = cgs_numel(s->l->x);
     cgs_rng r = cgs_rng_stream(3, CGS_STREAM_TEST, 0);
     double scale = rms(grad, n);
-    /* one element of very many hardly moves the result: its slope would be all rounding */
+    /* one element of very many hardly moves the result: its difference would be all rounding */
     bool small = n <= MANY && cgs_numel(s->t->out) <= MANY;
     s->dir = dir;
     for (int k = 0; k < (small ? 3 : 1); k++) {
@@ -164,7 +165,7 @@ static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, doubl
             dir[i] = cgs_rng_u64(&r) & 1 ? 1.0f : -1.0f;
             along += (double)dir[i] * grad[i];
         }
-        CGS_TRY(slope(s, h, &d));
+        CGS_TRY(difference(s, h, &d));
         note(worst, "along d ", s->l->x->name, (size_t)k, along, d, scale * sqrt((double)n));
     }
     for (size_t k = 0; small && k < (n < ELEMENTS ? n : ELEMENTS); k++) {
@@ -172,7 +173,7 @@ static cgs_status check_leaf(slope_test *s, const float *grad, float *dir, doubl
         double d;
         memset(dir, 0, n * sizeof *dir);
         dir[i] = 1;
-        CGS_TRY(slope(s, h, &d));
+        CGS_TRY(difference(s, h, &d));
         note(worst, "d ", s->l->x->name, i, grad[i], d, scale);
     }
     return CGS_OK;
@@ -187,10 +188,10 @@ cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *wor
         if (!t.leaf[i].x->wants_grad) continue;
         size_t n = cgs_numel(t.leaf[i].x);
         float *grad = malloc(n * sizeof *grad), *dir = malloc(n * sizeof *dir);
-        slope_test s = {&t, &t.leaf[i], malloc(n * sizeof(float)),
-                        malloc(cgs_numel(t.out) * sizeof(float)), dir};
+        gradient_test s = {&t, &t.leaf[i], malloc(n * sizeof(float)),
+                           malloc(cgs_numel(t.out) * sizeof(float)), dir};
         if (!grad || !dir || !s.moved || !s.out)
-            rc = cgs_fail(CGS_ENOMEM, "%s: no memory for its slopes", c->name);
+            rc = cgs_fail(CGS_ENOMEM, "%s: no memory for its differences", c->name);
         /* a full run for each leaf: forward runs may reuse the memory of gradients */
         if (rc == CGS_OK) rc = cgs_op_trial_run(&t);
         if (rc == CGS_OK) rc = cgs_tensor_read_grad(t.tape, t.leaf[i].x, grad);
@@ -238,7 +239,7 @@ cgs_status cgs_measure(const cgs_op_case *c, cgs_setup s, double min_seconds, cg
     forward->cost = cgs_forward_cost(t.record);
     backward->cost = cgs_backward_cost(t.record);
     const cgs_backend *ops = s.device->ops;
-    cgs_status rc = cgs_op_trial_run(&t); /* gives out a gradient */
+    cgs_status rc = cgs_op_trial_run(&t); /* gives `out` a gradient */
     if (rc == CGS_OK) rc = time_one(&t, ops->forward[c->op], min_seconds, forward);
     if (rc == CGS_OK && t.gradient) rc = time_one(&t, ops->backward[c->op], min_seconds, backward);
     cgs_op_trial_destroy(&t);

@@ -1,5 +1,5 @@
-/* check.h - three ways through the registry of cases: is the reference's gradient the
- * slope of its forward pass, does a backend agree with the reference, how fast is it. */
+/* check.h - three uses of the registry of cases: does the reference's gradient match finite
+ * differences of its forward pass, does a backend agree with the reference, how fast is it. */
 #ifndef CGS_OPS_CHECK_CHECK_H
 #define CGS_OPS_CHECK_CHECK_H
 
@@ -19,9 +19,9 @@ typedef struct cgs_setup {
     cgs_dtype act;
 } cgs_setup;
 
-/* Runs a case in two setups, from poisoned memory, and compares results, gradients and
- * state.  With `twice`, gradients have to be added to.  A result that is not finite, or
- * that changes when the same tape runs again, counts as an infinite error. */
+/* Runs a case in two setups, from poisoned memory, and compares results, gradients and state.  With
+ * `twice`, gradients must be accumulated.  A result that is not finite, or that changes when the
+ * same tape runs again, counts as an infinite error. */
 cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other, bool twice,
                           cgs_mismatch *worst);
 

@@ -1,7 +1,7 @@
-/* cost.c - least arithmetic and traffic of each operation. */
+/* cost.c - lower bounds of arithmetic and memory traffic of each operation. */
 #include "ops/check/cost.h"
 
-/* share of the (T,T) matrix that is visible */
+/* fraction of the (T,T) matrix that is visible */
 static double visible(const cgs_record *r, int T) {
     if (!r->arg.attention.causal) return 1;
     double seen = 0;
@@ -13,8 +13,8 @@ static double visible(const cgs_record *r, int T) {
     return seen / ((double)T * T);
 }
 
-/* operations on an element of the result where the number of them is what matters;
- * elementary functions count as one */
+/* operations per element of the result for elementwise operations; elementary functions count as
+ * one */
 static double per_element(cgs_opcode op) {
     switch (op) {
     case CGS_OP_patchify: return 2;
@@ -48,7 +48,7 @@ cgs_cost cgs_forward_cost(const cgs_record *r) {
     case CGS_OP_attend_first: c.flops = 4 * n * r->in[1]->dim[1]; break;
     case CGS_OP_mse: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sqdist: c.flops = 3 * (double)cgs_numel(x); break;
-    case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums a knot */
+    case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums per knot */
         double P = (double)cgs_rows(r->in[1]), rows = (double)cgs_rows(x);
         c.flops = rows * P * (2 * cgs_cols(x) + 4 * CGS_SIGREG_KNOTS);
         break;
@@ -75,6 +75,6 @@ cgs_cost cgs_backward_cost(const cgs_record *r) {
     if (r->op == CGS_OP_linear) /* dx and dW each cost one product */
         c.flops = f.flops * (r->in[0]->wants_grad + r->in[1]->wants_grad);
     if (r->op == CGS_OP_attention || r->op == CGS_OP_attend_first)
-        c.flops = 2.5 * f.flops; /* five products for two */
+        c.flops = 2.5 * f.flops; /* five products instead of two */
     return c;
 }

@@ -1,4 +1,4 @@
-/* cost.h - how much arithmetic and memory traffic a record needs at least. */
+/* cost.h - lower bounds of a record's arithmetic and memory traffic. */
 #ifndef CGS_OPS_CHECK_COST_H
 #define CGS_OPS_CHECK_COST_H
 

@@ -108,7 +108,7 @@ static cgs_tensor *make_loss(cgs_op_trial *t, bool twice) {
     for (int i = 0; i < leaves && twice; i++)
         if (t->leaf[i].x->wants_grad) terms[count++] = project(t, t->leaf[i].x);
     if (count == 1) return terms[0];
-    /* 1 or 1/2: the gradients that arrive stay exact in every element type */
+    /* 1 or 1/2: incoming gradients stay exact in every element type */
     cgs_tensor *w =
         cgs_op_trial_constant(t, "term weights", CGS_F32, 0.5f, 1, CGS_FILL_COIN, 1, &count);
     return w ? cgs_weighted_sum(t->tape, w, terms, count) : terms[0];

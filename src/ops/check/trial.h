@@ -1,11 +1,10 @@
-/* trial.h - one operation on a tape of its own, with everything around it that a check
- * or a measurement needs.
+/* trial.h - one operation on its own tape, with everything that a check or a benchmark needs.
  *
- * A case (cases.h) declares the leaves of the operation: inputs, parameters, state.
- * The trial fills them with repeatable random values and closes the tape with a random
- * projection of the result, loss = sum out*weight, so every operation has a scalar to
- * differentiate.  With `twice`, the loss also holds a projection of each leaf, whose
- * gradient arrives first: then the operation has to add to gradients, not overwrite.
+ * A case (cases.h) declares the leaves of the operation: inputs, parameters, state. The trial fills
+ * them with repeatable random values and closes the tape with a random projection of the result,
+ * loss = sum out*weight, so every operation has a scalar to differentiate.  With `twice`, the loss
+ * also holds a projection of each leaf, whose gradient arrives first: then the operation must add
+ * to gradients instead of overwriting them.
  *
  * Order: create, run (any number of times), read; destroy. */
 #ifndef CGS_OPS_CHECK_TRIAL_H
@@ -15,7 +14,7 @@
 
 typedef enum cgs_fill {
     CGS_FILL_UNIFORM, /* in [low, high)                                    */
-    CGS_FILL_AWAY,    /* the same with a random sign: stays away from zero */
+    CGS_FILL_AWAY,    /* the same with a random sign: bounded away from zero */
     CGS_FILL_COIN,    /* low or high                                       */
     CGS_FILL_BYTES    /* 0 .. 255                                          */
 } cgs_fill;
@@ -42,7 +41,7 @@ typedef struct cgs_op_trial {
     int probes;
     cgs_tensor *out;
     const cgs_record *record; /* the operation */
-    bool gradient;            /* something wants one */
+    bool gradient;            /* some leaf wants one */
     cgs_status status;        /* first failure while building */
 } cgs_op_trial;
 
@@ -55,7 +54,7 @@ void cgs_op_trial_destroy(cgs_op_trial *t);
 
 /* Forward and, if anything wants a gradient, backward. */
 cgs_status cgs_op_trial_run(cgs_op_trial *t);
-/* Fills results, saved tensors and gradients with NaN: what a run leaves out shows. */
+/* Fills results, saved tensors and gradients with NaN, so that an omission shows. */
 cgs_status cgs_op_trial_poison(cgs_op_trial *t);
 
 /* ---- for builders of cases --------------------------------------------------- */

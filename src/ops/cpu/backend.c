@@ -1,4 +1,4 @@
-/* backend.c - the fast CPU backend: its table, memory, and what records need beforehand. */
+/* backend.c - the fast CPU backend: its table, memory, and the preparation of records. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- instruction sets ---------------------------------------------------------------- */
 
-/* the best first; what comes after "base" is for tests only */
+/* the best first; those after "base" are for tests only */
 typedef struct instruction_set {
     const char *name;
     const cgs_cpu_table *table;
@@ -19,7 +19,7 @@ typedef struct instruction_set {
 #if defined __x86_64__
 #define TABLE(name) &cgs_cpu_table_##name
 #else
-#define TABLE(name) NULL /* not compiled, and no processor here has it */
+#define TABLE(name) NULL /* not compiled for this architecture */
 #endif
 static const instruction_set sets[] = {
     {"amx", TABLE(v4), CGS_TILES_AMX, CGS_ISA_AMX},
@@ -46,14 +46,14 @@ cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
     for (size_t i = 0; i < SETS; i++) {
         if (strcmp(sets[i].name, isa)) continue;
         if (!supported(&sets[i]))
-            return cgs_fail(CGS_EDEVICE, "\"%s\" is not to be used here (%s)", isa,
+            return cgs_fail(CGS_EDEVICE, "\"%s\" cannot be used here (%s)", isa,
                             cgs_cpu_ask()->reason);
         cgs_gemm_cache_destroy(c->gemms);
         c->gemms = NULL;
         use(c, &sets[i]);
         return cgs_gemm_cache_create(&c->gemms, products, d->threads);
     }
-    return cgs_fail(CGS_EARG, "no instruction set is called \"%.20s\"", isa);
+    return cgs_fail(CGS_EARG, "unknown instruction set \"%.20s\"", isa);
 }
 
 const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }
@@ -91,7 +91,7 @@ static cgs_status sync_cpu(cgs_device *d) {
     return CGS_OK;
 }
 
-/* Scratch is only used inside one operation, so growing may drop what it holds. */
+/* Scratch is used only inside one operation, so growing may discard its contents. */
 static cgs_status grow(cgs_device *d, unsigned char **p, size_t *have, size_t need, size_t copies) {
     need = cgs_align_up(need);
     if (need <= *have) return CGS_OK;
@@ -144,17 +144,17 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cpu_linear *l = r->impl = calloc(1, sizeof *l);
-    if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
+    if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear layer");
     /* copies of x, W, dx and the result in another type, or partial sums of the bias */
     size_t result = n > CGS_CPU_ROW_BLOCKS ? n * m : CGS_CPU_ROW_BLOCKS * m;
     bool mixed = x->dtype != y->dtype;
     size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
     CGS_TRY(need_shared(d, floats * sizeof(float)));
     cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
-    /* weights that this tape does not train are the same in every run of it, and what it computes
-     * may be a few rows of many (plans of a batch), which get the same bits in any company */
+    /* weights that this tape does not train stay constant over its runs, and its rows may be a few
+     * of many (plans of a batch), which get the same bits in any batch */
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    bool constant = !W->wants_grad || !y->grad, alone = constant || r->rows_alone;
+    bool constant = !W->wants_grad || !y->grad, alone = constant || r->batch_invariant;
     cgs_product p = {.M = n,
                      .N = m,
                      .K = k,
@@ -162,7 +162,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                      .out = out,
                      .b_transposed = true,
                      .bias = r->in[2],
-                     .rows_alone = alone};
+                     .batch_invariant = alone};
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
@@ -180,7 +180,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                           .in = type,
                           .out = type,
                           .accumulate = accumulate,
-                          .rows_alone = alone};
+                          .batch_invariant = alone};
         cgs_product dW = {.M = m,
                           .N = k,
                           .K = rows,
@@ -193,9 +193,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
     if (!used || !constant) return CGS_OK;
-    CGS_TRY(cgs_gemm_keep(d, l->forward, used, &l->W_forward));
+    CGS_TRY(cgs_gemm_prepack(d, l->forward, used, &l->W_forward));
     if (x->wants_grad && type == x->dtype && n > 0)
-        CGS_TRY(cgs_gemm_keep(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
+        CGS_TRY(cgs_gemm_prepack(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
     return CGS_OK;
 }
 
@@ -214,7 +214,7 @@ static cgs_status prepare_sigreg(cgs_device *d, cgs_record *r) {
 static cgs_status prepare(cgs_device *d, cgs_record *r) {
     const cgs_tensor *out = r->out, *x = r->in[0] ? r->in[0] : out;
     r->impl = NULL;
-    /* operations that work by rows: a few rows of the widest tensor */
+    /* row-wise operations: a few rows of the widest tensor */
     size_t widest = (size_t)cgs_cols(out);
     for (int i = 0; i < CGS_MAX_IN; i++)
         if (r->in[i] && (size_t)cgs_cols(r->in[i]) > widest) widest = (size_t)cgs_cols(r->in[i]);
@@ -251,10 +251,10 @@ static void unprepare(cgs_device *d, cgs_record *r) {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* elements below which calling the helpers costs more than they gain */
+/* elements below which waking the helpers costs more than it gains */
 #define SMALL 16384
 
-/* work on n elements by as many threads as it is worth */
+/* runs work on n elements with as many threads as pay off */
 static void together(const cgs_device *d, size_t n, cgs_job *work, void *context) {
     cgs_together(n > SMALL ? d->threads : 1, work, context);
 }
@@ -270,7 +270,7 @@ static void run_operation(void *context) {
     o->run(o->d, o->r);
 }
 
-/* about how many elements an operation handles, counted as often as it reads them */
+/* approximate number of elements an operation reads, with repetitions */
 static size_t elements(const cgs_record *r) {
     size_t most = cgs_numel(r->out);
     for (int i = 0; i < CGS_MAX_IN; i++)
@@ -296,7 +296,7 @@ static void backward(cgs_device *d, const cgs_record *r) {
     run_record(d, r, cgs_cpu_of(d)->table->backward[r->op]);
 }
 
-/* what is done to all parameters at once */
+/* operations on all parameters at once */
 typedef struct sweep {
     const cgs_cpu_table *table;
     const cgs_adamw *how;
@@ -349,6 +349,7 @@ static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n)
 
 const cgs_backend cgs_backend_cpu = {
     .name = "cpu",
+    .kind = CGS_DEVICE_CPU,
     .open = open_cpu,
     .close = close_cpu,
     .alloc = alloc,

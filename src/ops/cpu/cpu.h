@@ -1,4 +1,4 @@
-/* cpu.h - what the files of the fast CPU backend share.
+/* cpu.h - shared by the files of the fast CPU backend.
  *
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4"); for other processors once, as "base" (aarch64: with NEON).  Each
@@ -15,21 +15,21 @@
 
 #include "ops/ops.h"
 
-/* Sums over rows are made of at most this many partial sums over equal runs of rows. */
+/* Sums over rows consist of at most this many partial sums over equal runs of rows. */
 #define CGS_CPU_ROW_BLOCKS 64
 
-/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way
- * round.  in: element type of A and B. */
+/* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored column-major.  in: element
+ * type of A and B. */
 typedef struct cgs_product {
     size_t M, N, K;
     cgs_dtype in, out;
     bool a_transposed, b_transposed;
-    bool bias;       /* + bias[j], f32          */
-    bool accumulate; /* C += instead of C =     */
-    bool rows_alone; /* a row of C has the same bits for every M */
+    bool bias;            /* + bias[j], f32          */
+    bool accumulate;      /* C += instead of C =     */
+    bool batch_invariant; /* a row of C has the same bits for every M */
 } cgs_product;
 
-/* What one instruction set offers. */
+/* The functions of one instruction set. */
 typedef struct cgs_cpu_table {
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
     void (*sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
@@ -42,15 +42,15 @@ typedef struct cgs_cpu_table {
     /* C (M,N) = A (M,K) B (K,N), B in bf16; simd/mixed_product.c */
     void (*mixed_product)(float *C, const float *A, const uint16_t *B, size_t M, size_t N,
                           size_t K);
-    /* products of bf16 by tiles (simd/product_tiles.c); words: what one needs beside its
-     * factors, the packed right factor first */
+    /* bf16 products by tiles (simd/product_tiles.c); words: scratch of a product, the packed right
+     * factor first */
     size_t (*tiles_words)(const cgs_product *p);
     void (*tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
     void (*tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
                           const uint32_t *packed, const float *bias, uint32_t *spare);
     void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                       uint32_t *woven);
-    size_t (*attention_scratch)(const cgs_record *r);            /* bytes a thread */
+    size_t (*attention_scratch)(const cgs_record *r);            /* bytes per thread */
     void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
 } cgs_cpu_table;
 
@@ -59,14 +59,14 @@ extern const cgs_cpu_table cgs_cpu_table_base;
 extern const cgs_cpu_table cgs_cpu_table_v3, cgs_cpu_table_v4;
 #endif
 
-/* how bf16 pairs are multiplied (simd/pairs.h); PLAIN stands in for AMX in tests */
+/* how bf16 pairs are multiplied (simd/pairs.h); PLAIN emulates AMX in tests */
 typedef enum cgs_tiles { CGS_TILES_NONE, CGS_TILES_AMX, CGS_TILES_PLAIN } cgs_tiles;
 
 enum { CGS_MATH_EXP, CGS_MATH_LOG, CGS_MATH_NORMAL_CDF, CGS_MATH_SIN, CGS_MATH_COS };
 
 typedef struct cgs_gemm_cache cgs_gemm_cache;
 typedef struct cgs_gemm cgs_gemm;
-typedef struct cgs_kept cgs_kept;
+typedef struct cgs_prepacked cgs_prepacked;
 
 /* d->impl */
 typedef struct cgs_cpu {
@@ -76,7 +76,7 @@ typedef struct cgs_cpu {
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;
-    unsigned char *shared; /* one for all threads */
+    unsigned char *shared; /* shared by all threads */
     size_t shared_bytes;
 } cgs_cpu;
 
@@ -86,24 +86,24 @@ static inline void *cgs_cpu_thread(const cgs_device *d, int thread) {
     return c->thread + (size_t)thread * c->thread_bytes;
 }
 
-/* Restricts a device to an instruction set: "base", "v3", "v4", "amx" or "v4 tiles" (AMX
- * spelled out in C); for tests, before any record is prepared.  CGS_EARG when there is no such set,
- * CGS_EDEVICE when the processor lacks it.  products: whether oneDNN may be used. */
+/* Restricts a device to an instruction set: "base", "v3", "v4", "amx" or "v4 tiles" (AMX emulated
+ * in C); for tests, before any record is prepared.  CGS_EARG when there is no such set, CGS_EDEVICE
+ * when the processor lacks it.  products: whether oneDNN may be used. */
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products);
 const char *cgs_cpu_isa(const cgs_device *d);
 
-/* prepare() leaves this in the record of a linear map.  Backward works through runs of
- * rows, so that the three readers of dy find it in the cache: back[0] is for whole runs,
- * back[1] for a shorter last one. */
+/* prepare() stores this in the record of a linear layer.  Backward works through runs of rows, so
+ * that the three readers of dy find it in cache: back[0] is for whole runs, back[1] for a shorter
+ * last one. */
 #define CGS_CPU_LINEAR_ROWS 2048
 typedef struct cgs_cpu_linear {
     cgs_gemm *forward;
     struct {
         cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
     } back[2];
-    size_t run;                 /* rows in a whole run */
-    bool mixed_dx;              /* dx by the table's mixed_product */
-    cgs_kept *W_forward, *W_dx; /* where weights are constants, or NULL */
+    size_t run;                      /* rows in a whole run */
+    bool mixed_dx;                   /* dx by the table's mixed_product */
+    cgs_prepacked *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 
 /* ... and this in that of SIGReg */

@@ -1,16 +1,15 @@
-/* gemm.c - matrix products: own ones by tiles for bf16 where there is AMX, else through
- * oneDNN, else the table's own.
+/* gemm.c - matrix products: our own by tiles for bf16 where there is AMX, else oneDNN's, else the
+ * table's.
  *
- * What measurements on the shapes of the models decided (docs/performance.md):
- * - oneDNN's matmul is as fast as its square products when the right factor comes in the
- *   layout that it chooses for itself, and loses up to half of that on plain weights.
- *   So weights are reordered, which costs their size, before each product, or once
- *   if they do not change between runs.
+ * Design decisions from measurements on the models' shapes (docs/log/2026-11-cpu-kernels.md):
+ * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout
+ *   that it chooses, and loses up to half of it on plain weights.  So weights are reordered
+ *   (prepacked), which costs their size, before each product, or once if they stay constant.
  * - Products that sum over rows (dW = dy^T x) read both factors as they are.
  *
- * oneDNN is not given threads of its own, which would wait for each other as OpenMP's do: a product
- * is cut into blocks of the result, and members of the team take them (core/team.h).  Where the
- * cuts lie depends on the shape alone, and so does every bit of the result. */
+ * oneDNN gets no threads of its own, which would wait for each other like OpenMP's: a product is
+ * cut into blocks of the result, and members of the team take them (core/team.h).  The cuts depend
+ * on the shape alone, and so does every bit of the result. */
 #include "ops/cpu/gemm.h"
 
 #include <stdlib.h>
@@ -34,28 +33,29 @@ typedef struct cut {
 struct cgs_gemm {
     cgs_product p;
     struct cgs_gemm *next;
-    uint32_t *tiles; /* what a product by tiles needs, or NULL when it is not one */
+    uint32_t *tiles; /* scratch of a product by tiles, or NULL when it is not one */
     /* through oneDNN */
     cut cut;
-    cgs_onednn_product *block[2][2]; /* [last down][last across]; all NULL when not by it */
-    cgs_onednn_packed **packed;      /* (across) columns of B, unless those are kept; NULL when B
-                                      * is read as it is */
+    cgs_onednn_product
+        *block[2][2]; /* [last down][last across]; all NULL when not through oneDNN */
+    cgs_onednn_packed *
+        *packed; /* (across) columns of B, unless prepacked; NULL when B is read as it is */
 };
 
-struct cgs_kept {
+struct cgs_prepacked {
     const void *from;
     size_t bytes;
     int users;
     bool fresh, transposed; /* a square matrix and its transpose have the same layout */
-    struct cgs_kept *next;
-    const cgs_gemm *first;      /* user: it says what the layout is */
+    struct cgs_prepacked *next;
+    const cgs_gemm *first;      /* user: a product that defines the layout */
     uint32_t *tiles;            /* one of these two is not NULL */
     cgs_onednn_packed **packed; /* (across) */
 };
 
 struct cgs_gemm_cache {
     cgs_gemm *first;
-    cgs_kept *kept;
+    cgs_prepacked *kept;
     cgs_onednn *onednn; /* NULL: only own products */
 };
 
@@ -72,7 +72,7 @@ static bool by_tiles(const cgs_cpu *c, const cgs_product *p) {
 }
 
 static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                      const float *bias, cgs_kept *kept) {
+                      const float *bias, cgs_prepacked *kept) {
     const cgs_cpu_table *table = cgs_cpu_of(d)->table;
     if (g->p.a_transposed) {
         table->tiles_sum(d, &g->p, C, A, B, g->tiles);
@@ -81,13 +81,13 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->tiles : g->tiles;
     if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a meeting */
+    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a barrier */
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
 /* ---- through oneDNN -------------------------------------------------------------------- */
 
-/* bf16 without instructions for it is slower than f32, so only the real thing counts */
+/* bf16 without hardware instructions is slower than f32, so only those count */
 static bool multiplies_bf16(void) { return cgs_cpu_ask()->bf16; }
 
 static bool by_onednn(const cgs_product *p) {
@@ -98,8 +98,8 @@ static bool by_onednn(const cgs_product *p) {
 static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
 /* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across.
- * Where a row must not depend on its company the columns are cut alike for any number of rows, as
- * oneDNN adds up in an order that depends on them. */
+ * Where a row must not depend on the others (batch-invariant), the columns are cut alike for any
+ * number of rows, as oneDNN's order of summation depends on them. */
 static cut cut_of(const cgs_product *p) {
     enum { BLOCKS = 16, FEWEST = 8, LEAST = 64, ALONE = 128 };
     const size_t worth = (size_t)1 << 20; /* multiplications */
@@ -110,7 +110,7 @@ static cut cut_of(const cgs_product *p) {
         if (c.rows > p->M) c.rows = p->M;
         c.down = parts_of(p->M, c.rows);
     }
-    if (p->rows_alone)
+    if (p->batch_invariant)
         c.cols = p->N > ALONE ? ALONE : p->N;
     else if (shared && c.down < FEWEST && p->N >= 2 * LEAST)
         c.cols = parts_of(p->N, parts_of(FEWEST, c.down) * LEAST) * LEAST;
@@ -153,8 +153,8 @@ static void blocks_destroy(cgs_gemm *g) {
     }
 }
 
-/* Leaves no blocks where oneDNN has no fast product.  Blocks below each other read the same packed
- * B, so the later ones take it as the first likes it. */
+/* Leaves no blocks where oneDNN has no fast product.  Blocks in a column read the same packed B, so
+ * the later ones use the layout of the first. */
 static cgs_status create_onednn(cgs_gemm_cache *c, cgs_gemm *g) {
     g->cut = cut_of(&g->p);
     for (size_t j = g->cut.across == 1; j < 2; j++)
@@ -180,7 +180,7 @@ static const void *element(const void *m, cgs_dtype type, size_t at) {
 }
 
 static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const float *bias,
-                       cgs_kept *kept) {
+                       cgs_prepacked *kept) {
     const cgs_product *p = &g->p;
     int lane = cgs_member();
     bool keeps = kept && kept->from == B;
@@ -243,7 +243,8 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c) {
 static bool same(const cgs_product *a, const cgs_product *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate && a->rows_alone == b->rows_alone;
+           a->bias == b->bias && a->accumulate == b->accumulate &&
+           a->batch_invariant == b->batch_invariant;
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {
@@ -266,7 +267,7 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
     } else if (by_onednn(p)) {
         rc = create_onednn(c, g);
     }
-    if (rc != CGS_OK) { /* a half-made one would be found the next time */
+    if (rc != CGS_OK) { /* a partly built one would be found the next time */
         destroy(g);
         return rc;
     }
@@ -281,7 +282,7 @@ static size_t tiled_bytes(const cgs_gemm *g) {
     return g->tiles && !g->p.a_transposed ? g->p.K * g->p.N * cgs_dtype_size(g->p.in) : 0;
 }
 
-static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
+static bool same_layout(const cgs_prepacked *k, const cgs_gemm *g) {
     if (k->transposed != g->p.b_transposed || !k->tiles != !g->tiles) return false;
     if (k->tiles) return true;
     for (size_t j = 0; j < 2; j++)
@@ -291,25 +292,25 @@ static bool same_layout(const cgs_kept *k, const cgs_gemm *g) {
     return k->first->cut.cols == g->cut.cols && k->first->cut.across == g->cut.across;
 }
 
-cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out) {
+cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepacked **out) {
     cgs_gemm_cache *c = cgs_cpu_of(d)->gemms;
     size_t tiled = tiled_bytes(g);
     *out = NULL;
     if (!tiled && !g->packed) return CGS_OK;
-    for (cgs_kept *k = c->kept; k; k = k->next)
+    for (cgs_prepacked *k = c->kept; k; k = k->next)
         if (k->from == B && same_layout(k, g)) {
             k->users++;
             *out = k;
             return CGS_OK;
         }
-    cgs_kept *k = calloc(1, sizeof *k);
+    cgs_prepacked *k = calloc(1, sizeof *k);
     if (!k) return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
-    *k = (cgs_kept){.from = B,
-                    .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
-                    .users = 1,
-                    .transposed = g->p.b_transposed,
-                    .next = c->kept,
-                    .first = g};
+    *k = (cgs_prepacked){.from = B,
+                         .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
+                         .users = 1,
+                         .transposed = g->p.b_transposed,
+                         .next = c->kept,
+                         .first = g};
     cgs_status rc = CGS_OK;
     if (!tiled)
         rc = packed_create(&k->packed, g);
@@ -324,9 +325,9 @@ cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **o
     return CGS_OK;
 }
 
-void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
+void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k) {
     if (!k || --k->users > 0) return;
-    cgs_kept **at = &cgs_cpu_of(d)->gemms->kept;
+    cgs_prepacked **at = &cgs_cpu_of(d)->gemms->kept;
     while (*at != k) at = &(*at)->next;
     *at = k->next;
     packed_destroy(k->packed, k->first->cut.across);
@@ -336,14 +337,14 @@ void cgs_gemm_drop(cgs_device *d, cgs_kept *k) {
 
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
     uintptr_t first = (uintptr_t)p;
-    for (cgs_kept *k = cgs_cpu_of(d)->gemms->kept; k; k = k->next) {
+    for (cgs_prepacked *k = cgs_cpu_of(d)->gemms->kept; k; k = k->next) {
         uintptr_t from = (uintptr_t)k->from;
         if (first < from + k->bytes && from < first + bytes) k->fresh = false;
     }
 }
 
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias, cgs_kept *kept) {
+                  const float *bias, cgs_prepacked *kept) {
     if (g->p.M * g->p.N == 0) return;
     if (g->tiles)
         run_tiles(d, g, C, A, B, bias, kept);
@@ -359,7 +360,7 @@ int cgs_bench_gemm_side(const cgs_device *d) {
     return !strcmp(d->ops->name, "cpu") ? 2048 : 4096;
 }
 
-/* other devices: a linear map through their table, on numbers that are not zero */
+/* other devices: a linear layer through their table, on nonzero numbers */
 static cgs_status linear_peak(cgs_device *d, cgs_dtype type, double *flops) {
     int side = cgs_bench_gemm_side(d), dim[2] = {side, side};
     size_t n = (size_t)side * (size_t)side;

@@ -1,7 +1,7 @@
-/* gemm.h - matrix products whose shape is known beforehand.
+/* gemm.h - matrix products whose shape is known in advance.
  *
- * A product is prepared once for a shape (which may compile code for it) and shared by
- * all records of that shape; running it allocates no memory of ours. */
+ * A product is prepared once for a shape (which may compile code for it) and shared by all records
+ * of that shape; running it allocates no memory. */
 #ifndef CGS_OPS_CPU_GEMM_H
 #define CGS_OPS_CPU_GEMM_H
 
@@ -13,21 +13,21 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c);
 /* Finds or makes the product.  It belongs to the cache. */
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out);
 
-/* A right factor that stays the same over many runs (weights while planning), kept in the
- * layout that a product wants.  Users of the same weights share one. */
-/* *out is NULL when the product reads B as it is, so that there is nothing to keep. */
-cgs_status cgs_gemm_keep(cgs_device *d, cgs_gemm *g, const void *B, cgs_kept **out);
-void cgs_gemm_drop(cgs_device *d, cgs_kept *k);
-/* Says that memory was written: what was kept of it is made again at the next run. */
+/* A right factor that stays constant over many runs (weights while planning), prepacked in the
+ * layout that a product needs.  Users of the same weights share one. */
+/* **out is NULL when the product reads B as it is, so that there is nothing to prepack. */
+cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepacked **out);
+void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k);
+/* Tells that memory was written: its prepacked copies are rebuilt at the next run. */
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
 
-/* Run by all members of a team (core/team.h), with inputs that are whole; ends with a meeting.
- * bias is NULL exactly when the product was prepared without one; kept: of B, or NULL. */
+/* Run by all members of a team (core/team.h), with complete inputs; ends with a barrier.  bias is
+ * NULL exactly when the product was prepared without one; kept: prepacked B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                  const float *bias, cgs_kept *kept);
+                  const float *bias, cgs_prepacked *kept);
 
-/* The best rate of a square product of this type on this device, FLOP/s: the yardstick
- * for everything else.  Takes about a second. */
+/* The best rate of a square product of this type on this device, FLOP/s: the reference for
+ * everything else.  Takes about a second. */
 cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops);
 int cgs_bench_gemm_side(const cgs_device *d); /* rows and columns of that product */
 

@@ -1,5 +1,5 @@
-/* onednn.c - matrix products by oneDNN: what its versions 2 and 3 have in common, and at the top
- * what they have not. */
+/* onednn.c - matrix products by oneDNN: at the top the differences of versions 2 and 3, then their
+ * common API. */
 #include "ops/cpu/onednn.h"
 
 #include <dnnl.h>
@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/environment.h"
 
-/* passes a failure on; who called releases what there is by then */
+/* returns on failure; the caller releases what exists by then */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         dnnl_status_t status_ = (call);                                                            \
@@ -87,8 +88,8 @@ void cgs_onednn_version(char *text, size_t size) {
     snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-/* what oneDNN's own variable for people allows it, as far as that is less than everything */
-static unsigned wished(void) {
+/* the limit in oneDNN's own environment variable, if it is one */
+static unsigned requested(void) {
     static const struct {
         const char *word;
         unsigned isa;
@@ -97,10 +98,10 @@ static unsigned wished(void) {
                  {"AVX2", dnnl_cpu_isa_avx2},
                  {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
                  {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni}};
-    const char *wish = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!wish) wish = getenv("DNNL_MAX_CPU_ISA");
-    for (size_t i = 0; wish && i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, wish)) return words[i].isa;
+    const char *limit = cgs_environment(CGS_ENV_ONEDNN_ISA);
+    if (!limit) limit = cgs_environment(CGS_ENV_DNNL_ISA);
+    for (size_t i = 0; limit && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, limit)) return words[i].isa;
     return ~0u;
 }
 
@@ -109,9 +110,10 @@ bool cgs_onednn_limit(cgs_isa most) {
                                                   [CGS_ISA_V3] = dnnl_cpu_isa_avx2,
                                                   [CGS_ISA_V4] = dnnl_cpu_isa_avx512_core_bf16};
     if (most == CGS_ISA_AMX) return true;
-    /* each set's bits contain those of the lower ones; asking oneDNN which it would take is a use
-     */
-    if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & wished())) == dnnl_success)
+    /* each set's bits contain those of the lower ones; asking oneDNN which it would take counts as
+     * a use
+     * */
+    if (dnnl_set_max_cpu_isa((dnnl_cpu_isa_t)(highest[most] & requested())) == dnnl_success)
         return true;
     return !((unsigned)dnnl_get_effective_cpu_isa() & ~highest[most]);
 }
@@ -120,7 +122,7 @@ bool cgs_onednn_limit(cgs_isa most) {
 void omp_set_num_threads(int n);
 int omp_get_max_threads(void);
 
-/* from here on by the calling thread alone; returns what to set afterwards */
+/* restricts OpenMP to the calling thread; returns the number to restore */
 static int alone(void) {
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
@@ -167,7 +169,7 @@ void cgs_onednn_destroy(cgs_onednn *o) {
     free(o);
 }
 
-/* scratch is used inside one run only, so growing may drop what it holds */
+/* scratch is used only inside one run, so growing may discard its contents */
 static dnnl_status_t grow_scratch(cgs_onednn *o, size_t bytes) {
     bytes = cgs_align_up(bytes);
     if (bytes <= o->scratch_bytes) return dnnl_success;
@@ -181,7 +183,7 @@ static dnnl_status_t grow_scratch(cgs_onednn *o, size_t bytes) {
 
 /* ---- products --------------------------------------------------------------------------- */
 
-/* what a run hands over; each lane has its own set */
+/* arguments of a run; each lane has its own set */
 enum { THE_A, THE_B, THE_C, THE_BIAS, THE_SCRATCH, THE_REORDER_SCRATCH, THINGS };
 
 struct cgs_onednn_product {
@@ -197,9 +199,9 @@ struct cgs_onednn_packed {
     dnnl_memory_t memory;
 };
 
-/* what is needed until a product exists */
+/* needed only until the product exists */
 typedef struct making {
-    layout A, B, C, bias, any; /* any: B as oneDNN likes it best */
+    layout A, B, C, bias, any; /* any: B in the layout that oneDNN prefers */
     dnnl_post_ops_t post;
     dnnl_primitive_attr_t attr, plain; /* plain: without what follows the product */
     dnnl_primitive_desc_t multiply, reorder;
@@ -254,10 +256,10 @@ static dnnl_status_t create_multiply(making *m, dnnl_engine_t engine, const cgs_
                                         : m->any,
                       p->bias ? m->bias : NULL, m->C, m->attr));
     /* its reference code is slower than ours, and below AVX-512 its code for few rows, or for the
-     * last ones, adds up in another order than that for many; "brg" does not */
-    const char *name = "", *wanted = p->rows_alone ? "brg" : "";
+     * last ones, sums in another order than that for many; "brg" does not */
+    const char *name = "", *required = p->batch_invariant ? "brg" : "";
     TRY(dnnl_primitive_desc_query(m->multiply, dnnl_query_impl_info_str, 0, &name));
-    bool fits = strncmp(name, "ref", 3) && !strncmp(name, wanted, strlen(wanted));
+    bool fits = strncmp(name, "ref", 3) && !strncmp(name, required, strlen(required));
     return fits ? dnnl_success : dnnl_unimplemented;
 }
 

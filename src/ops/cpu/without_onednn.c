@@ -1,5 +1,5 @@
-/* without_onednn.c - takes the place of onednn.c in builds with ONEDNN=0: there is no product, so
- * nothing can be packed or run either. */
+/* without_onednn.c - replaces onednn.c in builds with ONEDNN=0: there are no products, so nothing
+ * is packed or run. */
 #include <stdio.h>
 
 #include "ops/cpu/onednn.h"

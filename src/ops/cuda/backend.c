@@ -1,14 +1,10 @@
-/* backend.c - the CUDA backend: its table, memory, graphs, and what records need beforehand.
- *
- * A tape's pass runs call by call the first time, is recorded into a graph the second time
- * and is that graph from then on: one launch instead of some hundreds.  A graph holds the
- * addresses it was recorded with; those are fixed when a tape is finished, except for the
- * scratch buffer, which may grow with the next tape: then the pass is recorded again. */
+/* backend.c - the CUDA backend: its table, memory, and what records need beforehand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/cuda/planning.h"
+#include "ops/cuda/cuda.h"
+#include "ops/cuda/graph.h"
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
@@ -107,8 +103,6 @@ static cgs_status fill_in(cgs_device *d) {
         e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&c->processors, cudaDevAttrMultiProcessorCount, d->index);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "reading the GPU's properties");
 #ifdef CGS_CLOCKS
     c->max_shared -= 64; /* sums of clocks.cuh; tiles, which fill it, have none there */
@@ -121,52 +115,16 @@ static cgs_status fill_in(cgs_device *d) {
     return cgs_cuda_blas_open(&c->blas);
 }
 
-/* whether a list of words, separated by anything but letters and hyphens, has this one */
-static bool has_word(const char *words, const char *word) {
-    size_t length = strlen(word);
-    while (*words) {
-        size_t here = strspn(words, "abcdefghijklmnopqrstuvwxyz-");
-        if (here == length && !strncmp(words, word, length)) return true;
-        words += here ? here : 1;
-    }
-    return false;
-}
-
-/* which fast ways the environment turns off */
-static void read_switches(cgs_cuda *c) {
-    static const struct {
-        const char *word;
-        unsigned bit;
-    } ways[] = {{"norm", CGS_CUDA_NORM},
-                {"graph", CGS_CUDA_GRAPH},
-                {"cache", CGS_CUDA_CACHE},
-                {"sums", CGS_CUDA_SUMS},
-                {"stream", CGS_CUDA_STREAM},
-                {"narrow", CGS_CUDA_NARROW},
-                {"mlp", CGS_CUDA_MLP},
-                {"halves", CGS_CUDA_HALVES},
-                {"wgmma-forward", CGS_CUDA_WGMMA_FORWARD},
-                {"wgmma-backward", CGS_CUDA_WGMMA_BACKWARD},
-                {"wgmma-gelu", CGS_CUDA_WGMMA_GELU},
-                {"wgmma-slope", CGS_CUDA_WGMMA_SLOPE},
-                {"ahead", CGS_CUDA_AHEAD}};
-    const char *words = getenv("CGS_CUDA_OFF");
-    for (size_t i = 0; words && i < sizeof ways / sizeof ways[0]; i++)
-        if (has_word(words, ways[i].word)) c->off |= ways[i].bit;
-}
-
 static cgs_status open_cuda(cgs_device *d) {
     CGS_TRY(choose(d));
     d->impl = calloc(1, sizeof(cgs_cuda));
     if (!d->impl) return cgs_fail(CGS_ENOMEM, "no memory for the cuda device");
-    read_switches(cgs_cuda_of(d));
     cgs_status rc = fill_in(d);
     if (rc != CGS_OK) close_cuda(d);
     return rc;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
     cgs_cuda *c = cgs_cuda_of(d);
@@ -238,8 +196,7 @@ void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k) {
     STAMP(d, "clearing a gradient");
 }
 
-/* ---- records ------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* the largest power of two, up to 256, that divides an address */
 static size_t alignment(const void *p) {
@@ -252,34 +209,11 @@ static size_t common(const void *a, const void *b, const void *c) {
     return x < y ? (x < z ? x : z) : (y < z ? y : z);
 }
 
-/* records that have kernels of their own as a pair */
-static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
-    unsigned off = cgs_cuda_of(d)->off;
-    cgs_opcode a = first->op, b = second->op;
-    if (a == CGS_OP_add && b == CGS_OP_layernorm)
-        return !(off & CGS_CUDA_NORM) && cgs_cuda_add_joins_norm(first, second);
-    if (a == CGS_OP_linear && b == CGS_OP_add) /* dy and its sum come from the norm behind */
-        return !(off & CGS_CUDA_NORM) && alone && second->in[1] == first->out;
-    if (a == CGS_OP_linear && b == CGS_OP_activation)
-        return alone && (cgs_cuda_linear_joins_gelu(d, first, second) ||
-                         cgs_cuda_mlp_begins(d, first, second));
-    if (a == CGS_OP_activation && b == CGS_OP_linear)
-        return alone &&
-               (cgs_cuda_gelu_joins_linear(d, first, second) || cgs_cuda_mlp_ends(first, second));
-    if (a == CGS_OP_linear && b == CGS_OP_attention)
-        return alone && ((!(off & CGS_CUDA_SUMS) && cgs_cuda_attention_tiles(d, second)) ||
-                         cgs_cuda_attention_narrow(d, first, second));
-    if (a == CGS_OP_attention && b == CGS_OP_take) /* other rows are not made */
-        return alone && !first->out->wants_grad && second->in[0] == first->out;
-    return false;
-}
-
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_linear *l = r->impl = calloc(1, sizeof *l);
-    if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear map");
-    CGS_TRY(cgs_cuda_linear_gelu_prepare(d, r));
+    if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear layer");
     CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */
@@ -291,19 +225,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                               .out = y->dtype,
                               .b_transposed = true,
                               .bias = b != NULL,
-                              .rows_alone = r->rows_alone,
+                              .batch_invariant = r->batch_invariant,
                               .aligned = common(y->data, x->data, w)};
     if (k > CGS_CUDA_THIN) CGS_TRY(cgs_cuda_product_find(d, &forward, b && b->bf16, &l->forward));
-    if (half && y->dtype == CGS_BF16 && forward.aligned >= 16 && cgs_cuda_halves(d, n, k, m)) {
-        cgs_cuda_shape rows = forward;
-        rows.M = n / 2;
-        rows.K = k + 4;
-        rows.a_row = 2 * k;
-        rows.c_row = 2 * m;
-        rows.aligned = 16;
-        CGS_TRY(cgs_cuda_need(d, 2 * m * (k + 4) * sizeof(uint16_t)));
-        CGS_TRY(cgs_cuda_product_find(d, &rows, b && b->bf16, &l->half));
-    }
     if (!y->grad) return CGS_OK;
     l->round_dy = half && y->dtype == CGS_F32;
     const void *dy = l->round_dy ? NULL : y->grad; /* scratch is aligned well */
@@ -314,7 +238,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .in = x->dtype,
                              .out = x->dtype,
                              .accumulate = r->accumulate[0],
-                             .rows_alone = r->rows_alone,
+                             .batch_invariant = r->batch_invariant,
                              .aligned = common(x->grad, dy, w)};
         if (m > CGS_CUDA_THIN) CGS_TRY(cgs_cuda_product_find(d, &dx, false, &l->dx));
     }
@@ -328,19 +252,6 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .accumulate = r->accumulate[1],
                              .aligned = common(W->grad, dy, x->data)};
         CGS_TRY(cgs_cuda_product_find(d, &dW, false, &l->dW));
-        if (l->half && dW.aligned >= 16) {
-            cgs_cuda_shape rows = {.M = m,
-                                   .N = k + 4,
-                                   .K = n / 2,
-                                   .in = x->dtype,
-                                   .out = CGS_F32,
-                                   .a_transposed = true,
-                                   .aligned = 16,
-                                   .a_row = 2 * m,
-                                   .b_row = 2 * k};
-            CGS_TRY(cgs_cuda_need(d, 2 * m * (k + 4) * sizeof(float)));
-            CGS_TRY(cgs_cuda_product_find(d, &rows, false, &l->half_dW));
-        }
     }
     return CGS_OK;
 }
@@ -363,11 +274,13 @@ static cgs_status prepare_sigreg(cgs_device *d, cgs_record *r) {
 
 static cgs_status prepare(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0];
+    bool generic;
     r->impl = NULL;
+    CGS_TRY(cgs_cuda_prepare_variants(d, r, &generic));
     switch (r->op) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
-    case CGS_OP_attention: return cgs_cuda_attention_prepare(d, r);
+    case CGS_OP_attention: return generic ? cgs_cuda_attention_prepare(d, r) : CGS_OK;
     case CGS_OP_attend_first: return cgs_cuda_attend_first_prepare(r);
     case CGS_OP_layernorm: return cgs_cuda_layernorm_prepare(d, r);
     case CGS_OP_straighten:
@@ -390,73 +303,7 @@ static void unprepare(cgs_device *d, cgs_record *r) {
     r->impl = NULL;
 }
 
-/* ---- graphs
- * --------------------------------------------------------------------------------------- */
-
-typedef struct pass {
-    int runs;
-    bool alone; /* cannot be recorded: runs call by call */
-    unsigned scratch_moved;
-    cudaGraphExec_t graph;
-} pass;
-
-/* records what the calls launch; on failure the pass stays a list of calls */
-static void record(cgs_cuda *c, pass *p, void (*calls)(struct cgs_tape *), struct cgs_tape *tape) {
-    cudaGraph_t graph = NULL;
-    bool was_fine = !c->failure[0];
-    if (p->graph) cudaGraphExecDestroy(p->graph);
-    p->graph = NULL;
-    p->scratch_moved = c->scratch_moved;
-    cudaError_t e = cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal);
-    if (e == cudaSuccess) {
-        c->capturing = true;
-        calls(tape);
-        c->capturing = false;
-        e = cudaStreamEndCapture(c->stream, &graph);
-    }
-    if (e == cudaSuccess) e = cudaGraphInstantiate(&p->graph, graph, 0);
-    if (graph) cudaGraphDestroy(graph);
-    if (e == cudaSuccess) return;
-    cudaGetLastError();
-    if (was_fine) c->failure[0] = 0; /* nothing ran, so nothing failed */
-    p->graph = NULL;
-    p->alone = true;
-}
-
-static void run_pass(cgs_device *d, void **kept, uint64_t step, void (*calls)(struct cgs_tape *),
-                     struct cgs_tape *tape) {
-    cgs_cuda *c = cgs_cuda_of(d);
-    pass *p = *kept;
-    if (c->capturing) { /* part of a larger program */
-        calls(tape);
-        return;
-    }
-    if (!p) p = *kept = calloc(1, sizeof *p);
-    if (!p || p->alone || (c->off & CGS_CUDA_GRAPH) || p->runs++ == 0) {
-        calls(tape);
-        return;
-    }
-    if (!p->graph || p->scratch_moved != c->scratch_moved) record(c, p, calls, tape);
-    if (!p->graph) {
-        calls(tape);
-        return;
-    }
-    cgs_cuda_set_step(c, step);
-    cgs_cuda_note(c, cudaGraphLaunch(p->graph, c->stream), "launching a graph");
-}
-
-static void forget(cgs_device *d, void *kept) {
-    cgs_cuda *c = cgs_cuda_of(d);
-    pass *p = kept;
-    if (p->graph) {
-        cudaStreamSynchronize(c->stream);
-        cudaGraphExecDestroy(p->graph);
-    }
-    free(p);
-}
-
-/* ---- the GPU's time ----------------------------------------------------------------------------
- */
+/* ---- the GPU's time -------------------------------------------------------------------------- */
 
 static void mark(cgs_device *d, int i) {
     cgs_cuda *c = cgs_cuda_of(d);
@@ -482,6 +329,7 @@ static double between(cgs_device *d, int i, int j) {
 
 const cgs_backend cgs_backend_cuda = {
     .name = "cuda",
+    .kind = CGS_DEVICE_GPU,
     .open = open_cuda,
     .close = close_cuda,
     .alloc = alloc,
@@ -489,18 +337,23 @@ const cgs_backend cgs_backend_cuda = {
     .upload = upload,
     .download = download,
     .sync = sync_cuda,
-    .joins = joins,
-    .attention_rest = true,
+    .joins = cgs_cuda_joins,
+    .without = cgs_cuda_without,
+    .attention_residual = true,
     .prepare = prepare,
     .unprepare = unprepare,
-#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_forward,
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_forward,
     .forward = {CGS_OPS(X)},
 #undef X
-#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_##name##_backward,
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cuda_backward,
     .backward = {CGS_OPS(X)},
 #undef X
-    .run = run_pass,
-    .forget = forget,
+    .run = cgs_cuda_run_pass,
+    .forget = cgs_cuda_forget_pass,
+    .capture = cgs_cuda_graph_capture,
+    .launch = cgs_cuda_graph_launch,
+    .drop = cgs_cuda_graph_drop,
+    .moved = cgs_cuda_graphs_moved,
     .memory = cgs_cuda_memory,
     .gather = cgs_cuda_gather,
     .pin = cgs_cuda_pin,
@@ -512,5 +365,4 @@ const cgs_backend cgs_backend_cuda = {
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
-    .planning = &cgs_cuda_planning,
 };

@@ -9,12 +9,12 @@ namespace {
 enum { LANES = 16 };
 
 /* sum over the rows that the lanes of a column saw; all lanes get it */
-__device__ float lane_sum(float v, float (*room)[33]) {
+__device__ float lane_sum(float v, float (*partial)[33]) {
     __syncthreads();
-    room[threadIdx.y][threadIdx.x] = v;
+    partial[threadIdx.y][threadIdx.x] = v;
     __syncthreads();
     float sum = 0;
-    for (int l = 0; l < LANES; l++) sum += room[l][threadIdx.x];
+    for (int l = 0; l < LANES; l++) sum += partial[l][threadIdx.x];
     return sum;
 }
 
@@ -23,19 +23,19 @@ __global__ void __launch_bounds__(32 * LANES)
     normalise(T *y, float *means, float *rstds, float *run_mean, float *run_var, const T *x,
               const float *w, const float *b, size_t n, int C, bool training, float eps,
               float momentum) {
-    __shared__ float room[LANES][33];
+    __shared__ float partial[LANES][33];
     int c = blockIdx.x * 32 + threadIdx.x;
     bool inside = c < C;
     float mean = inside ? run_mean[c] : 0, var = inside ? run_var[c] : 0;
     if (training) {
         float sum = 0, square = 0, old_mean = mean, old_var = var;
         for (size_t i = threadIdx.y; inside && i < n; i += LANES) sum += widen(x[i * C + c]);
-        mean = lane_sum(sum, room) / n;
+        mean = lane_sum(sum, partial) / n;
         for (size_t i = threadIdx.y; inside && i < n; i += LANES) {
             float v = widen(x[i * C + c]) - mean;
             square += v * v;
         }
-        var = lane_sum(square, room) / n;
+        var = lane_sum(square, partial) / n;
         if (inside && threadIdx.y == 0) {
             float unbiased = n > 1 ? var * ((float)n / (float)(n - 1)) : var;
             run_mean[c] = (1 - momentum) * old_mean + momentum * mean;
@@ -57,26 +57,26 @@ template <class T>
 __global__ void __launch_bounds__(32 * LANES)
     gradient(T *dx, float *dw, float *db, const T *dy, const T *x, const float *means,
              const float *rstds, const float *w, size_t n, int C, bool training, int add) {
-    __shared__ float room[LANES][33];
+    __shared__ float partial[LANES][33];
     int c = blockIdx.x * 32 + threadIdx.x;
     bool inside = c < C;
-    float mean = inside ? means[c] : 0, rstd = inside ? rstds[c] : 0, along = 0, sum = 0;
+    float mean = inside ? means[c] : 0, rstd = inside ? rstds[c] : 0, dot = 0, sum = 0;
     for (size_t i = threadIdx.y; inside && i < n; i += LANES) {
         float g = widen(dy[i * C + c]);
-        along += g * ((widen(x[i * C + c]) - mean) * rstd);
+        dot += g * ((widen(x[i * C + c]) - mean) * rstd);
         sum += g;
     }
-    along = lane_sum(along, room);
-    sum = lane_sum(sum, room);
+    dot = lane_sum(dot, partial);
+    sum = lane_sum(sum, partial);
     if (!inside) return;
     if (threadIdx.y == 0) {
-        if (dw) give_one(dw + c, along, add & 2);
+        if (dw) give_one(dw + c, dot, add & 2);
         if (db) give_one(db + c, sum, add & 4);
     }
     float scale = rstd * w[c];
     for (size_t i = threadIdx.y; dx && i < n; i += LANES) {
         float g = widen(dy[i * C + c]), xhat = (widen(x[i * C + c]) - mean) * rstd;
-        if (training) g -= (sum + xhat * along) / n;
+        if (training) g -= (sum + xhat * dot) / n;
         give_one(dx + i * C + c, scale * g, add & 1);
     }
 }

@@ -1,5 +1,5 @@
 /* clocks.cuh - where the time of a long kernel goes.  `make CLOCKS=1` builds kernels in whose first
- * block a thread counts the cycles of each phase, and prints them behind the 19th launch of its
+ * block a thread counts the cycles of each phase, and prints them after the 19th launch of its
  * kind and size; in any other build nothing of this is left.  Time between kernels: timeline.cu. */
 #ifndef CGS_OPS_CUDA_CLOCKS_CUH
 #define CGS_OPS_CUDA_CLOCKS_CUH
@@ -24,7 +24,7 @@ enum clock_kind {
 __device__ int clock_launches[CLOCK_KINDS], clock_blocks[CLOCK_KINDS];
 
 __device__ __forceinline__ unsigned *clock_here() {
-    __shared__ unsigned sums[CLOCK_PHASES]; /* backend.c leaves room for them */
+    __shared__ unsigned sums[CLOCK_PHASES]; /* backend.c subtracts them from the capacity */
     return sums;
 }
 

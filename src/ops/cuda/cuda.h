@@ -1,7 +1,8 @@
 /* cuda.h - what the files of the CUDA backend share.
  *
- * C files hold the table, memory, graphs (backend.c) and matrix products by cuBLASLt
- * (product.c); .cu files hold kernels and the operations that launch them.
+ * C files hold the backend's table and memory (backend.c), the choice between forms of an operation
+ * (variants.c), matrix products by cuBLASLt (gemm.c), CUDA graphs (graph.c) and the copies of a
+ * dataset's frames (data.c); .cu files hold kernels and the operations that launch them.
  *
  * Everything runs on one stream, so operations follow each other without any further
  * ordering and share one scratch buffer.  Sums have a fixed order: no atomics on floats, and
@@ -25,8 +26,7 @@ typedef struct cgs_cuda {
     double *sums;               /* (CGS_CUDA_PARTS + 1) on the device, for sum_squares     */
     int max_shared;             /* bytes of shared memory that one block may have          */
     int capability;             /* compute capability: 90 for 9.0                          */
-    int processors;             /* multiprocessors                                         */
-    unsigned off;               /* CGS_CUDA_* below that the environment turned off        */
+    unsigned off;               /* bit i: row i of variants.h is turned off               */
     bool capturing;             /* calls are recorded into a graph                         */
     cudaStream_t copies;        /* beside the computation                                  */
     cudaEvent_t arrived, taken; /* what was sent ahead is there; was copied on         */
@@ -40,32 +40,13 @@ typedef struct cgs_cuda {
 
 #define CGS_CUDA_PARTS 1024
 
-/* Fast ways of doing something that has a plain way too.  The words of the variable
- * CGS_CUDA_OFF turn them off, to find out what each is worth or which one is broken.  Those by
- * warpgroups need compute capability 9.0. */
-enum {
-    CGS_CUDA_NORM = 1,     /* "norm": addition and the following norm in one kernel           */
-    CGS_CUDA_GRAPH = 2,    /* "graph": a pass of a tape is one launch                         */
-    CGS_CUDA_CACHE = 4,    /* "cache": the frames of a dataset stay in the GPU's memory       */
-    CGS_CUDA_SUMS = 16,    /* "sums": the gradient of qkv's bias inside attention's kernels   */
-    CGS_CUDA_STREAM = 32,  /* "stream": long or dropping attention in passing tiles          */
-    CGS_CUDA_NARROW = 64,  /* "narrow": attention of narrow tokens without making qkv        */
-    CGS_CUDA_MLP = 128,    /* "mlp": both maps of a narrow MLP and GELU in one kernel         */
-    CGS_CUDA_HALVES = 256, /* "halves": maps of 588 columns as two of 592                   */
-    CGS_CUDA_WGMMA_FORWARD = 512,   /* "wgmma-forward": attention by warpgroups             */
-    CGS_CUDA_WGMMA_BACKWARD = 1024, /* "wgmma-backward": its gradient                       */
-    CGS_CUDA_WGMMA_GELU = 2048,     /* "wgmma-gelu": linear map and GELU by warpgroups      */
-    CGS_CUDA_WGMMA_SLOPE = 4096,    /* "wgmma-slope": GELU's gradient and the map behind it */
-    CGS_CUDA_AHEAD = 8192 /* "ahead": attention's gradient fetches a later head's first rows */
-};
-
 static inline cgs_cuda *cgs_cuda_of(const cgs_device *d) { return (cgs_cuda *)d->impl; }
 
 /* Remembers a failure, if `error` is one, for the next sync. */
 void cgs_cuda_note(cgs_cuda *c, cudaError_t error, const char *where);
 void cgs_cuda_note_text(cgs_cuda *c, const char *text);
 
-/* With `make CLOCKS=1` (timeline.cu): the time since the last stamp is that of `what`; behind the
+/* With `make CLOCKS=1` (timeline.cu): the time since the last stamp is that of `what`; after the
  * 58th rollout of a size the mean times of the last 25 are printed. */
 #ifdef CGS_CLOCKS
 void cgs_cuda_stamp(cgs_cuda *c, const char *what);
@@ -85,19 +66,17 @@ cgs_status cgs_cuda_need(cgs_device *d, size_t bytes);
 const uint64_t *cgs_cuda_step(cgs_device *d, const cgs_record *r);
 void cgs_cuda_set_step(cgs_cuda *c, uint64_t step); /* optim.cu */
 
-/* ---- products (product.c, linear.cu) ----------------------------------------------- */
+/* ---- products (gemm.c, linear/linear.cu) ----------------------------------------------- */
 
 /* C (M,N) = A (M,K) B (K,N), row-major; a transposed factor is stored the other way round. */
 typedef struct cgs_cuda_shape {
     size_t M, N, K;
     cgs_dtype in, out; /* of A and B; of C */
     bool a_transposed, b_transposed;
-    bool bias;       /* + bias[j] */
-    bool accumulate; /* C += instead of C = */
-    bool rows_alone; /* the algorithm does not depend on M */
-    size_t aligned;  /* every pointer is a multiple of this many bytes */
-    /* elements from a stored row of A, B or C to the next; 0: as many as it has */
-    size_t a_row, b_row, c_row;
+    bool bias;            /* + bias[j] */
+    bool accumulate;      /* C += instead of C = */
+    bool batch_invariant; /* the algorithm does not depend on M */
+    size_t aligned;       /* every pointer is a multiple of this many bytes */
 } cgs_cuda_shape;
 
 typedef struct cgs_cuda_product cgs_cuda_product;
@@ -112,15 +91,11 @@ cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf
 void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const void *A, const void *B,
                           const float *bias, const uint16_t *bias16);
 
-/* prepare() leaves this in the record of a linear map; a missing product is done by own code */
+/* prepare() leaves this in the record of a linear layer; a missing product is done by own code */
 typedef struct cgs_cuda_linear {
     cgs_cuda_product *forward, *dx, *dW;
-    cgs_cuda_product *half, *half_dW; /* instead: every second row, see linear.cu */
-    bool round_dy;                    /* dy is f32 and enters the products rounded */
+    bool round_dy; /* dy is f32 and enters the products rounded */
 } cgs_cuda_linear;
-
-/* Whether a map from n rows of k to m bf16 columns is made as two products of half of the rows. */
-bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m);
 
 /* ... and this in that of SIGReg */
 typedef struct cgs_cuda_sigreg {
@@ -174,66 +149,49 @@ void cgs_cuda_add_parts(cgs_device *d, float *to, bool accumulate, const float *
 CGS_OPS(X)
 #undef X
 
-/* Pairs of records that run as one, and what they do.  Of an addition and a norm, the norm's
- * functions do the work; of a linear map and GELU, the map's. */
-bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm);
-bool cgs_cuda_linear_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act);
-bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, const cgs_record *map);
-cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map);
-void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map);
-void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map);
-
 static inline bool cgs_cuda_is(const cgs_record *r, cgs_opcode op) { return r && r->op == op; }
 
-/* Whether the norm behind an addition gives what was added its gradient. */
+/* Whether the norm after an addition gives what was added its gradient. */
 static inline bool cgs_cuda_norm_gives_added(const cgs_record *add) {
     return cgs_cuda_is(add->next, CGS_OP_layernorm) && add->next->out->grad &&
            add->in[1]->wants_grad && add->in[1]->grad && !add->accumulate[1];
 }
-/* Whether attention gives the bias of the map before it its gradient. */
-static inline bool cgs_cuda_attention_gives_bias(const cgs_record *map) {
-    return cgs_cuda_is(map->next, CGS_OP_attention) && map->next->out->grad;
-}
-/* Whether the map behind GELU gives GELU's input its gradient. */
-static inline bool cgs_cuda_map_gives_gelu(const cgs_record *act) {
-    return cgs_cuda_is(act->next, CGS_OP_linear) && act->next->out->grad &&
-           act->in[0]->wants_grad && act->in[0]->grad;
+/* Whether attention gives the bias of the linear layer before it its gradient. */
+static inline bool cgs_cuda_attention_gives_bias(const cgs_record *linear) {
+    return cgs_cuda_is(linear->next, CGS_OP_attention) && linear->next->out->grad;
 }
 
-/* What attention needs before it runs: a sentence if it cannot. */
+/* What generic forms need before they run: a sentence if they cannot. */
 cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_attend_first_prepare(const cgs_record *r);
 cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r);
 cgs_status cgs_cuda_cgs_prepare(cgs_device *d, const cgs_record *r);
-/* attention on tensor cores: 64 wide bf16 heads without dropout */
-bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r);
-cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r);
-void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r);
-void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r);
-/* rowsum(P dP) of all heads (B,heads,T), in the device's scratch */
-float *cgs_cuda_attention_along(cgs_device *d, const cgs_record *r);
-/* ... and by warpgroups: about 257 tokens, no mask */
-bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way);
-cgs_status cgs_cuda_attention_groups_prepare(void);
-void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r);
-cgs_status cgs_cuda_attention_groups_back_prepare(void);
-void cgs_cuda_attention_groups_backward(cgs_device *d, const cgs_record *r);
 
-/* ... of any length, with dropout: in tiles that pass by.  parts: floats of scratch for sums */
-bool cgs_cuda_attention_stream(const cgs_device *d, const cgs_record *r);
-size_t cgs_cuda_attention_stream_parts(const cgs_record *r);
-void cgs_cuda_attention_stream_forward(cgs_device *d, const cgs_record *r);
-void cgs_cuda_attention_stream_backward(cgs_device *d, const cgs_record *r);
+/* Backward of a linear layer without the gradient of its input. */
+void cgs_cuda_linear_backward_parameters(cgs_device *d, const cgs_record *r);
+/* rowsum(P dP) of all heads (B,heads,T), in the device's scratch: <dout, out> row by row */
+float *cgs_cuda_attention_row_dots(cgs_device *d, const cgs_record *r);
 
-/* Forms for tokens of up to 32 numbers, without gradients: attention from the tokens themselves,
- * with the map before it; and an MLP as one kernel, run by its activation `act`. */
-bool cgs_cuda_attention_narrow(const cgs_device *d, const cgs_record *map, const cgs_record *r);
-cgs_status cgs_cuda_attention_narrow_prepare(cgs_device *d, const cgs_record *r);
-void cgs_cuda_attention_narrow_forward(cgs_device *d, const cgs_record *r);
-bool cgs_cuda_mlp_begins(const cgs_device *d, const cgs_record *map, const cgs_record *act);
-bool cgs_cuda_mlp_ends(const cgs_record *act, const cgs_record *map);
-bool cgs_cuda_mlp(const cgs_device *d, const cgs_record *act);
-void cgs_cuda_mlp_forward(cgs_device *d, const cgs_record *act);
+/* ---- variants (variants.h, variants.c) --------------------------------------------------- */
+
+typedef enum cgs_cuda_direction { CGS_CUDA_FORWARD, CGS_CUDA_BACKWARD } cgs_cuda_direction;
+
+/* Prepares the variants that run for a record.  *generic: in a direction its generic form does. */
+cgs_status cgs_cuda_prepare_variants(cgs_device *d, const cgs_record *r, bool *generic);
+/* Whether the variant of a neighbour does what this record would. */
+bool cgs_cuda_done_by_neighbour(const cgs_device *d, const cgs_record *r,
+                                cgs_cuda_direction direction);
+/* Whether the table has this row and it is not turned off. */
+bool cgs_cuda_variant_on(const cgs_device *d, const char *name);
+
+/* For the backend's table: joins, without, and what runs every operation. */
+bool cgs_cuda_joins(cgs_device *d, const cgs_record *first, const cgs_record *second,
+                    bool only_reader);
+cgs_status cgs_cuda_without(cgs_device *d, const char *words);
+void cgs_cuda_forward(cgs_device *d, const cgs_record *r);
+void cgs_cuda_backward(cgs_device *d, const cgs_record *r);
+
+/* ---- the optimiser, and gradients ----------------------------------------------------------- */
 
 double cgs_cuda_sum_squares(cgs_device *d, const float *x, size_t n);
 void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,

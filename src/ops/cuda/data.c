@@ -9,7 +9,7 @@
 cgs_status cgs_cuda_memory(cgs_device *d, size_t *unused, size_t *all) {
     cudaError_t e = cudaMemGetInfo(unused, all);
     if (e != cudaSuccess) return cgs_cuda_failed(e, "asking for the free memory");
-    if (cgs_cuda_of(d)->off & CGS_CUDA_CACHE) *unused = 0;
+    if (!cgs_cuda_variant_on(d, "cached_frames")) *unused = 0;
     return CGS_OK;
 }
 

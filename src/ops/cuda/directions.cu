@@ -4,7 +4,7 @@
 namespace {
 
 __global__ void __launch_bounds__(64) draw(float *out, int D, uint64_t key, const uint64_t *step) {
-    __shared__ double room[32];
+    __shared__ double partial[32];
     uint64_t k = update_key(key, step);
     size_t first = (size_t)blockIdx.x * D;
     double square = 0;
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(64) draw(float *out, int D, uint64_t key, cons
         out[first + c] = v; /* this thread's again below */
         square += (double)v * v;
     }
-    double length = sqrt(block_sum(square, room));
+    double length = sqrt(block_sum(square, partial));
     for (int c = threadIdx.x; c < D; c += 64) out[first + c] = (float)(out[first + c] / length);
 }
 

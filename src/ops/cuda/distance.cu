@@ -6,14 +6,14 @@ namespace {
 template <class TA, class TB>
 __global__ void __launch_bounds__(1024)
     mean_square(float *out, const TA *a, const TB *b, size_t n) {
-    __shared__ float room[32];
+    __shared__ float partial[32];
     float sum = 0;
 #pragma unroll 8 /* loads in flight: this block is alone */
     for (size_t i = threadIdx.x; i < n; i += 1024) {
         float v = widen(a[i]) - widen(b[i]);
         sum += v * v;
     }
-    sum = block_sum(sum, room);
+    sum = block_sum(sum, partial);
     if (threadIdx.x == 0) *out = sum / n;
 }
 

@@ -108,12 +108,6 @@ void cgs_cuda_add_backward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_activation_forward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_mlp(d, r)) {
-        cgs_cuda_mlp_forward(d, r);
-        return;
-    }
-    if (cgs_cuda_is(r->before, CGS_OP_linear) && cgs_cuda_linear_joins_gelu(d, r->before, r))
-        return; /* the map does it */
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     WITH_TYPE(TX, x->dtype,
@@ -126,7 +120,7 @@ void cgs_cuda_activation_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     bool add = r->accumulate[0];
-    if (!cgs_cuda_wants(r, 0) || cgs_cuda_map_gives_gelu(r)) return;
+    if (!cgs_cuda_wants(r, 0)) return;
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TY, y->dtype,
                         launch_each(d, cgs_numel(x), true, "activation backward",

@@ -2,10 +2,7 @@
  *
  * The library is loaded when a GPU is opened, not linked: it weighs half a gigabyte, and a
  * program without it still runs on the CPU.  Each shape gets the first algorithm that the
- * library's heuristic names.  Measuring several is faster, but which one wins depends on the
- * moment, and two runs would not give the same bits; so that happens only when the variable
- * CGS_CUDA_ALGORITHMS names a file, and what won is kept there: runs with the same file, GPU
- * and library repeat. */
+ * library's heuristic names: two runs give the same bits, and nothing is measured at start. */
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,9 +10,6 @@
 #include <string.h>
 
 #include "ops/cuda/cuda.h"
-
-/* how many of the heuristic's proposals are measured, and how often each */
-enum { PROPOSALS = 12, TIMES = 5 };
 
 /* rows that the algorithm of a product is asked for when it must be the same for any number */
 enum { ROWS = 512 };
@@ -27,9 +21,16 @@ enum { ROWS = 512 };
     X(Create)                                                                                      \
     X(Destroy)                                                                                     \
     X(MatmulDescCreate)                                                                            \
-    X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy)    \
-        X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)       \
-            X(MatmulAlgoGetHeuristic) X(MatmulAlgoCheck) X(Matmul) X(GetVersion)
+    X(MatmulDescDestroy)                                                                           \
+    X(MatmulDescSetAttribute)                                                                      \
+    X(MatrixLayoutCreate)                                                                          \
+    X(MatrixLayoutDestroy)                                                                         \
+    X(MatmulPreferenceCreate)                                                                      \
+    X(MatmulPreferenceDestroy)                                                                     \
+    X(MatmulPreferenceSetAttribute)                                                                \
+    X(MatmulAlgoGetHeuristic)                                                                      \
+    X(MatmulAlgoCheck)                                                                             \
+    X(Matmul)
 
 struct cgs_cuda_product {
     cgs_cuda_shape shape;
@@ -47,7 +48,6 @@ struct cgs_cuda_blas {
     cublasLtHandle_t handle;
     void *workspace; /* (WORKSPACE) bytes on the device */
     cgs_cuda_product *products;
-    const char *choices; /* file of measured choices, or NULL */
 #define X(name) __typeof__(cublasLt##name) *name;
     FUNCTIONS(X)
 #undef X
@@ -57,15 +57,15 @@ static cudaDataType_t type_of(cgs_dtype t) { return t == CGS_BF16 ? CUDA_R_16BF 
 
 /* ---- the library --------------------------------------------------------------------------- */
 
-static void *find_library(char *name, size_t room) {
+static void *find_library(char *name, size_t size) {
     static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                           "/usr/local/cuda/targets/x86_64-linux/lib/"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        snprintf(name, room, "%slibcublasLt.so.%d", folders[i], CUBLAS_VER_MAJOR);
+        snprintf(name, size, "%slibcublasLt.so.%d", folders[i], CUBLAS_VER_MAJOR);
         void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (library) return library;
     }
-    snprintf(name, room, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+    snprintf(name, size, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
     return NULL;
 }
 
@@ -85,8 +85,6 @@ cgs_status cgs_cuda_blas_open(cgs_cuda_blas **out) {
     }
     FUNCTIONS(X)
 #undef X
-    b->choices = getenv("CGS_CUDA_ALGORITHMS");
-    if (b->choices && !*b->choices) b->choices = NULL;
     cublasStatus_t s = b->Create(&b->handle);
     if (s != CUBLAS_STATUS_SUCCESS)
         return cgs_fail(CGS_EDEVICE, "cuda: cuBLASLt does not start, its status is %d", (int)s);
@@ -123,109 +121,7 @@ void cgs_cuda_blas_close(cgs_cuda_blas *b) {
     free(b);
 }
 
-/* ---- measured choices -------------------------------------------------------------------------
- */
-
-/* what a choice depends on, as the beginning of its line */
-static void describe_choice(const cgs_cuda_blas *b, const cgs_cuda_product *p, char out[160]) {
-    const cgs_cuda_shape *s = &p->shape;
-    snprintf(out, 160,
-             "%zu %zux%zux%zu in %d out %d turned %d%d bias %d%d add %d aligned %zu "
-             "rows %zu %zu %zu:",
-             b->GetVersion(), s->M, s->N, s->K, (int)s->in, (int)s->out, s->a_transposed,
-             s->b_transposed, s->bias, (int)p->bias, s->accumulate, s->aligned, s->a_row, s->b_row,
-             s->c_row);
-}
-
-/* the algorithm is 8 words that the library can take back in the same version */
-static bool choice_in_file(const cgs_cuda_blas *b, cgs_cuda_product *p) {
-    char key[160], line[512];
-    bool found = false;
-    FILE *f = fopen(b->choices, "r");
-    if (!f) return false;
-    describe_choice(b, p, key);
-    while (!found && fgets(line, sizeof line, f)) {
-        unsigned long long w[8];
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        found = sscanf(line + strlen(key), "%llx %llx %llx %llx %llx %llx %llx %llx", &w[0], &w[1],
-                       &w[2], &w[3], &w[4], &w[5], &w[6], &w[7]) == 8;
-        for (int i = 0; found && i < 8; i++) p->algorithm.data[i] = w[i];
-    }
-    fclose(f);
-    return found;
-}
-
-static cublasStatus_t multiply(cgs_cuda_blas *b, const cgs_cuda_product *p,
-                               const cublasLtMatmulAlgo_t *algorithm, void *C, const void *A,
-                               const void *B, cudaStream_t stream) {
-    const float one = 1, beta = p->shape.accumulate ? 1 : 0;
-    return b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C, p->C, algorithm,
-                     b->workspace, WORKSPACE, stream);
-}
-
-/* milliseconds of the fastest of some runs; huge if it does not work */
-static float measure(cgs_cuda_blas *b, const cgs_cuda_product *p,
-                     const cublasLtMatmulAlgo_t *algorithm, void *const m[3], cudaStream_t stream,
-                     cudaEvent_t from, cudaEvent_t to) {
-    float least = 1e9f;
-    for (int i = 0; i < TIMES; i++) {
-        float ms = 1e9f;
-        cudaEventRecord(from, stream);
-        if (multiply(b, p, algorithm, m[0], m[1], m[2], stream) != CUBLAS_STATUS_SUCCESS)
-            return 1e9f;
-        cudaEventRecord(to, stream);
-        if (cudaEventSynchronize(to) != cudaSuccess) return 1e9f;
-        cudaEventElapsedTime(&ms, from, to);
-        if (ms < least) least = ms;
-    }
-    return least;
-}
-
-/* times the proposals on memory of its own and keeps the fastest; on any failure the first */
-static void choose(cgs_cuda_blas *b, cgs_cuda_product *p,
-                   const cublasLtMatmulHeuristicResult_t *proposal, int count,
-                   cudaStream_t stream) {
-    const cgs_cuda_shape *s = &p->shape;
-    size_t a_rows = s->a_transposed ? s->K : s->M, a_cols = s->a_transposed ? s->M : s->K;
-    size_t b_rows = s->b_transposed ? s->N : s->K, b_cols = s->b_transposed ? s->K : s->N;
-    const size_t bytes[3] = {
-        s->M * (s->c_row ? s->c_row : s->N) * cgs_dtype_size(s->out),
-        a_rows * (s->a_row ? s->a_row : a_cols) * cgs_dtype_size(s->in),
-        b_rows * (s->b_row ? s->b_row : b_cols) * cgs_dtype_size(s->in),
-    };
-    void *m[3] = {NULL, NULL, NULL};
-    cudaEvent_t from = NULL, to = NULL;
-    float ms[PROPOSALS];
-    int best = 0;
-    bool ok = cudaEventCreate(&from) == cudaSuccess && cudaEventCreate(&to) == cudaSuccess;
-    for (int i = 0; i < 3 && ok; i++)
-        ok = cudaMalloc(&m[i], bytes[i]) == cudaSuccess &&
-             /* a small number in either type: zeros would multiply faster */
-             cudaMemsetAsync(m[i], 0x3c, bytes[i], stream) == cudaSuccess;
-    for (int i = 0; i < count && ok; i++) {
-        ms[i] = proposal[i].state == CUBLAS_STATUS_SUCCESS && proposal[i].workspaceSize <= WORKSPACE
-                    ? measure(b, p, &proposal[i].algo, m, stream, from, to)
-                    : 1e9f;
-        if (ms[i] < ms[best]) best = i;
-    }
-    for (int i = 0; i < 3; i++) cudaFree(m[i]);
-    if (from) cudaEventDestroy(from);
-    if (to) cudaEventDestroy(to);
-    cudaGetLastError();
-    p->algorithm = proposal[best].algo;
-    FILE *f = ok ? fopen(b->choices, "a") : NULL;
-    if (!f) return;
-    char key[160];
-    describe_choice(b, p, key);
-    fputs(key, f);
-    for (int i = 0; i < 8; i++) fprintf(f, " %llx", (unsigned long long)p->algorithm.data[i]);
-    fprintf(f, " # %.4f ms, proposal %d of %d; the first takes %.4f\n", (double)ms[best], best + 1,
-            count, (double)ms[0]);
-    fclose(f);
-}
-
-/* ---- finding a product ------------------------------------------------------------------------
- */
+/* ---- finding a product --------------------------------------------------------------------- */
 
 /* The library's matrices are column-major: a row-major C = A B is its C^T = B^T A^T, so our B
  * comes first, and a matrix that we store plainly is one that it sees transposed. */
@@ -233,12 +129,10 @@ static bool describe_layouts(cgs_cuda_blas *b, cgs_cuda_product *p) {
     const cgs_cuda_shape *s = &p->shape;
     size_t Br = s->b_transposed ? s->K : s->N, Bc = s->b_transposed ? s->N : s->K;
     size_t Ar = s->a_transposed ? s->M : s->K, Ac = s->a_transposed ? s->K : s->M;
-    size_t a_row = s->a_row ? s->a_row : Ar, b_row = s->b_row ? s->b_row : Br;
-    size_t c_row = s->c_row ? s->c_row : s->N;
     cudaDataType_t in = type_of(s->in), out = type_of(s->out);
-    return b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)b_row) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)a_row) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)c_row) == CUBLAS_STATUS_SUCCESS;
+    return b->MatrixLayoutCreate(&p->A, in, Br, Bc, (int64_t)Br) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->B, in, Ar, Ac, (int64_t)Ar) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->C, out, s->N, s->M, (int64_t)s->N) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool describe(cgs_cuda_blas *b, cgs_cuda_product *p) {
@@ -280,10 +174,10 @@ static cublasStatus_t ask_for_any_rows(cgs_cuda_blas *b, cgs_cuda_product *p,
 }
 
 /* Asks for an algorithm with a bias of this type. */
-static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cudaStream_t stream) {
+static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias) {
     const cgs_cuda_shape *s = &p->shape;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found[PROPOSALS];
+    cublasLtMatmulHeuristicResult_t found;
     int count = 0;
     p->bias = bias;
     if (s->bias) {
@@ -303,7 +197,7 @@ static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cuda
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
         size_t bytes;
-    } wishes[] = {
+    } preferences[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
         {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &aligned, sizeof aligned},
@@ -312,37 +206,35 @@ static bool ask(cgs_cuda_blas *b, cgs_cuda_product *p, cudaDataType_t bias, cuda
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &aligned, sizeof aligned},
     };
     cublasStatus_t rc = CUBLAS_STATUS_SUCCESS;
-    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0] && rc == CUBLAS_STATUS_SUCCESS; i++)
-        rc = b->MatmulPreferenceSetAttribute(preference, wishes[i].what, wishes[i].value,
-                                             wishes[i].bytes);
+    for (size_t i = 0;
+         i < sizeof preferences / sizeof preferences[0] && rc == CUBLAS_STATUS_SUCCESS; i++)
+        rc = b->MatmulPreferenceSetAttribute(preference, preferences[i].what, preferences[i].value,
+                                             preferences[i].bytes);
     if (rc == CUBLAS_STATUS_SUCCESS) {
-        if (s->rows_alone)
-            rc = ask_for_any_rows(b, p, preference, found, &count);
+        if (s->batch_invariant)
+            rc = ask_for_any_rows(b, p, preference, &found, &count);
         else
             rc = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->A, p->B, p->C, p->C, preference,
-                                           b->choices ? PROPOSALS : 1, found, &count);
+                                           1, &found, &count);
     }
     b->MatmulPreferenceDestroy(preference);
-    if (rc != CUBLAS_STATUS_SUCCESS || count < 1 || found[0].state != CUBLAS_STATUS_SUCCESS ||
-        found[0].workspaceSize > WORKSPACE)
+    if (rc != CUBLAS_STATUS_SUCCESS || count < 1 || found.state != CUBLAS_STATUS_SUCCESS ||
+        found.workspaceSize > WORKSPACE)
         return false;
-    p->algorithm = found[0].algo;
-    if (b->choices && !s->rows_alone && !choice_in_file(b, p)) choose(b, p, found, count, stream);
+    p->algorithm = found.algo;
     return true;
 }
 
 static bool same(const cgs_cuda_shape *a, const cgs_cuda_shape *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
-           a->bias == b->bias && a->accumulate == b->accumulate && a->rows_alone == b->rows_alone &&
-           a->aligned == b->aligned && a->a_row == b->a_row && a->b_row == b->b_row &&
-           a->c_row == b->c_row;
+           a->bias == b->bias && a->accumulate == b->accumulate &&
+           a->batch_invariant == b->batch_invariant && a->aligned == b->aligned;
 }
 
 cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf16_bias,
                                  cgs_cuda_product **out) {
     cgs_cuda_blas *b = cgs_cuda_of(d)->blas;
-    cudaStream_t stream = cgs_cuda_of(d)->stream;
     *out = NULL;
     for (cgs_cuda_product *p = b->products; p; p = p->next)
         if (same(&p->shape, s) && p->bf16_bias == bf16_bias) {
@@ -353,8 +245,8 @@ cgs_status cgs_cuda_product_find(cgs_device *d, const cgs_cuda_shape *s, bool bf
     if (!p) return cgs_fail(CGS_ENOMEM, "no memory for a product");
     p->shape = *s;
     p->bf16_bias = bf16_bias;
-    p->possible = describe(b, p) && (ask(b, p, CUDA_R_32F, stream) ||
-                                     (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF, stream)));
+    p->possible = describe(b, p) &&
+                  (ask(b, p, CUDA_R_32F) || (s->bias && bf16_bias && ask(b, p, CUDA_R_16BF)));
     p->next = b->products;
     b->products = p;
     *out = p->possible ? p : NULL;
@@ -369,7 +261,9 @@ void cgs_cuda_product_run(cgs_device *d, cgs_cuda_product *p, void *C, const voi
         const void *used = p->bias == CUDA_R_32F ? (const void *)bias : (const void *)bias16;
         b->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &used, sizeof used);
     }
-    cublasStatus_t s = multiply(b, p, &p->algorithm, C, A, B, c->stream);
+    const float one = 1, beta = p->shape.accumulate ? 1 : 0;
+    cublasStatus_t s = b->Matmul(b->handle, p->desc, &one, B, p->A, A, p->B, &beta, C, p->C, C,
+                                 p->C, &p->algorithm, b->workspace, WORKSPACE, c->stream);
     if (s != CUBLAS_STATUS_SUCCESS) {
         char text[160];
         snprintf(text, sizeof text, "a matrix product of %zu x %zu x %zu ended with status %d",

@@ -138,8 +138,7 @@ static void launch_each(cgs_device *d, size_t n, bool in_eights, const char *wha
     LAUNCHED(d, what);
 }
 
-/* ---- reductions in a fixed order --------------------------------------------------------------
- */
+/* ---- reductions in a fixed order ------------------------------------------------------------- */
 
 template <class T> __device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll
@@ -152,18 +151,17 @@ static __device__ __forceinline__ float warp_max(float v) {
     return v;
 }
 
-/* over a block of up to 1024 threads in x; every thread gets it; `room` holds 32 values */
-template <class T> __device__ T block_sum(T v, T *room) {
+/* over a block of up to 1024 threads in x; every thread gets it; `partial` holds 32 values */
+template <class T> __device__ T block_sum(T v, T *partial) {
     v = warp_sum(v);
-    __syncthreads(); /* room may still be in use */
-    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = v;
+    __syncthreads(); /* partial may still be in use */
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
     __syncthreads();
-    T all = threadIdx.x % 32 < blockDim.x / 32 ? room[threadIdx.x % 32] : T(0);
+    T all = threadIdx.x % 32 < blockDim.x / 32 ? partial[threadIdx.x % 32] : T(0);
     return warp_sum(all);
 }
 
-/* ---- random numbers, bit for bit those of core/rng.h -------------------------------------------
- */
+/* ---- random numbers, bit for bit those of core/rng.h ----------------------------------------- */
 
 static __device__ __forceinline__ uint64_t mix64(uint64_t x) {
     x += 0x9E3779B97F4A7C15ull;

@@ -3,7 +3,7 @@
  *
  * A residual addition that the norm follows is done on the way, in both directions: the sum
  * is written once and not read again, and backward makes the gradient of what was added and,
- * if that came from a linear map, of the map's bias while it has them in registers.
+ * if that came from a linear layer, of its bias while it has them in registers.
  *
  * A warp holds a whole row in registers: lane l has V columns out of every 32 V.  Backward
  * gives each warp many rows, so the gradients of w and b add up in registers; each block
@@ -12,7 +12,7 @@
 
 namespace {
 
-/* three blocks a multiprocessor of the largest GPUs run at the same time */
+/* three blocks per multiprocessor of the largest GPUs run at the same time */
 enum { WARPS = 8, MAX_BLOCKS = 3 * 132, WIDEST = 1024 };
 
 template <int V, int N> __device__ __forceinline__ int column(int lane, int i) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     for (size_t row = (size_t)blockIdx.x * WARPS + threadIdx.y; row < rows;
          row += (size_t)gridDim.x * WARPS) {
         float g[N][V], xhat[N][V], old[N][V];
-        float mean = means[row], rstd = rstds[row], sum = 0, along = 0;
+        float mean = means[row], rstd = rstds[row], sum = 0, dot = 0;
 #pragma unroll
         for (int i = 0; i < N; i++) { /* all loads before the first use */
             int c = column<V, N>(lane, i);
@@ -122,19 +122,19 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
                 db[i][k] += g[i][k];
                 g[i][k] *= scale[i][k];
                 sum += g[i][k];
-                along += g[i][k] * xhat[i][k];
+                dot += g[i][k] * xhat[i][k];
             }
         }
         if (!dx) continue;
         sum = warp_sum(sum) / D;
-        along = warp_sum(along) / D;
+        dot = warp_sum(dot) / D;
 #pragma unroll
         for (int i = 0; i < N; i++) {
             int c = column<V, N>(lane, i);
             if (c >= D) continue;
 #pragma unroll
             for (int k = 0; k < V; k++) {
-                g[i][k] = rstd * (g[i][k] - sum - xhat[i][k] * along);
+                g[i][k] = rstd * (g[i][k] - sum - xhat[i][k] * dot);
                 if (add) g[i][k] += old[i][k];
                 ds[i][k] += g[i][k];
             }
@@ -201,9 +201,9 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     const float *means = (const float *)r->saved[0]->data, *rstds = (float *)r->saved[1]->data;
     size_t rows = cgs_rows(x);
     int D = cgs_cols(x);
-    const cgs_record *sum = r->before, *map = sum ? sum->before : NULL;
+    const cgs_record *sum = r->before, *linear = sum ? sum->before : NULL;
     bool added = sum && cgs_cuda_norm_gives_added(sum);
-    bool bias = added && map && cgs_cuda_wants(map, 2);
+    bool bias = added && linear && cgs_cuda_wants(linear, 2);
     bool affine = cgs_cuda_wants(r, 1) || cgs_cuda_wants(r, 2);
     float *parts = affine || bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
@@ -227,7 +227,7 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     const struct {
         const cgs_record *r;
         int k;
-    } of[3] = {{r, 1}, {r, 2}, {bias ? map : NULL, 2}};
+    } of[3] = {{r, 1}, {r, 2}, {bias ? linear : NULL, 2}};
     for (int i = 0; i < 3; i++)
         if (of[i].r && cgs_cuda_wants(of[i].r, of[i].k))
             cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad, of[i].r->accumulate[of[i].k],
@@ -260,10 +260,17 @@ cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r) {
 }
 
 /* The sum of x and y is normalised next, and y is needed nowhere else. */
-bool cgs_cuda_add_joins_norm(const cgs_record *add, const cgs_record *norm) {
+bool cgs_cuda_add_norm_fits(const cgs_device *, const cgs_record *add, const cgs_record *norm,
+                            const cgs_record *) {
     const cgs_tensor *x = add->in[0], *y = add->in[1];
     return norm->in[0] == add->out && norm->in[1] != add->out && x != y && x->dtype == CGS_F32 &&
            cgs_cols(x) <= WIDEST;
+}
+
+/* The norm that joins the addition has dy, and its sum over rows, in registers. */
+bool cgs_cuda_norm_bias_fits(const cgs_device *, const cgs_record *linear, const cgs_record *add,
+                             const cgs_record *) {
+    return add->in[1] == linear->out;
 }
 
 void cgs_cuda_layernorm_forward(cgs_device *d, const cgs_record *r) {

@@ -9,7 +9,7 @@ namespace {
 __global__ void set_step(uint64_t *to, uint64_t step) { *to = step; }
 
 __global__ void __launch_bounds__(256) squares(double *sums, const float *x, size_t n) {
-    __shared__ double room[32];
+    __shared__ double partial[32];
     double sum = 0;
     for (size_t i = ((size_t)blockIdx.x * 256 + threadIdx.x) * 4; i < n;
          i += (size_t)CGS_CUDA_PARTS * 256 * 4) {
@@ -20,13 +20,13 @@ __global__ void __launch_bounds__(256) squares(double *sums, const float *x, siz
             for (size_t k = i; k < n; k++) sum += (double)x[k] * x[k];
         }
     }
-    sum = block_sum(sum, room);
+    sum = block_sum(sum, partial);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 __global__ void __launch_bounds__(1024) add_sums(double *sums) {
-    __shared__ double room[32];
-    double sum = block_sum(sums[threadIdx.x], room);
+    __shared__ double partial[32];
+    double sum = block_sum(sums[threadIdx.x], partial);
     if (threadIdx.x == 0) sums[CGS_CUDA_PARTS] = sum;
 }
 

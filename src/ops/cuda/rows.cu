@@ -16,7 +16,7 @@ template <class T> struct cut {
     }
 };
 
-/* the other way: element i of the whole gets what was cut from it, or nothing */
+/* in reverse: element i of the whole gets what was cut from it, or nothing */
 template <class T> struct uncut {
     size_t whole, part, first;
     bool add;

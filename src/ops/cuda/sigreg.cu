@@ -24,10 +24,10 @@ rule trapezoid() {
     return q;
 }
 
-/* 32 directions of one time step a block; LANES of its threads share the batch */
+/* 32 directions of one time step per block; LANES of its threads share the batch */
 __global__ void __launch_bounds__(32 * LANES)
     characteristic(float *saved, float *loss, const float *y, int B, int T, int P, rule q) {
-    __shared__ float room[LANES][33];
+    __shared__ float partial[LANES][33];
     int p = blockIdx.x * 32 + threadIdx.x, t = blockIdx.y;
     float C[KNOTS] = {0}, S[KNOTS] = {0};
     for (int b = threadIdx.y; p < P && b < B; b += LANES) {
@@ -45,11 +45,11 @@ __global__ void __launch_bounds__(32 * LANES)
     for (int i = 0; i < 2 * KNOTS; i++) {
         const int k = i % KNOTS;
         __syncthreads();
-        room[threadIdx.y][threadIdx.x] = i < KNOTS ? C[k] : S[k];
+        partial[threadIdx.y][threadIdx.x] = i < KNOTS ? C[k] : S[k];
         __syncthreads();
         if (threadIdx.y > 0 || p >= P) continue;
         float v = 0;
-        for (int l = 0; l < LANES; l++) v += room[l][threadIdx.x];
+        for (int l = 0; l < LANES; l++) v += partial[l][threadIdx.x];
         v /= B;
         saved[((size_t)t * P + p) * 2 * KNOTS + i] = v;
         float off = i < KNOTS ? v - q.phi[k] : v;
@@ -59,15 +59,15 @@ __global__ void __launch_bounds__(32 * LANES)
 }
 
 __global__ void __launch_bounds__(1024) finish(float *out, const float *loss, size_t n, float B) {
-    __shared__ double room[32];
+    __shared__ double partial[32];
     double sum = 0;
     for (size_t i = threadIdx.x; i < n; i += 1024) sum += loss[i];
-    sum = block_sum(sum, room);
+    sum = block_sum(sum, partial);
     if (threadIdx.x == 0) *out = (float)(B * sum / (double)n);
 }
 
 /* y becomes d loss / d y */
-struct slope {
+struct derivative {
     int T, P;
     float factor; /* 2 / (T P) */
     const float *saved, *g;
@@ -124,8 +124,8 @@ void cgs_cuda_sigreg_backward(cgs_device *d, const cgs_record *r) {
     if (!cgs_cuda_wants(r, 0)) return;
     float *y = project(d, r);
     launch_each(d, n * P, false, "sigreg backward",
-                slope{T, P, (float)(2.0 / ((double)T * P)), (const float *)r->saved[0]->data,
-                      (const float *)r->out->grad, y, trapezoid()});
+                derivative{T, P, (float)(2.0 / ((double)T * P)), (const float *)r->saved[0]->data,
+                           (const float *)r->out->grad, y, trapezoid()});
     if (s->dz)
         cgs_cuda_product_run(d, s->dz, z->grad, y, A->data, NULL, NULL);
     else

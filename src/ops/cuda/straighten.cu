@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(32)
         }
 }
 
-/* ---- control geometry -------------------------------------------------------------------------
- */
+/* ---- control geometry ------------------------------------------------------------------------ */
 
 struct geometry {   /* one window; arrays in shared memory */
     double *length; /* (N) of D_t, 0 where t does not count        */
@@ -167,9 +166,9 @@ __global__ void __launch_bounds__(32)
         for (int t = 0; t <= N; t++) {
             double dD = 0;
             if (t < N && g.pairs > 0 && g.length[t] > 0) {
-                double along = 0;
-                for (int s = 0; s < N; s++) along += g.E[t * N + s] * g.Kz[t * N + s];
-                dD = -along * w.step(t, d) / g.length[t];
+                double dot = 0;
+                for (int s = 0; s < N; s++) dot += g.E[t * N + s] * g.Kz[t * N + s];
+                dD = -dot * w.step(t, d) / g.length[t];
                 for (int s = 0; s < N; s++)
                     if (g.length[s] > 0) dD += g.E[t * N + s] * w.step(s, d) / g.length[s];
                 dD *= 4 / (Q * g.length[t]);
@@ -180,20 +179,19 @@ __global__ void __launch_bounds__(32)
     }
 }
 
-/* ---- both
- * ---------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* out = sum / count, 0 without any */
 __global__ void __launch_bounds__(256)
     average(float *out, float *count_out, const double *sums, int B) {
-    __shared__ double room[32];
+    __shared__ double partial[32];
     double sum = 0, count = 0;
     for (int b = threadIdx.x; b < B; b += 256) {
         sum += sums[2 * b];
         count += sums[2 * b + 1];
     }
-    sum = block_sum(sum, room);
-    count = block_sum(count, room);
+    sum = block_sum(sum, partial);
+    count = block_sum(count, partial);
     if (threadIdx.x > 0) return;
     *count_out = (float)count;
     *out = count > 0 ? (float)(sum / count) : 0;

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(32 * LANES)
     give<V>(to + (size_t)blockIdx.y * cols + col, sum, add);
 }
 
-/* Sums of few hundred rows of partial sums, `stride` floats apart, by 32 columns a block: as
+/* Sums of few hundred rows of partial sums, `stride` floats apart, by 32 columns per block: as
  * many rows at a time as fit, because nothing else runs meanwhile. */
 __global__ void __launch_bounds__(1024)
     add_up(float *to, bool add, const float *parts, size_t count, size_t stride, size_t cols) {

@@ -1,4 +1,4 @@
-/* timeline.cu - time from launch to launch, for builds with `make CLOCKS=1`: behind every kernel
+/* timeline.cu - time from launch to launch, for builds with `make CLOCKS=1`: after every kernel
  * one thread reads the GPU's clock and adds the time since its last reading to the sum of the
  * kernel's name.  That thread's own launch is in every reading; "stamp" says how long it takes
  * alone. */

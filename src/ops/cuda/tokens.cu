@@ -5,7 +5,7 @@ namespace {
 
 struct pixels {
     float mean[3], std[3];
-    bool strip, table; /* what has room in shared memory: a row's bytes, where elements come from */
+    bool strip, table; /* what fits into shared memory: a row's bytes, where elements come from */
 };
 
 /* where element e of a patch comes from: byte from its corner, and channel in bits 30 and 31 */
@@ -15,18 +15,18 @@ __device__ __forceinline__ uint32_t origin(unsigned e, unsigned S, unsigned p) {
 }
 
 /* frames u8 (F,S,S,3) -> (F*P, 3*p*p): a block makes one row of patches of one frame, a warp
- * a patch at a time.  A byte has 256 values a channel, so they are normalised once a block, and
- * where the elements of a patch come from is computed once a block too. */
+ * one patch at a time.  A byte has 256 values per channel, so they are normalised once per block,
+ * and where the elements of a patch come from is computed once per block too. */
 template <int V, class T>
 __global__ void __launch_bounds__(256)
     patches(T *out, const uint8_t *frames, int S, int p, pixels q) {
     __shared__ float value[3 * 256];
-    extern __shared__ __align__(16) uint8_t room[]; /* (p, S, 3), (3*p*p) words */
+    extern __shared__ __align__(16) uint8_t shared[]; /* (p, S, 3), (3*p*p) words */
     int side = S / p, width = 3 * p * p;
     size_t frame = blockIdx.x / side, row = blockIdx.x % side;
     size_t bytes = (size_t)p * S * 3, reserved = q.strip ? (bytes + 15) / 16 * 16 : 0;
     const uint8_t *from = frames + (frame * S + row * p) * S * 3;
-    uint32_t *origins = (uint32_t *)(room + reserved);
+    uint32_t *origins = (uint32_t *)(shared + reserved);
     out += (frame * side + row) * side * width;
     for (int c = 0; c < 3; c++)
         value[256 * c + threadIdx.x] = ((float)threadIdx.x / 255.0f - q.mean[c]) / q.std[c];
@@ -34,9 +34,9 @@ __global__ void __launch_bounds__(256)
     if (q.strip) {
         size_t whole = (size_t)from % 16 == 0 ? bytes / 16 : 0;
         for (size_t i = threadIdx.x; i < whole; i += 256)
-            reinterpret_cast<uint4 *>(room)[i] = reinterpret_cast<const uint4 *>(from)[i];
-        for (size_t i = 16 * whole + threadIdx.x; i < bytes; i += 256) room[i] = from[i];
-        from = room;
+            reinterpret_cast<uint4 *>(shared)[i] = reinterpret_cast<const uint4 *>(from)[i];
+        for (size_t i = 16 * whole + threadIdx.x; i < bytes; i += 256) shared[i] = from[i];
+        from = shared;
     }
     __syncthreads();
     for (int col = threadIdx.x / 32; col < side; col += 8)
@@ -158,17 +158,17 @@ void cgs_cuda_patchify_forward(cgs_device *d, const cgs_record *r) {
                                            (const uint8_t *)r->in[0]->data, (T *)r->out->data}));
         return;
     }
-    size_t room = (q.table ? table : 0) + (q.strip ? strip : 0);
+    size_t shared = (q.table ? table : 0) + (q.strip ? strip : 0);
     unsigned blocks = (unsigned)r->in[0]->dim[0] * (unsigned)(S / p);
     const uint8_t *frames = (const uint8_t *)r->in[0]->data;
     if (p % 2 == 0)
         WITH_TYPE(T, r->out->dtype,
                   patches<2>
-                  <<<blocks, 256, room, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
+                  <<<blocks, 256, shared, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
     else
         WITH_TYPE(T, r->out->dtype,
                   patches<1>
-                  <<<blocks, 256, room, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
+                  <<<blocks, 256, shared, stream_of(d)>>>((T *)r->out->data, frames, S, p, q));
     LAUNCHED(d, "patchify");
 }
 

@@ -10,7 +10,7 @@ static double value(cgs_activation kind, double x) {
     return NAN;
 }
 
-static double slope(cgs_activation kind, double x) {
+static double derivative(cgs_activation kind, double x) {
     const double tau = 6.283185307179586;
     double s;
     switch (kind) {
@@ -27,7 +27,7 @@ void cgs_ref_activation_forward(const cgs_record *r) {
 }
 
 void cgs_ref_activation_backward(const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     for (size_t i = 0; i < cgs_numel(r->out); i++)
-        give(r, 0, i, out_grad(r, i) * slope(r->arg.activation.kind, get(r->in[0], i)));
+        give(r, 0, i, out_grad(r, i) * derivative(r->arg.activation.kind, get(r->in[0], i)));
 }

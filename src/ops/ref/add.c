@@ -8,6 +8,6 @@ void cgs_ref_add_forward(const cgs_record *r) {
 
 void cgs_ref_add_backward(const cgs_record *r) {
     for (int k = 0; k < 2; k++)
-        if (wants(r, k))
+        if (cgs_wants(r, k))
             for (size_t i = 0; i < cgs_numel(r->out); i++) give(r, k, i, out_grad(r, i));
 }

@@ -11,9 +11,9 @@ void cgs_ref_add_pos_forward(const cgs_record *r) {
 void cgs_ref_add_pos_backward(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *pos = r->in[1];
     size_t TD = (size_t)x->dim[x->rank - 2] * (size_t)cgs_cols(x), n = cgs_numel(x);
-    if (wants(r, 0))
+    if (cgs_wants(r, 0))
         for (size_t i = 0; i < n; i++) give(r, 0, i, out_grad(r, i));
-    if (wants(r, 1))
+    if (cgs_wants(r, 1))
         for (size_t i = 0; i < cgs_numel(pos); i++) {
             double sum = 0; /* stays 0 for rows beyond T */
             if (i < TD)

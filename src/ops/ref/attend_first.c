@@ -1,4 +1,4 @@
-/* attend_first.c - what attention gives token 0, whose own q, k and v come apart from the others'.
+/* attend_first.c - attention of token 0, whose q, k and v are separate from the others'.
  *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,1,heads*width) f32;  saved: lse (B,heads)
  * Row 0 of qkv and every q in it are not read. */
@@ -71,26 +71,26 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
     give_nothing(r, 1); /* to the q of qkv and to its row 0 */
     for (size_t bh = 0; bh < B * heads; bh++) {
         head h = head_of(r, bh / heads, bh % heads);
-        double along = 0, scale = 1 / sqrt((double)h.width);
+        double row_dot = 0, scale = 1 / sqrt((double)h.width);
         for (size_t j = 0; j < h.T; j++) {
             h.p[j] = exp(score(r, &h, j) - get(r->saved[0], h.lse));
             h.ds[j] = 0;
             for (size_t c = 0; c < h.width; c++)
                 h.ds[j] += out_grad(r, h.out + c) * element(r, &h, 2, j, c);
-            along += h.p[j] * h.ds[j];
+            row_dot += h.p[j] * h.ds[j];
         }
-        for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - along);
+        for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - row_dot);
         for (size_t c = 0; c < h.width; c++) {
             double q = get(r->in[0], h.own + c), g = out_grad(r, h.out + c), dq = 0;
             for (size_t j = 0; j < h.T; j++) {
                 int in;
                 size_t k = place(&h, 1, j, c, &in), v = place(&h, 2, j, c, &in);
                 dq += h.ds[j] * get(r->in[in], k);
-                if (!wants(r, in)) continue;
+                if (!cgs_wants(r, in)) continue;
                 give(r, in, k, h.ds[j] * q);
                 give(r, in, v, h.p[j] * g);
             }
-            if (wants(r, 0)) give(r, 0, h.own + c, dq);
+            if (cgs_wants(r, 0)) give(r, 0, h.own + c, dq);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* attention.c - softmax(q k^T / sqrt(width)) v, a head at a time.
+/* attention.c - softmax(q k^T / sqrt(width)) v, one head at a time.
  *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,T,heads*width);  saved: lse (B,heads,T), the log of each row's sum of exp
  * Causal: token i sees token j iff j/block <= i/block.  Dropout acts on the
@@ -90,7 +90,7 @@ void cgs_ref_attention_forward(const cgs_record *r) {
  *   dq = dS k / sqrt(width),  dk = dS^T q / sqrt(width) */
 void cgs_ref_attention_backward(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)x->dim[0], heads = (size_t)r->arg.attention.heads;
     for (size_t bh = 0; bh < B * heads; bh++) {
         head h = head_of(r, bh / heads, bh % heads);
@@ -107,7 +107,7 @@ void cgs_ref_attention_backward(const cgs_record *r) {
         to.at = h.v;
         cgs_ref_product(to, transposed(square(h.P, h.T)), dout, h.T, h.width, h.T);
 
-        float *dS = h.P; /* P M is needed no longer */
+        float *dS = h.P; /* P M is no longer needed */
         cgs_ref_target dP = {dS, CGS_F32, 0, h.T, 1, NULL, false};
         cgs_ref_product(dP, dout, transposed(part(x, h.v, h.in_row)), h.T, h.T, h.width);
         for (size_t i = 0; i < h.T; i++) {

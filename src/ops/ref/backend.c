@@ -104,6 +104,7 @@ static void adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, f
 
 const cgs_backend cgs_backend_ref = {
     .name = "ref",
+    .kind = CGS_DEVICE_CPU,
     .open = open_ref,
     .close = close_ref,
     .alloc = alloc,

@@ -48,12 +48,12 @@ void cgs_ref_batchnorm_backward(const cgs_record *r) {
             dw += out_grad(r, i * C + c) * (get(x, i * C + c) - mean) * rstd;
             db += out_grad(r, i * C + c);
         }
-        for (size_t i = 0; i < n && wants(r, 0); i++) {
+        for (size_t i = 0; i < n && cgs_wants(r, 0); i++) {
             double g = out_grad(r, i * C + c), xhat = (get(x, i * C + c) - mean) * rstd;
             if (r->arg.batchnorm.training) g -= (db + xhat * dw) / (double)n;
             give(r, 0, i * C + c, rstd * get(w, c) * g);
         }
-        if (wants(r, 1)) give(r, 1, c, dw);
-        if (wants(r, 2)) give(r, 2, c, db);
+        if (cgs_wants(r, 1)) give(r, 1, c, dw);
+        if (cgs_wants(r, 2)) give(r, 2, c, db);
     }
 }

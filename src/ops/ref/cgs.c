@@ -10,7 +10,7 @@
  * Without a valid pair the loss is 0.  References carry no gradient. */
 #include "ops/ref/ref.h"
 
-/* what one window's pairs look like; the arrays lie in the record's scratch */
+/* the pairs of one window; the arrays are in the record's scratch */
 typedef struct window {
     size_t N, D;
     double pairs;   /* valid ordered ones                      */
@@ -86,17 +86,17 @@ void cgs_ref_cgs_backward(const cgs_record *r) {
     double count = get(r->saved[0], 0);
     give_nothing(r, 1);
     give_nothing(r, 2);
-    for (size_t b = 0; b < B && wants(r, 0); b++) {
+    for (size_t b = 0; b < B && cgs_wants(r, 0); b++) {
         window w = look(r, b);
         size_t N = w.N, D = w.D;
         double Q = r->arg.cgs.per_window ? count * w.pairs : count;
         memset(w.dz, 0, (N + 1) * D * sizeof *w.dz);
         for (size_t t = 0; t < N && w.pairs > 0; t++) {
             if (w.length[t] == 0) continue;
-            double along = 0;
-            for (size_t s = 0; s < N; s++) along += w.E[t * N + s] * w.Kz[t * N + s];
+            double row_dot = 0;
+            for (size_t s = 0; s < N; s++) row_dot += w.E[t * N + s] * w.Kz[t * N + s];
             for (size_t d = 0; d < D; d++) {
-                double dD = -along * delta(r->in[0], b, t, d) / w.length[t];
+                double dD = -row_dot * delta(r->in[0], b, t, d) / w.length[t];
                 for (size_t s = 0; s < N; s++)
                     if (w.length[s] > 0)
                         dD += w.E[t * N + s] * delta(r->in[0], b, s, d) / w.length[s];

@@ -1,6 +1,5 @@
-/* dropout.c - zeroes a share p of the elements and scales the rest by 1 / (1 - p).
- * The draw of an element depends on the key, the update and its index only, so
- * backward repeats it. */
+/* dropout.c - zeroes a fraction p of the elements and scales the others by 1 / (1 - p). The draw of
+ * an element depends on the key, the update and its index only, so backward repeats it. */
 #include "ops/ref/ref.h"
 
 void cgs_ref_dropout_forward(const cgs_record *r) {
@@ -10,7 +9,7 @@ void cgs_ref_dropout_forward(const cgs_record *r) {
 }
 
 void cgs_ref_dropout_backward(const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
     for (size_t i = 0; i < cgs_numel(r->out); i++)
         give(r, 0, i, out_grad(r, i) * keep_factor(key, i, r->arg.dropout.p));

@@ -21,9 +21,9 @@ void cgs_ref_gate_add_backward(const cgs_record *r) {
         size_t gate = cgs_map_row(r->arg.gate_add.rows, i) * C + (size_t)r->arg.gate_add.gate;
         for (size_t d = 0; d < D; d++) {
             double g = out_grad(r, i * D + d);
-            if (wants(r, 0)) give(r, 0, i * D + d, g);
-            if (wants(r, 1)) give(r, 1, i * D + d, g * get(m, gate + d));
-            if (wants(r, 2)) give(r, 2, gate + d, g * get(y, i * D + d));
+            if (cgs_wants(r, 0)) give(r, 0, i * D + d, g);
+            if (cgs_wants(r, 1)) give(r, 1, i * D + d, g * get(m, gate + d));
+            if (cgs_wants(r, 2)) give(r, 2, gate + d, g * get(y, i * D + d));
         }
     }
 }

@@ -16,7 +16,7 @@ void cgs_ref_join_backward(const cgs_record *r) {
     size_t B = (size_t)r->out->dim[0], all = cgs_numel(r->out) / B, first = 0;
     for (int k = 0; k < 2; k++) {
         size_t n = cgs_numel(r->in[k]) / B;
-        for (size_t b = 0; b < B && wants(r, k); b++)
+        for (size_t b = 0; b < B && cgs_wants(r, k); b++)
             for (size_t i = 0; i < n; i++) give(r, k, b * n + i, out_grad(r, b * all + first + i));
         first += n;
     }

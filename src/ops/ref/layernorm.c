@@ -33,7 +33,7 @@ static double xhat(const cgs_record *r, size_t i, size_t d, size_t D) {
 void cgs_ref_layernorm_backward(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *w = r->in[1];
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x);
-    if (wants(r, 0))
+    if (cgs_wants(r, 0))
         for (size_t i = 0; i < n; i++) {
             double mean_g = 0, mean_gx = 0; /* g = dy w */
             for (size_t d = 0; d < D; d++) {
@@ -47,13 +47,13 @@ void cgs_ref_layernorm_backward(const cgs_record *r) {
                      get(r->saved[1], i) * (g - mean_g - xhat(r, i, d, D) * mean_gx));
             }
         }
-    for (size_t d = 0; d < D && (wants(r, 1) || wants(r, 2)); d++) {
+    for (size_t d = 0; d < D && (cgs_wants(r, 1) || cgs_wants(r, 2)); d++) {
         double dw = 0, db = 0;
         for (size_t i = 0; i < n; i++) {
             dw += out_grad(r, i * D + d) * xhat(r, i, d, D);
             db += out_grad(r, i * D + d);
         }
-        if (wants(r, 1)) give(r, 1, d, dw);
-        if (wants(r, 2)) give(r, 2, d, db);
+        if (cgs_wants(r, 1)) give(r, 1, d, dw);
+        if (cgs_wants(r, 2)) give(r, 2, d, db);
     }
 }

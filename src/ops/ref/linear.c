@@ -22,15 +22,15 @@ void cgs_ref_linear_backward(const cgs_record *r) {
     cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_ref_matrix dy = {y->grad, y->dtype, 0, m, 1};
-    if (wants(r, 0)) { /* dx = dy W */
+    if (cgs_wants(r, 0)) { /* dx = dy W */
         cgs_ref_target dx = {x->grad, x->dtype, 0, k, 1, NULL, r->accumulate[0]};
         cgs_ref_product(dx, dy, weights(r), n, k, m);
     }
-    if (wants(r, 1)) { /* dW = dy^T x */
+    if (cgs_wants(r, 1)) { /* dW = dy^T x */
         cgs_ref_target dW = {W->grad, W->dtype, 0, k, 1, NULL, r->accumulate[1]};
         cgs_ref_product(dW, transposed(dy), (cgs_ref_matrix){x->data, x->dtype, 0, k, 1}, m, k, n);
     }
-    if (wants(r, 2))
+    if (cgs_wants(r, 2))
         for (size_t j = 0; j < m; j++) {
             double sum = 0;
             for (size_t i = 0; i < n; i++) sum += out_grad(r, i * m + j);

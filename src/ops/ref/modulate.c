@@ -25,8 +25,8 @@ void cgs_ref_modulate_backward(const cgs_record *r) {
         size_t shift = row + (size_t)r->arg.modulate.shift;
         for (size_t d = 0; d < D; d++) {
             double g = out_grad(r, i * D + d);
-            if (wants(r, 0)) give(r, 0, i * D + d, g * (1 + (double)get(m, scale + d)));
-            if (wants(r, 1)) {
+            if (cgs_wants(r, 0)) give(r, 0, i * D + d, g * (1 + (double)get(m, scale + d)));
+            if (cgs_wants(r, 1)) {
                 give(r, 1, scale + d, g * get(x, i * D + d));
                 give(r, 1, shift + d, g);
             }

@@ -15,7 +15,7 @@ void cgs_ref_mse_backward(const cgs_record *r) {
     size_t n = cgs_numel(r->in[0]);
     for (int k = 0; k < 2; k++) {
         double factor = (k == 0 ? 2 : -2) * (double)out_grad(r, 0) / (double)n;
-        for (size_t i = 0; i < n && wants(r, k); i++)
+        for (size_t i = 0; i < n && cgs_wants(r, k); i++)
             give(r, k, i, factor * ((double)get(r->in[0], i) - get(r->in[1], i)));
     }
 }

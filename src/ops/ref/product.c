@@ -1,8 +1,8 @@
 /* product.c - the one matrix product of the reference, for any layout and type.
  *
- * Both factors are widened to double, where a product of two floats is exact.  It
- * works in blocks, only so that a paper-sized model is bearable: the inner loop runs
- * over a row of fixed length, which compilers turn into vector instructions. */
+ * Both factors are widened to double, where a product of two floats is exact.  It is blocked only
+ * to make a paper-sized model bearable: the inner loop runs over a row of fixed length, which
+ * compilers vectorise. */
 #include "ops/ref/ref.h"
 
 enum { MB = 32, NB = 64, KB = 64 };

@@ -1,6 +1,6 @@
-/* ref.h - what the files of the reference backend share.
+/* ref.h - shared by the files of the reference backend.
  *
- * The reference is the judge of the other backends: one thread, one obvious loop an
+ * The reference is the judge of the other backends: one thread, one obvious loop per
  * operation, sums in double.  It reads and writes every element through the accessors
  * below, so each operation is written once for all element types. */
 #ifndef CGS_OPS_REF_REF_H
@@ -44,11 +44,6 @@ static inline float out_grad(const cgs_record *r, size_t i) {
     return load(r->out->grad, r->out->dtype, i);
 }
 
-/* whether input k exists and is to get a gradient */
-static inline bool wants(const cgs_record *r, int k) {
-    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
-}
-
 /* Gives element i of input k its gradient: adds or overwrites as the record says.
  * At most once an element, so that bf16 gradients are rounded once a record. */
 static inline void give(const cgs_record *r, int k, size_t i, double v) {
@@ -57,9 +52,9 @@ static inline void give(const cgs_record *r, int k, size_t i, double v) {
     store(x->grad, x->dtype, i, v);
 }
 
-/* For an input that the result does not depend on, wholly or by definition. */
+/* For an input that the result does not depend on, or that gets no gradient by definition. */
 static inline void give_nothing(const cgs_record *r, int k) {
-    if (!wants(r, k) || r->accumulate[k]) return;
+    if (!cgs_wants(r, k) || r->accumulate[k]) return;
     memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
 }
 
@@ -68,7 +63,7 @@ static inline double keep_factor(uint64_t key, uint64_t i, float p) {
     return cgs_to_f32(cgs_rng_at(key, i)) >= p ? 1.0 / (1.0 - (double)p) : 0.0;
 }
 
-/* ---- the matrix product, for linear maps and attention -------------------------- */
+/* ---- the matrix product, for linear layers and attention -------------------------- */
 
 /* a matrix inside some memory: element (i, j) is p[at + i*row + j*col] */
 typedef struct cgs_ref_matrix {
@@ -88,7 +83,7 @@ typedef struct cgs_ref_target {
     size_t at, row;
     double scale;
     const cgs_tensor *bias; /* or NULL */
-    bool add;               /* to what is there */
+    bool add;               /* add to the destination */
 } cgs_ref_target;
 
 /* C (M,N) = A (M,K) B (K,N); products and sums in double */

@@ -11,7 +11,7 @@ void cgs_ref_repeat_forward(const cgs_record *r) {
 void cgs_ref_repeat_backward(const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], n = cgs_numel(r->in[0]) / B;
     size_t K = (size_t)r->arg.repeat.times;
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     for (size_t b = 0; b < B; b++)
         for (size_t i = 0; i < n; i++) {
             double sum = 0;

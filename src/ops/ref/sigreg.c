@@ -1,4 +1,4 @@
-/* sigreg.c - how far random projections of the latents are from a standard normal.
+/* sigreg.c - the distance of random projections of the latents from a standard normal.
  *   z (B,T,D), A (P,D) unit directions; saved: (T,P,34), C at k and S at 17+k
  *
  * With y = z A^T, the empirical characteristic function of the B values y of one time
@@ -69,7 +69,7 @@ void cgs_ref_sigreg_backward(const cgs_record *r) {
     double *dz = r->impl; /* (D) */
     rule q = trapezoid();
     give_nothing(r, 1);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     for (size_t row = 0; row < B * T; row++) {
         memset(dz, 0, D * sizeof *dz);
         for (size_t p = 0; p < P; p++) {

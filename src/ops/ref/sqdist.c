@@ -19,11 +19,11 @@ void cgs_ref_sqdist_forward(const cgs_record *r) {
 void cgs_ref_sqdist_backward(const cgs_record *r) {
     size_t D = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
     size_t K = (size_t)r->arg.sqdist.K;
-    if (wants(r, 0))
+    if (cgs_wants(r, 0))
         for (size_t i = 0; i < rows; i++)
             for (size_t d = 0; d < D; d++)
                 give(r, 0, i * D + d, 2 * out_grad(r, i) * difference(r, i, d, D));
-    if (wants(r, 1))
+    if (cgs_wants(r, 1))
         for (size_t e = 0; e < rows / K; e++)
             for (size_t d = 0; d < D; d++) {
                 double sum = 0;

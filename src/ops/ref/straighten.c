@@ -54,7 +54,7 @@ void cgs_ref_straighten_backward(const cgs_record *r) {
     size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
     double *dz = r->impl; /* (T,D) */
     double M = get(r->saved[0], 0);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     for (size_t b = 0; b < B; b++) {
         memset(dz, 0, T * D * sizeof *dz);
         for (size_t t = 0; t + 2 < T; t++) {

@@ -12,7 +12,7 @@ void cgs_ref_take_forward(const cgs_record *r) {
 void cgs_ref_take_backward(const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], in = cgs_numel(r->in[0]) / B, out = cgs_numel(r->out) / B;
     size_t first = (size_t)r->arg.take.t0 * (in / (size_t)r->in[0]->dim[1]);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     give_nothing(r, 0); /* to the steps that were not taken */
     for (size_t b = 0; b < B; b++)
         for (size_t i = 0; i < out; i++) give(r, 0, b * in + first + i, out_grad(r, b * out + i));

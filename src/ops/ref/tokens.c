@@ -16,14 +16,14 @@ void cgs_ref_tokens_forward(const cgs_record *r) {
 void cgs_ref_tokens_backward(const cgs_record *r) {
     size_t D = (size_t)cgs_cols(r->in[0]), N = cgs_numel(r->in[2]) / D, P = N - 1;
     size_t F = cgs_rows(r->out) / N;
-    if (wants(r, 0))
+    if (cgs_wants(r, 0))
         for (size_t f = 0; f < F; f++)
             for (size_t i = 0; i < P * D; i++)
                 give(r, 0, f * P * D + i, out_grad(r, f * N * D + D + i));
     for (size_t i = 0; i < N * D; i++) { /* sums over frames */
         double sum = 0;
         for (size_t f = 0; f < F; f++) sum += out_grad(r, f * N * D + i);
-        if (wants(r, 1) && i < D) give(r, 1, i, sum);
-        if (wants(r, 2)) give(r, 2, i, sum);
+        if (cgs_wants(r, 1) && i < D) give(r, 1, i, sum);
+        if (cgs_wants(r, 2)) give(r, 2, i, sum);
     }
 }

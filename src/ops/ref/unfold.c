@@ -23,7 +23,7 @@ void cgs_ref_unfold_forward(const cgs_record *r) {
 void cgs_ref_unfold_backward(const cgs_record *r) {
     long n = r->arg.unfold.side, cells = n * n;
     size_t C = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
-    for (size_t row = 0; row < rows && wants(r, 0); row++)
+    for (size_t row = 0; row < rows && cgs_wants(r, 0); row++)
         for (size_t c = 0; c < C; c++) {
             double sum = 0;
             for (int k = 0; k < 9; k++) { /* the cell that sees this one at distance k */

@@ -12,5 +12,6 @@ void cgs_ref_weighted_sum_forward(const cgs_record *r) {
 void cgs_ref_weighted_sum_backward(const cgs_record *r) {
     give_nothing(r, 0);
     for (int i = 0; i < r->arg.weighted_sum.terms; i++)
-        if (wants(r, i + 1)) give(r, i + 1, 0, (double)get(r->in[0], (size_t)i) * out_grad(r, 0));
+        if (cgs_wants(r, i + 1))
+            give(r, i + 1, 0, (double)get(r->in[0], (size_t)i) * out_grad(r, 0));
 }

@@ -1,18 +1,19 @@
 /* refine.cu - the iterations of planners: candidates, their refinement, an Adam step.
  *
  * The arithmetic is that of plan/refine.c and plan/planner.c: sums over candidates run in double
- * and in the same order, one thread a sum, so that equal costs give equal plans.  This file is
- * compiled without fused multiply-add.  A block takes one episode, except where candidates are
+ * and in the same order, one thread per sum, so that equal costs give equal plans.  This file is
+ * compiled without fused multiply-add.  A CTA takes one episode, except where candidates are
  * drawn: inverting the normal distribution in double is the only work here worth spreading. */
 #include "ops/cuda/normal.cuh"
 
 extern "C" {
-#include "ops/cuda/planning.h"
+#include "plan/planner_kernels.h"
 }
 
 namespace {
 
-enum { THREADS = 256, MOST_SHARED = CGS_CUDA_MOST_CANDIDATES * 12 /* bytes a launch asks for */ };
+/* ranks are found by comparing all with all; costs and weights lie in shared memory */
+enum { THREADS = 256, MOST_CANDIDATES = 4096, MOST_SHARED = MOST_CANDIDATES * 12 /* bytes */ };
 
 __global__ void __launch_bounds__(THREADS) draw_candidates(cgs_plan_state s) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, n = (size_t)s.n;
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(THREADS) draw_candidates(cgs_plan_state s) {
     s.plans[i] = value;
 }
 
-/* ---- one value out of a block -------------------------------------------------------------- */
+/* ---- one value out of a CTA ------------------------------------------------------------------ */
 
 /* The smallest value and its index, and the first index of one that is not finite; where there is
  * none, the number of values. */
@@ -101,8 +102,7 @@ __device__ int note_costs(const cgs_plan_state &s, int e, const before &b, int K
     return index;
 }
 
-/* The mean cost: a long sum by one thread, of a warp that has nothing else to do by then, mostly.
- */
+/* The mean cost: a long sum by one thread, of a warp that mostly has nothing else to do by then. */
 __device__ void note_average(const cgs_plan_state &s, int e, const before &b, int K,
                              const float *cost) {
     if (threadIdx.x != THREADS - 1) return;
@@ -112,19 +112,18 @@ __device__ void note_average(const cgs_plan_state &s, int e, const before &b, in
     s.average[(size_t)b.iteration * s.E + e] = (float)(sum / K);
 }
 
-/* ---- refinements ------------------------------------------------------------------------------
+/* ---- refinements -------------------------------------------------------------------------------
  */
 
-/* Costs into shared memory, and plans too where there is room (`staged`); returns where plans are.
- */
-__device__ const float *stage(float *cost, float *room, const cgs_plan_state &s, int e,
+/* Costs into shared memory, and plans too where they fit (`staged`); returns where plans are. */
+__device__ const float *stage(float *cost, float *staging, const cgs_plan_state &s, int e,
                               bool staged) {
     const float *plans = s.plans + (size_t)e * s.K * s.n;
     for (int k = threadIdx.x; k < s.K; k += THREADS) cost[k] = s.cost[(size_t)e * s.K + k];
     if (staged) {
 #pragma unroll 8
-        for (int i = threadIdx.x; i < s.K * s.n; i += THREADS) room[i] = plans[i];
-        plans = room;
+        for (int i = threadIdx.x; i < s.K * s.n; i += THREADS) staging[i] = plans[i];
+        plans = staging;
     }
     __syncthreads();
     return plans;
@@ -223,55 +222,6 @@ __global__ void __launch_bounds__(THREADS) adam_step(cgs_plan_state s) {
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
-/* ---- in and out of rollouts
- * ----------------------------------------------------------------------- */
-
-struct gather_rows {
-    cgs_plan_run r;
-    __device__ size_t episode(int group) const { return r.e0 + (group < r.n ? group : r.n - 1); }
-    template <int V> __device__ void at(size_t i) const {
-        size_t T = (size_t)(r.C - 1 + r.H) * r.A, past = (size_t)(r.C - 1) * r.A;
-        size_t n = (size_t)r.H * r.A, actions = (size_t)r.G * r.part * T;
-        size_t context = (size_t)r.C * r.D, contexts = (size_t)r.G * context;
-        if (i < actions) {
-            int row = (int)(i / T), own = row % r.part;
-            size_t at = i % T, e = episode(row / r.part);
-            size_t k = r.k0 + (own < r.count ? own : r.count - 1);
-            r.actions[i] =
-                at < past ? r.past[e * past + at] : r.plans[(e * r.K + k) * n + at - past];
-        } else if (i < actions + contexts) {
-            i -= actions;
-            r.z_run[i] = r.z[episode((int)(i / context)) * context + i % context];
-        } else {
-            i -= actions + contexts;
-            r.goal_run[i] = r.goal[episode((int)(i / r.D)) * r.D + i % r.D];
-        }
-    }
-};
-
-struct take_tails {
-    float *to;
-    const float *from;
-    size_t T, n;
-    float factor;
-    template <int V> __device__ void at(size_t i) const {
-        to[i] = factor * from[i / n * T + T - n + i % n];
-    }
-};
-
-struct blend_parts {
-    float *to;
-    const float *part[2];
-    float weight[2];
-    size_t run, valid, stride;
-    template <int V> __device__ void at(size_t i) const {
-        size_t from = i / valid * run + i % valid;
-        float sum = weight[0] * part[0][from];
-        if (part[1]) sum += weight[1] * part[1][from];
-        to[i / valid * stride + i % valid] = sum;
-    }
-};
-
 /* shared memory beyond the usual limit has to be asked for, once */
 template <class F> void allow(cgs_device *d, F kernel) {
     cgs_cuda_note(
@@ -280,7 +230,7 @@ template <class F> void allow(cgs_device *d, F kernel) {
         "shared memory of a planner");
 }
 
-/* adds room for plans where it fits */
+/* adds the bytes of plans where they fit */
 bool stages(const cgs_plan_state *s, size_t *bytes) {
     size_t plans = (size_t)s->K * s->n * sizeof(float);
     if (*bytes + plans > MOST_SHARED) return false;
@@ -288,17 +238,13 @@ bool stages(const cgs_plan_state *s, size_t *bytes) {
     return true;
 }
 
-} // namespace
-
-extern "C" {
-
-void cgs_cuda_plan_sample(cgs_device *d, const cgs_plan_state *s) {
+void sample(cgs_device *d, const cgs_plan_state *s) {
     size_t values = (size_t)s->E * s->K * s->n;
     draw_candidates<<<blocks_for(values, THREADS), THREADS, 0, stream_of(d)>>>(*s);
     LAUNCHED(d, "candidates");
 }
 
-void cgs_cuda_plan_refit(cgs_device *d, const cgs_plan_state *s) {
+void refit(cgs_device *d, const cgs_plan_state *s) {
     size_t bytes = (size_t)s->K * sizeof(float) + (size_t)s->elites * sizeof(int);
     bool staged = stages(s, &bytes);
     allow(d, refit_proposal);
@@ -306,7 +252,7 @@ void cgs_cuda_plan_refit(cgs_device *d, const cgs_plan_state *s) {
     LAUNCHED(d, "refit");
 }
 
-void cgs_cuda_plan_reweight(cgs_device *d, const cgs_plan_state *s) {
+void reweight(cgs_device *d, const cgs_plan_state *s) {
     size_t bytes = (size_t)s->K * (sizeof(double) + sizeof(float));
     bool staged = stages(s, &bytes);
     allow(d, reweight_proposal);
@@ -314,32 +260,16 @@ void cgs_cuda_plan_reweight(cgs_device *d, const cgs_plan_state *s) {
     LAUNCHED(d, "reweight");
 }
 
-void cgs_cuda_plan_adam(cgs_device *d, const cgs_plan_state *s) {
+void adam(cgs_device *d, const cgs_plan_state *s) {
     adam_step<<<(unsigned)s->E, THREADS, 0, stream_of(d)>>>(*s);
     LAUNCHED(d, "adam of a plan");
 }
 
-void cgs_cuda_plan_gather(cgs_device *d, const cgs_plan_run *r) {
-    size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
-    if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
-    launch_each(d, values, false, "gathering plans", gather_rows{*r});
-}
+} // namespace
 
-void cgs_cuda_plan_blend(cgs_device *d, float *to, const float *const part[2],
-                         const float weight[2], int rows, int run, int valid, int stride) {
-    launch_each(d, (size_t)rows * valid, false, "costs of plans",
-                blend_parts{to,
-                            {part[0], part[1]},
-                            {weight[0], weight[1]},
-                            (size_t)run,
-                            (size_t)valid,
-                            (size_t)stride});
-}
+extern "C" {
 
-void cgs_cuda_plan_tails(cgs_device *d, float *to, const float *from, int valid, int T, int n,
-                         float factor) {
-    launch_each(d, (size_t)valid * n, false, "gradients of plans",
-                take_tails{to, from, (size_t)T, (size_t)n, factor});
-}
+const cgs_planner_kernels cgs_cuda_planner_kernels = {MOST_CANDIDATES, sample, refit, reweight,
+                                                      adam};
 
 } /* extern "C" */

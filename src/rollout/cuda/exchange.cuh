@@ -1,11 +1,11 @@
-/* exchange.cuh - rows and shares that the blocks of a cluster send each other.
+/* exchange.cuh - activations and partial sums exchanged through distributed shared memory.
  *
- * Two counters in every block say what has come: rows of x, from their owners to all blocks, and
- * shares of a product, from all blocks to the owner of their row.  Nothing else orders the blocks.
- * An owner that has all shares of its rows knows that every block is done with the x before, and
- * may send the next; a block that has all rows of x knows that every owner has read its shares, and
- * may send the next.  Checkers of races do not follow stores that count themselves: for them a
- * barrier of the cluster stands behind every wait (CGS_CLUSTER_BARRIERS=1). */
+ * Two mbarriers in every CTA count the bytes that st.async has brought: rows of x, from their
+ * owners to all CTAs, and partial sums of a product, from all CTAs to the owner of their row.
+ * Nothing else orders the CTAs.  An owner that has all partial sums of its rows knows that every
+ * CTA is done with the x before, and may send the next; a CTA that has all rows of x knows that
+ * every owner has read its partial sums, and may send the next.  Checkers of races do not follow
+ * st.async: for them barrier.cluster follows every wait (CGS_CLUSTER_BARRIERS=1). */
 #ifndef CGS_ROLLOUT_CUDA_EXCHANGE_CUH
 #define CGS_ROLLOUT_CUDA_EXCHANGE_CUH
 
@@ -14,38 +14,38 @@
 
 namespace {
 
-struct exchange_barriers {
-    mbarrier rows, shares;
+struct exchange_mbarriers {
+    mbarrier rows, partials;
 };
 
-/* S blocks; OWN plans of a token belong to a block */
+/* S CTAs, each of which owns OWN plans */
 template <int S> struct exchange {
     enum { OWN = 16 / S };
-    exchange_barriers *counters;
-    float *partial_sums; /* (S, slots, D) shares: by sender, then by own row */
+    exchange_mbarriers *arrived;
+    float *partial_sums; /* (S, slots, D) by sender, then by own row */
     int slots, rank;
     bool barriers;
     uint32_t rows_phase, partials_phase;
 
     static __host__ __device__ size_t bytes(int N) {
-        return sizeof(exchange_barriers) + (size_t)S * OWN * N * D * sizeof(float);
+        return sizeof(exchange_mbarriers) + (size_t)S * OWN * N * D * sizeof(float);
     }
     /* All threads; a barrier of the cluster has to follow.  N: tokens of a window */
     __device__ void make(unsigned char *memory, int N, bool with_barriers) {
-        counters = (exchange_barriers *)memory;
-        partial_sums = (float *)(memory + sizeof(exchange_barriers));
+        arrived = (exchange_mbarriers *)memory;
+        partial_sums = (float *)(memory + sizeof(exchange_mbarriers));
         slots = OWN * N;
         barriers = with_barriers;
         rank = cluster_rank();
         rows_phase = partials_phase = 0;
         if (threadIdx.x == 0) {
-            mbarrier_init(&counters->rows, 1);
-            mbarrier_init(&counters->shares, 1);
+            mbarrier_init(&arrived->rows, 1);
+            mbarrier_init(&arrived->partials, 1);
             fence_mbarrier_init();
         }
     }
 
-    /* A warp sends a row, rounded, to all blocks.  Lanes have two columns in each third of it; 24
+    /* A warp sends a row, rounded, to all CTAs.  Lanes have two columns in each third of it; 24
      * of them send eight columns each. */
     __device__ void send(bf16 *x, int row, const row_values &v) const {
         int lane = threadIdx.x % 32;
@@ -61,39 +61,39 @@ template <int S> struct exchange {
         }
         if (lane < D / 8) {
             const bf16 *at = x + (size_t)row * X_ROW + 8 * lane;
-            for (int b = 0; b < S; b++) /* not all to the same block at a time */
+            for (int b = 0; b < S; b++) /* not all to the same CTA at a time */
                 st_async(mapa(at, (rank + b) % S), eight[0], eight[1], eight[2], eight[3],
-                         mapa(&counters->rows, (rank + b) % S));
+                         mapa(&arrived->rows, (rank + b) % S));
         }
         __syncwarp();
     }
 
-    /* four columns of the share of a plan, whose row is the owner's number `slot` */
-    __device__ void post(int plan, int slot, int column, float4 v) const {
+    /* four columns of the partial sums of a plan, whose row is the owner's number `slot` */
+    __device__ void send_partial(int plan, int slot, int column, float4 v) const {
         const float *at = partial_sums + (size_t)(rank * slots + slot) * D + column;
         st_async(mapa(at, plan / OWN), __float_as_uint(v.x), __float_as_uint(v.y),
-                 __float_as_uint(v.z), __float_as_uint(v.w), mapa(&counters->shares, plan / OWN));
+                 __float_as_uint(v.z), __float_as_uint(v.w), mapa(&arrived->partials, plan / OWN));
     }
 
-    /* Waits for n rows of x, and for the shares of n own rows.  Without own rows there is nothing
-     * to wait for; either way all warps of the block have made their shares behind it. */
+    /* Waits for n rows of x, and for the partial sums of n own rows.  Without own rows there is
+     * nothing to wait for; either way all warps of the CTA have made their partial sums then. */
     __device__ void await_rows(int n) {
-        if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&counters->rows, n * D * (int)sizeof(bf16));
-        mbarrier_wait_parity(&counters->rows, rows_phase++);
+        if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&arrived->rows, n * D * (int)sizeof(bf16));
+        mbarrier_wait_parity(&arrived->rows, rows_phase++);
         if (barriers) cluster_sync();
     }
     __device__ void await_partials(int n) {
         if (n) {
             if (threadIdx.x == 0)
-                mbarrier_arrive_expect_tx(&counters->shares, n * S * D * (int)sizeof(float));
-            mbarrier_wait_parity(&counters->shares, partials_phase++);
+                mbarrier_arrive_expect_tx(&arrived->partials, n * S * D * (int)sizeof(float));
+            mbarrier_wait_parity(&arrived->partials, partials_phase++);
         } else {
             __syncthreads();
         }
         if (barriers) cluster_sync();
     }
 
-    /* bias + the shares of all blocks, in their order */
+    /* bias + the partial sums of all CTAs, in their order */
     __device__ void add_partials(row_values &v, const row_values &bias, int slot) const {
 #pragma unroll
         for (int j = 0; j < 3; j++) v[j] = bias[j];

@@ -1,17 +1,17 @@
-/* predictor.cuh - products of a cluster of blocks: weights in the order of mma's registers,
+/* predictor.cuh - products of a cluster of CTAs: weights in the order of mma's registers,
  * activations in shared memory.
  *
  * A product is y = x W^T with W (N, K) as it is stored.  mma.m16n8k16 takes 16 rows of x from
  * shared memory and 8 rows of W from registers: lane l holds W[n0 + l/4][k0 + 2(l%4) + 0, 1, 8, 9].
- * Packed weights hold that for two steps of 16 in 16 bytes a lane, so a warp reads 512 bytes in a
- * row. */
+ * Packed weights hold that for two steps of 16 in 16 bytes per lane, so a warp reads 512 contiguous
+ * bytes. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_CUH
 
 #include "ops/cuda/ptx/cluster.cuh"
 
 extern "C" {
-#include "ops/cuda/planning.h"
+#include "rollout/cuda/predictor.h"
 }
 
 namespace {
@@ -44,7 +44,7 @@ struct row_tiles {
 };
 
 /* For each of these tiles of x (rows `stride` elements apart): the products with all NT tiles of
- * outputs.  end(row, c): c[n] holds outputs 2(l%4) + 0, 1 of tile n for row `row` and, behind them,
+ * outputs.  end(row, c): c[n] holds outputs 2(l%4) + 0, 1 of tile n for row `row` and, after them,
  * for row + 8; row already has the lane's l/4 in it. */
 template <int NT, int KP, class F>
 __device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x, int stride,
@@ -69,7 +69,7 @@ __device__ __forceinline__ void products(const weights<NT, KP> &w, const bf16 *x
     }
 }
 
-/* W (N, K) into the order above; a block takes a tile of 8 outputs */
+/* W (N, K) into the order above; a CTA takes a tile of 8 outputs */
 __global__ void __launch_bounds__(THREADS) pack_weights(uint4 *to, const uint16_t *W, int K) {
     int pairs = K / 32;
     for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
@@ -82,8 +82,9 @@ __global__ void __launch_bounds__(THREADS) pack_weights(uint4 *to, const uint16_
     }
 }
 
-/* the same of W turned: (K, N); a block takes 8 columns of W (N, K) */
-__global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t *W, int N, int K) {
+/* the same of W transposed: (K, N); a CTA takes 8 columns of W (N, K) */
+__global__ void __launch_bounds__(THREADS)
+    pack_transposed(uint4 *to, const uint16_t *W, int N, int K) {
     int pairs = N / 32;
     for (int i = threadIdx.x; i < pairs * 32; i += THREADS) {
         int lane = i % 32, pair = i / 32;
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(THREADS) pack_turned(uint4 *to, const uint16_t
 /* ---- the predictor --------------------------------------------------------------------------- */
 
 enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048, MOST_TOKENS = 4 };
-enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: no bank twice */
+enum { X_ROW = D + 8 }; /* of rows that enter products, in elements: without bank conflicts */
 enum { PAIRS_D = D / 32, PAIRS_INNER = INNER / 32, PAIRS_HIDDEN = HIDDEN / 32 };
 
 struct layer_vectors {
@@ -107,25 +108,25 @@ struct layer_vectors {
     const float *mlp_norm_w, *mlp_norm_b, *in_b, *down_b;
 };
 
-/* Packed weights; for products with gradients turned ones, whose rows are inputs. */
+/* Packed weights; for products with gradients transposed ones, whose rows are inputs. */
 struct packed_layer {
     const uint4 *qkv, *out, *in, *down;
 };
 struct packed_weights {
     int layers;
-    packed_layer block[CGS_PREDICTOR_LAYERS];
+    packed_layer layer[CGS_PREDICTOR_LAYERS];
     const uint4 *proj_in, *proj_out;
 };
 
-/* What forward leaves for backward; rows are padded plans. */
+/* What forward saves for backward; rows are padded plans. */
 struct saved_pass {
-    const uint4 *slabs;       /* of turned weights */
+    const uint4 *slabs;       /* of transposed weights */
     float *x1, *x2, *y1, *y2; /* (H, layers, rows, N, D) residual rows, what sub-modules gave */
     float *qkv;               /* (H, layers, HEADS, rows, N, 3 WIDTH) */
     float *pre;               /* (H, layers, rows, N, HIDDEN) before GELU */
     float *last;              /* (H, rows, D) before the final norm */
     float *projected;         /* (H, rows, HIDDEN) before batch norm */
-    float *frames;            /* (H, rows, D) */
+    float *latents;           /* (H, rows, D) */
     float *gradient;          /* as modulation */
     size_t rows;
 };
@@ -134,21 +135,21 @@ struct task {
     int rows, K, C, H, N, T, layers;
     int R;         /* plans of a cluster, at most 16 */
     int slots;     /* of weight_ring.cuh */
-    bool barriers; /* of the cluster, behind every wait: see exchange.cuh */
+    bool barriers; /* of the cluster, after every wait: see exchange.cuh */
     float ada_eps, norm_eps;
     const uint4 *slabs; /* of weights, in the order of use: weight_ring.cuh */
-    layer_vectors block[CGS_PREDICTOR_LAYERS];
+    layer_vectors layer[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b;
     const float *proj_in_b, *proj_out_b;
     const float *proj_scale, *proj_shift; /* (HIDDEN) each: the batch norm between them */
     const float *z, *goal, *modulation;
-    float *cost, *frames;
-    float *cache; /* (layers, HEADS, padded rows, N - 1, 2 WIDTH) keys and values */
+    float *cost, *latents;
+    float *cache; /* KV: (layers, HEADS, padded rows, N - 1, 2 WIDTH) */
     size_t cache_rows;
     saved_pass saved;
 };
 
-/* sizes that depend on the number of blocks in a cluster */
+/* sizes that depend on the number of CTAs in a cluster */
 template <int S> struct shape {
     enum {
         OWN = 16 / S, /* heads, and plans of 16 */
@@ -167,7 +168,7 @@ template <int S> struct shape {
 /* rows of all tokens of a window, in whole tiles */
 inline __host__ __device__ int padded_rows(int N, int R) { return (N * R + 15) / 16 * 16; }
 
-/* The plans of a cluster: R rows a token, of which the first `existing` are plans. */
+/* The plans of a cluster: R rows per token, of which the first `existing` are plans. */
 struct cluster_plans {
     int R, existing;
     unsigned part; /* of 65536: no divisions */
@@ -255,7 +256,7 @@ __device__ __forceinline__ size_t saved_at(const task &p, int step, int layer, s
     return ((((size_t)step * p.layers + layer) * p.saved.rows + row) * p.N + token);
 }
 
-/* where the modulations of a block begin for token `at` of a plan's actions */
+/* where the modulations of a layer begin for token `at` of a plan's actions */
 __device__ __forceinline__ size_t modulation_at(const task &p, int layer, size_t row, int at) {
     return ((row * p.T + at) * p.layers + layer) * 6 * D;
 }

@@ -1,7 +1,7 @@
-/* predictor_attention.cuh - attention of one head over the window of every plan of a cluster, and
- * keys and values that stay for later steps or for backward.
+/* predictor_attention.cuh - attention of one head over the window of every plan of a cluster, the
+ * KV cache for later steps, and q, k, v saved for backward.
  *
- * q, k, v are rows of shared memory: fresh tokens first, keys and values of older ones behind. */
+ * q, k, v are rows of shared memory: fresh tokens first, keys and values of older ones after. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_ATTENTION_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_ATTENTION_CUH
 
@@ -12,14 +12,14 @@ namespace {
 
 enum { QKV_ROW = shape<16>::QKV_ROW };
 
-/* keys and values of a token of the window, which starts to be kept */
+/* keys and values of a token of the window in the KV cache */
 __device__ __forceinline__ float *kv_cache_at(const task &p, int layer, int head, size_t row,
                                               int token) {
     return p.cache +
            ((((size_t)layer * HEADS + head) * p.cache_rows + row) * (p.N - 1) + token) * 2 * WIDTH;
 }
 
-/* starts copying what older tokens left; waited for by cp_async_wait<0> and a barrier */
+/* starts copying those of older tokens; waited for by cp_async_wait<0> and a barrier */
 __device__ void load_kv_cache(const task &p, int layer, int head, float *qkv, cluster_plans c,
                               int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;
@@ -33,7 +33,7 @@ __device__ void load_kv_cache(const task &p, int layer, int head, float *qkv, cl
     cp_async_commit();
 }
 
-/* keeps keys and values of the fresh tokens, which are tokens `old` on of the window */
+/* stores those of the fresh tokens, which are tokens `old` on of the window */
 __device__ void store_kv_cache(const task &p, int layer, int head, const float *qkv,
                                cluster_plans c, int old, int fresh) {
     const int chunks = 2 * WIDTH / 4;

@@ -2,13 +2,13 @@
  * distance to its goal by the modulations.
  *
  * The division of work is that of predictor.cu for clusters of 16, its lines in reverse; weights
- * are constants, so every product is one with turned weights.  Gradients enter products rounded to
- * bf16, as on the tape, and are f32 elsewhere.  An owner alone adds to the gradients of its plan's
- * modulations.
+ * are constants, so every product is one with transposed weights.  Gradients enter products rounded
+ * to bf16, as on the tape, and are f32 elsewhere.  An owner alone adds to the gradients of its
+ * plan's modulations.
  *
- * What forward left is on the way early: hidden units and q, k, v are copied to shared memory while
+ * What forward saved is fetched early: hidden units and q, k, v are copied to shared memory while
  * the phase before them runs; an owner reads the rows that its part of a phase needs, and computes
- * the norms of forward again, before it waits for shares. */
+ * the norms of forward again, before it waits for partial sums. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_BACK_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_BACK_CUH
 
@@ -20,7 +20,7 @@ namespace {
 /* slabs in the order of use: MLP, output of attention, q k v */
 enum { UP_SLAB = 0, INTO_SLAB = 2, BACK_OUT_SLAB = 4, BACK_QKV_SLAB = 5 };
 
-/* slab i of a step, of turned weights: the projector, then blocks from the last on */
+/* slab i of a step, of transposed weights: the projector, then layers from the last on */
 struct backward_slabs {
     static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
         typedef ring<BACKWARD_CTAS> r;
@@ -29,7 +29,7 @@ struct backward_slabs {
             return parts_of_tiles(w.proj_in, (i - INTO_SLAB) * 12, PAIRS_HIDDEN, rank * 4, 4);
         }
         i -= r::PROJECTOR;
-        const packed_layer &b = w.block[w.layers - 1 - i / r::LAYER];
+        const packed_layer &b = w.layer[w.layers - 1 - i / r::LAYER];
         int kind = i % r::LAYER;
         if (kind < INTO_SLAB) return whole_tiles(b.down, rank * 16 + kind * 8);
         if (kind < BACK_OUT_SLAB)
@@ -44,7 +44,7 @@ struct backward_slabs {
 inline size_t back_rest(int N, int H, int R) {
     return exchange<BACKWARD_CTAS>::bytes(N) +
            (size_t)padded_rows(N, R) *
-               (X_ROW * 2 + DA_ROW * 4 + DH_ROW * 2 + PRE_ROW * 4 + KEPT_ROW * 4) +
+               (X_ROW * 2 + DA_ROW * 4 + DH_ROW * 2 + PRE_ROW * 4 + SAVED_QKV_ROW * 4) +
            (size_t)(N + H) * D * 4;
 }
 inline int back_slots(size_t most, int N, int H, int R) {
@@ -53,7 +53,8 @@ inline int back_slots(size_t most, int N, int H, int R) {
     return slots >= 3 ? slots : 0;
 }
 
-/* what an owner reads ahead for one row: for the way through two norms and for the gate behind */
+/* what an owner reads ahead for one row: for the way through two norms and for the gate after them
+ */
 struct back_vectors {
     row_values first, shift, scale, weight, old_shift, old_scale; /* through norms */
     row_values gate, out, old_gate;
@@ -64,10 +65,10 @@ struct normalised {
     float rstd1, rstd2;
 };
 
-/* The stages of forward in reverse: the projector, then MLP and attention of each block from the
- * last on.  In a stage all blocks make products with the rows that owners sent and send shares; the
- * owners take them through the norms in front of the sub-module and through the gate behind the one
- * before, and send the next rows. */
+/* The stages of forward in reverse: the projector, then MLP and attention of each layer from the
+ * last on.  In a stage all CTAs make products with the rows that owners sent and send partial sums;
+ * the owners take them through the norms before the sub-module and through the gate after the one
+ * before it, and send the next rows. */
 __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant__ task p) {
     enum { S = BACKWARD_CTAS };
     typedef shape<S> sh;
@@ -76,37 +77,37 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
     const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1;
-    unsigned char *letters = memory + ring<S>::bytes(p.slots);
-    bf16 *x = (bf16 *)(letters + exchange<S>::bytes(N)); /* (padded, X_ROW) for products */
+    unsigned char *exchange_memory = memory + ring<S>::bytes(p.slots);
+    bf16 *x = (bf16 *)(exchange_memory + exchange<S>::bytes(N)); /* (padded, X_ROW) for products */
     float *da = (float *)(x + (size_t)padded * X_ROW); /* (padded, DA_ROW) of attention's result */
     bf16 *h = (bf16 *)(da + (size_t)padded * DA_ROW);  /* (padded, DH_ROW) hidden units, q k v */
-    float *pre = (float *)(h + (size_t)padded * DH_ROW); /* (padded, PRE_ROW) from forward */
-    float *kept = pre + (size_t)padded * PRE_ROW;        /* (padded, KEPT_ROW) q, k, v */
-    float *stream = kept + (size_t)padded * KEPT_ROW;    /* (N, D) of residual rows */
-    float *frames = stream + (size_t)N * D;              /* (H, D) of imagined frames */
+    float *pre = (float *)(h + (size_t)padded * DH_ROW);  /* (padded, PRE_ROW) from forward */
+    float *qkv = pre + (size_t)padded * PRE_ROW;          /* (padded, SAVED_QKV_ROW) q, k, v */
+    float *stream = qkv + (size_t)padded * SAVED_QKV_ROW; /* (N, D) of residual rows */
+    float *latents = stream + (size_t)N * D;              /* (H, D) of imagined latents */
     const cluster_plans plans(p, S);
     const bool exists = rank < plans.existing; /* a plan of its own */
     const size_t mine = plans.row0 + (size_t)rank;
 
-    enum { ROWS, INTO, OUT_OF, OUTPUT, ATTENTION, QKV, SHARES, PASSED }; /* phases */
+    enum { ROWS, INTO, OUT_OF, OUTPUT, ATTENTION, QKV, PARTIALS, PASSED }; /* phases */
     phase_clock clock;
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     ring<S> weights_ahead;
-    exchange<S> box;
+    exchange<S> peers;
     weights_ahead.make(p, p.saved.slabs, memory);
-    box.make(letters, N, p.barriers);
-    auto used = [&](int n) { /* when all warps of the block have taken n slabs */
+    peers.make(exchange_memory, N, p.barriers);
+    auto used = [&](int n) { /* when all warps of the CTA have taken n slabs */
                              weights_ahead.pass(n);
                              if (filler) weights_ahead.fill();
     };
     auto window = [&](int step) { return p.C + step < N ? p.C + step : N; };
 
-    /* sends shares of rows `first` to `end` to their owners */
-    auto share = [&](int first, int end) {
+    /* sends partial sums of rows `first` to `end` to their owners */
+    auto send_partials = [&](int first, int end) {
         return [&, first, end](int row, const float(&c)[3][4]) {
             runs_of_four(row, c, [&](int r, int column, float4 v) {
                 if (r >= first && r < end && plans.plan(r) < plans.existing)
-                    box.post(plans.plan(r), plans.token(r), warp * 24 + column, v);
+                    peers.send_partial(plans.plan(r), plans.token(r), warp * 24 + column, v);
             });
         };
     };
@@ -118,18 +119,18 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
         }
     };
 
-    /* gradients of the own plan's modulations start at 0, those of frames with the cost's */
+    /* gradients of the own plan's modulations start at 0, those of latents with the cost's */
     for (int c = threadIdx.x; c < p.T * p.layers * 6 * D && exists; c += THREADS)
         p.saved.gradient[modulation_at(p, 0, mine, 0) + c] = 0;
     for (int step = warp; exists && step < p.H; step += WARPS) {
         row_values v, goal;
-        read_row(v, p.saved.frames + ((size_t)step * p.saved.rows + mine) * D);
+        read_row(v, p.saved.latents + ((size_t)step * p.saved.rows + mine) * D);
         read_row(goal, p.goal + mine / p.K * D);
         float factor = step + 1 == p.H ? 2 : 0;
 #pragma unroll
         for (int j = 0; j < 3; j++)
             v[j] = make_float2(factor * (v[j].x - goal[j].x), factor * (v[j].y - goal[j].y));
-        write_row(frames + (size_t)step * D, v);
+        write_row(latents + (size_t)step * D, v);
     }
     load_projected(p, p.H - 1, pre, plans, window(p.H - 1));
     cluster_sync(); /* everyone is here */
@@ -147,25 +148,25 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
 
         if (exists && warp == 0) {
             row_values v;
-            read_row(v, frames + (size_t)step * D);
-            box.send(x, (w - 1) * R + rank, v);
+            read_row(v, latents + (size_t)step * D);
+            peers.send(x, (w - 1) * R + rank, v);
         }
 #pragma unroll 1
         for (int stage = 0; stage < stages; stage++) {
             const bool project = stage == 0, units = project || stage % 2;
             const int layer = p.layers - 1 - (project ? 0 : (stage - 1) / 2);
-            /* tokens with rows, and with shares: behind the last attention there is one */
+            /* tokens with rows, and with partial sums: after the last attention there is one */
             const int given = stage <= 2 ? 1 : w, asked = stage <= 1 ? 1 : w;
             const int first = rows - given * R;
             const bool owner = exists && token < w && token >= w - asked;
-            /* the gate behind the sub-module before: of the MLP's block, or of the one below it */
+            /* the gate after the sub-module before: of the MLP's layer, or of the one below it */
             const int gated = project || stage % 2 ? layer : layer - 1;
             const int gate = project || stage % 2 == 0 ? 5 : 2, norms = stage % 2 ? 3 : 0;
             back_vectors n;
             normalised s;
             auto look_ahead = [&] {
                 if (!owner) return;
-                const layer_vectors &b = p.block[layer];
+                const layer_vectors &b = p.layer[layer];
                 size_t at = saved_at(p, step, layer, mine, token) * D;
                 if (project) {
                     read_row(n.first, p.saved.last + ((size_t)step * p.saved.rows + mine) * D);
@@ -192,9 +193,9 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     norm[i] = unit_norm(p, project,
                                         rank * sh::UNITS + (warp * sh::IN_TILES + i) * 8 + quad);
                 cp_async_wait<0>(); /* hidden units */
-                if (!project) load_qkv(p, step, layer, kept, plans, w);
+                if (!project) load_qkv(p, step, layer, qkv, plans, w);
                 __syncthreads(); /* hidden units of all threads are there */
-                box.await_rows(given * plans.existing);
+                peers.await_rows(given * plans.existing);
                 clock.mark(ROWS);
                 weights<sh::IN_TILES, PAIRS_D> wu;
                 take_tiles(wu, weights_ahead.await(warp / 4), warp % 4 * sh::IN_TILES);
@@ -226,10 +227,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 look_ahead();
                 weights<sh::OUT_TILES, sh::DOWN_PAIRS> wd;
                 take_tiles(wd, weights_ahead.await(warp / 4), warp % 4 * sh::OUT_TILES);
-                products(wd, h, DH_ROW, row_tiles(first, rows), share(first, rows));
+                products(wd, h, DH_ROW, row_tiles(first, rows), send_partials(first, rows));
                 clock.mark(OUT_OF);
             } else {
-                box.await_rows(given * plans.existing);
+                peers.await_rows(given * plans.existing);
                 clock.mark(ROWS);
                 weights<1, PAIRS_D> up; /* of attention's result */
                 take_tiles(up, weights_ahead.await(0), warp);
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 __syncthreads();
                 used(BACK_QKV_SLAB - BACK_OUT_SLAB);
                 clock.mark(OUTPUT);
-                attend_back(h, kept, da, R, w, given);
+                attend_back(h, qkv, da, R, w, given);
                 look_ahead();
                 weights<sh::OUT_TILES, 6> down;
 #pragma unroll
@@ -257,7 +258,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                 __syncthreads();
                 used(ring<S>::LAYER - BACK_QKV_SLAB);
                 clock.mark(ATTENTION);
-                products(down, h, DH_ROW, row_tiles(0, rows), share(0, rows));
+                products(down, h, DH_ROW, row_tiles(0, rows), send_partials(0, rows));
                 clock.mark(QKV);
             }
             if (owner) { /* the norms of forward again */
@@ -273,14 +274,14 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     s.rstd2 = normalise(s.second, p.norm_eps);
                 }
             }
-            box.await_partials(exists ? asked : 0);
+            peers.await_partials(exists ? asked : 0);
             if (units) used(BACK_OUT_SLAB - INTO_SLAB);
-            clock.mark(SHARES);
+            clock.mark(PARTIALS);
             if (owner) {
                 row_values v, u;
 #pragma unroll
                 for (int j = 0; j < 3; j++) v[j] = make_float2(0, 0);
-                box.add_partials(u, v, token);
+                peers.add_partials(u, v, token);
                 times_row(u, n.weight);
                 if (!project) { /* back through the second norm and the modulation */
                     float *to = p.saved.gradient + mod_at(layer, norms);
@@ -307,10 +308,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
                     add_product(n.old_gate, v, n.out);
                     write_row(p.saved.gradient + mod_at(gated, gate), n.old_gate);
                     times_row(n.gate, v);
-                    box.send(x, token * R + rank, n.gate);
-                } else if (seen - w + token >= p.C) { /* a frame that was imagined */
+                    peers.send(x, token * R + rank, n.gate);
+                } else if (seen - w + token >= p.C) { /* a latent that was imagined */
                     row_values sum;
-                    float *at = frames + (size_t)(seen - w + token - p.C) * D;
+                    float *at = latents + (size_t)(seen - w + token - p.C) * D;
                     read_row(sum, at);
 #pragma unroll
                     for (int j = 0; j < 3; j++) {
@@ -327,7 +328,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_back(const __grid_constant
             }
             clock.mark(PASSED);
         }
-        __syncthreads(); /* frames are read by other warps */
+        __syncthreads(); /* latents are read by other warps */
     }
     cluster_sync(); /* nobody leaves while others send to it */
 }

@@ -1,5 +1,5 @@
 /* predictor_back_parts.cuh - what the backward pass of predictor_back.cuh does besides products:
- * norms, attention, and copies of what forward left. */
+ * norms, attention, and copies of what forward saved. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_BACK_PARTS_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_BACK_PARTS_CUH
 
@@ -10,28 +10,28 @@ namespace {
 enum { BACKWARD_CTAS = 16 };
 
 /* of rows in shared memory: hidden units and q, k, v of forward, gradients of attention's result
- * and of hidden units or q, k, v; no bank twice */
+ * and of hidden units or q, k, v; without bank conflicts */
 enum {
     PRE_ROW = HIDDEN / BACKWARD_CTAS + 4,
-    KEPT_ROW = 3 * WIDTH + 4,
+    SAVED_QKV_ROW = 3 * WIDTH + 4,
     DA_ROW = WIDTH + 8,
     DH_ROW = 3 * WIDTH + 8
 };
 
 /* gradient by what was normalised to v, from that by v */
 __device__ __forceinline__ void normalise_back(row_values &g, const row_values &v, float rstd) {
-    float sum = 0, along = 0;
+    float sum = 0, row_dot = 0;
 #pragma unroll
     for (int j = 0; j < 3; j++) {
         sum += g[j].x + g[j].y;
-        along += g[j].x * v[j].x + g[j].y * v[j].y;
+        row_dot += g[j].x * v[j].x + g[j].y * v[j].y;
     }
     sum = warp_sum(sum) * (1.0f / D);
-    along = warp_sum(along) * (1.0f / D);
+    row_dot = warp_sum(row_dot) * (1.0f / D);
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-        g[j].x = rstd * (g[j].x - sum - v[j].x * along);
-        g[j].y = rstd * (g[j].y - sum - v[j].y * along);
+        g[j].x = rstd * (g[j].x - sum - v[j].x * row_dot);
+        g[j].y = rstd * (g[j].y - sum - v[j].y * row_dot);
     }
 }
 
@@ -43,7 +43,7 @@ __device__ __forceinline__ void times_row(row_values &v, const row_values &w) {
     }
 }
 
-/* starts copying own hidden units before GELU of all w tokens of a block of a step */
+/* starts copying own hidden units before GELU of all w tokens of a layer of a step */
 __device__ void load_hidden(const task &p, int step, int layer, float *to, cluster_plans c, int w) {
     const int units = HIDDEN / BACKWARD_CTAS, chunks = units / 4;
     for (int i = threadIdx.x; i < w * c.R * chunks; i += THREADS) {
@@ -75,7 +75,7 @@ __device__ void load_qkv(const task &p, int step, int layer, float *to, cluster_
         int part = i % chunks, plan = c.plan(i / chunks), token = c.token(i / chunks);
         if (plan >= c.existing) continue;
         const float *from = saved_qkv(p, step, layer, cluster_rank(), c.row0 + plan);
-        cp_async_16((bf16 *)(to + (size_t)(token * c.R + plan) * KEPT_ROW + 4 * part),
+        cp_async_16((bf16 *)(to + (size_t)(token * c.R + plan) * SAVED_QKV_ROW + 4 * part),
                     (const bf16 *)(from + (size_t)token * 3 * WIDTH + 4 * part));
     }
     cp_async_commit();
@@ -84,33 +84,33 @@ __device__ void load_qkv(const task &p, int step, int layer, float *to, cluster_
 /* Gradients of q, k, v from those of attention's result, da, of the newest `asked` of W tokens.
  * Eight lanes take one plan. */
 template <int W>
-__device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept, const float *da,
+__device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *qkv, const float *da,
                                                    int R, int asked) {
     int lane = threadIdx.x % 32, part = lane % 8 * 8, plan = (int)threadIdx.x / 32 * 4 + lane / 8;
     const bool any = plan < R;
     if ((int)threadIdx.x / 32 * 4 >= R) return; /* whole warps */
     if (!any) plan = R - 1;                     /* lanes without a plan help with the last */
-    const float *own = kept + (size_t)plan * KEPT_ROW + part;
+    const float *own = qkv + (size_t)plan * SAVED_QKV_ROW + part;
     bf16 *to = dqkv + (size_t)plan * DH_ROW + part;
     float k[W][8], dk[W][8] = {}, dv[W][8] = {};
 #pragma unroll
-    for (int j = 0; j < W; j++) load<8>(k[j], own + (size_t)j * R * KEPT_ROW + WIDTH);
+    for (int j = 0; j < W; j++) load<8>(k[j], own + (size_t)j * R * SAVED_QKV_ROW + WIDTH);
 #pragma unroll
     for (int i = 0; i < W; i++) {
         float dq[8] = {};
         if (i >= W - asked) { /* the same for all lanes */
-            float q[8], d[8], weight[W], slope[W], most = -INFINITY, sum = 0, mean = 0;
-            load<8>(q, own + (size_t)i * R * KEPT_ROW);
+            float q[8], d[8], weight[W], derivative[W], most = -INFINITY, sum = 0, mean = 0;
+            load<8>(q, own + (size_t)i * R * SAVED_QKV_ROW);
             load<8>(d, da + (size_t)(i * R + plan) * DA_ROW + part);
 #pragma unroll
             for (int j = 0; j <= i; j++) {
                 float v[8];
-                load<8>(v, own + (size_t)j * R * KEPT_ROW + 2 * WIDTH);
-                weight[j] = slope[j] = 0;
+                load<8>(v, own + (size_t)j * R * SAVED_QKV_ROW + 2 * WIDTH);
+                weight[j] = derivative[j] = 0;
 #pragma unroll
                 for (int c = 0; c < 8; c++) {
                     weight[j] += q[c] * k[j][c];
-                    slope[j] += d[c] * v[c];
+                    derivative[j] += d[c] * v[c];
                 }
             }
 #pragma unroll
@@ -118,7 +118,7 @@ __device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept
 #pragma unroll
                 for (int j = 0; j <= i; j++) {
                     weight[j] += __shfl_xor_sync(0xffffffffu, weight[j], o);
-                    slope[j] += __shfl_xor_sync(0xffffffffu, slope[j], o);
+                    derivative[j] += __shfl_xor_sync(0xffffffffu, derivative[j], o);
                 }
 #pragma unroll
             for (int j = 0; j <= i; j++) most = fmaxf(most, weight[j]);
@@ -129,11 +129,11 @@ __device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept
 #pragma unroll
             for (int j = 0; j <= i; j++) {
                 weight[j] *= inverse;
-                mean += weight[j] * slope[j];
+                mean += weight[j] * derivative[j];
             }
 #pragma unroll
             for (int j = 0; j <= i; j++) {
-                float ds = 0.125f * weight[j] * (slope[j] - mean);
+                float ds = 0.125f * weight[j] * (derivative[j] - mean);
 #pragma unroll
                 for (int c = 0; c < 8; c++) {
                     dq[c] += ds * k[j][c];
@@ -151,13 +151,13 @@ __device__ __forceinline__ void attend_window_back(bf16 *dqkv, const float *kept
     }
 }
 /* ... of w */
-__device__ __forceinline__ void attend_back(bf16 *dqkv, const float *kept, const float *da, int R,
+__device__ __forceinline__ void attend_back(bf16 *dqkv, const float *qkv, const float *da, int R,
                                             int w, int asked) {
     switch (w) {
-    case 1: attend_window_back<1>(dqkv, kept, da, R, asked); break;
-    case 2: attend_window_back<2>(dqkv, kept, da, R, asked); break;
-    case 3: attend_window_back<3>(dqkv, kept, da, R, asked); break;
-    default: attend_window_back<4>(dqkv, kept, da, R, asked); break;
+    case 1: attend_window_back<1>(dqkv, qkv, da, R, asked); break;
+    case 2: attend_window_back<2>(dqkv, qkv, da, R, asked); break;
+    case 3: attend_window_back<3>(dqkv, qkv, da, R, asked); break;
+    default: attend_window_back<4>(dqkv, qkv, da, R, asked); break;
     }
 }
 

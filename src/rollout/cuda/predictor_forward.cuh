@@ -1,8 +1,8 @@
 /* predictor_forward.cuh - all steps of a rollout in one kernel.  See predictor.cu for the division
  * of work.
  *
- * One warp keeps a ring of weights filled (weight_ring.cuh); rows and shares travel by
- * exchange.cuh. Whatever does not depend on other blocks (modulations, gates, biases, keys of older
+ * One warp keeps a ring of weights filled (weight_ring.cuh); rows and partial sums travel by
+ * exchange.cuh. Whatever does not depend on other CTAs (modulations, gates, biases, keys of older
  * tokens) is read before the wait it would prolong. */
 #ifndef CGS_ROLLOUT_CUDA_PREDICTOR_FORWARD_CUH
 #define CGS_ROLLOUT_CUDA_PREDICTOR_FORWARD_CUH
@@ -14,15 +14,15 @@
 
 namespace {
 
-/* slabs of a block of the predictor, in the order of use */
+/* slabs of a layer, in the order of use */
 template <int S> struct forward_slabs {
     enum { OWN = 16 / S, HEAD = 3, OUT = HEAD * OWN, IN = OUT + OWN, DOWN = IN + 2 * OWN };
 
-    /* slab i of a step: blocks in order, then the projector */
+    /* slab i of a step: layers in order, then the projector */
     static __device__ __forceinline__ slab_source source(const packed_weights &w, int i, int rank) {
         int layer = i / ring<S>::LAYER, kind = i % ring<S>::LAYER;
         if (layer == w.layers) kind += IN;
-        const packed_layer &b = w.block[layer < w.layers ? layer : 0];
+        const packed_layer &b = w.layer[layer < w.layers ? layer : 0];
         const uint4 *in = layer < w.layers ? b.in : w.proj_in;
         const uint4 *down = layer < w.layers ? b.down : w.proj_out;
         if (kind < OUT)
@@ -56,12 +56,12 @@ template <int S> int forward_slots(size_t most, int N, int R) {
     return slots >= 4 ? slots : 0;
 }
 
-/* A step is a row of stages: attention and MLP of each block in turn, then the projector.  In a
- * stage owners make rows of x from the shares of the stage before, and all blocks make products and
- * send shares.  One piece of code for all stages: what they execute has to stay in the cache of
- * instructions.
- * KEEP: leaves everything that backward reads, and computes all tokens of every window */
-template <int S, bool KEEP>
+/* A step is a row of stages: attention and MLP of each layer in turn, then the projector.  In a
+ * stage owners make rows of x from the partial sums of the stage before, and all CTAs make products
+ * and send partial sums.  One piece of code for all stages: what they execute has to stay in the
+ * instruction cache.
+ * SAVE: saves everything that backward reads, and computes all tokens of every window */
+template <int S, bool SAVE>
 __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ task p) {
     typedef shape<S> sh;
     typedef forward_slabs<S> slabs;
@@ -71,27 +71,28 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = 2 * (lane % 4);
     const int stages = 2 * p.layers + 1;
     const bool filler = warp == WARPS - 1; /* has no rows of its own */
-    unsigned char *letters = memory + ring<S>::bytes(p.slots);
-    bf16 *x = (bf16 *)(letters + exchange<S>::bytes(N)); /* (padded, X_ROW) what enters products */
-    float *qkv = (float *)(x + (size_t)padded * X_ROW);  /* (padded, QKV_ROW) of one head */
-    bf16 *h = (bf16 *)(qkv + (size_t)padded * QKV_ROW);  /* (padded, H_ROW) hidden units */
-    bf16 *a = h;                                         /* (padded, A_ROW) attention's result */
+    unsigned char *exchange_memory = memory + ring<S>::bytes(p.slots);
+    bf16 *x = (bf16 *)(exchange_memory +
+                       exchange<S>::bytes(N));          /* (padded, X_ROW) what enters products */
+    float *qkv = (float *)(x + (size_t)padded * X_ROW); /* (padded, QKV_ROW) of one head */
+    bf16 *h = (bf16 *)(qkv + (size_t)padded * QKV_ROW); /* (padded, H_ROW) hidden units */
+    bf16 *a = h;                                        /* (padded, A_ROW) attention's result */
     float *stream = (float *)(h + (size_t)padded * sh::H_ROW); /* (OWN, N, D) residual rows */
     float *window = stream + (size_t)OWN * N * D; /* (OWN, N, D) latents, oldest first */
     const cluster_plans plans(p, S);
     const int left = plans.existing - rank * OWN, own = left < 0 ? 0 : left < OWN ? left : OWN;
     auto plan_of = [&](int i) { return plans.row0 + (size_t)(rank * OWN + i); };
 
-    /* phases: rows made, rows awaited, q k v, attention, its output, units, out of units, shares
-     * awaited, window */
-    enum { MADE, ROWS, QKV, ATTENTION, OUTPUT, INTO, OUT_OF, SHARES, WINDOW };
+    /* phases: rows made, rows awaited, q k v, attention, its output, units, out of units,
+     * partial sums awaited, window */
+    enum { MADE, ROWS, QKV, ATTENTION, OUTPUT, INTO, OUT_OF, PARTIALS, WINDOW };
     phase_clock clock;
     clock.start(blockIdx.x == 0 && threadIdx.x == 0);
     if (rank == 0 && threadIdx.x == 0) span_begins(blockIdx.x / S);
     ring<S> weights_ahead;
-    exchange<S> box;
+    exchange<S> peers;
     weights_ahead.make(p, p.slabs, memory);
-    box.make(letters, N, p.barriers);
+    peers.make(exchange_memory, N, p.barriers);
     for (int t = warp; t < own * p.C; t += WARPS) { /* the context */
         int i = t / p.C, j = t % p.C;
         row_values v;
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         weights_ahead.pass(n);
         if (filler) weights_ahead.fill();
     };
-    /* Behind it all warps have n slabs in their registers: later ones come while these multiply. */
+    /* After it all warps have n slabs in their registers: later ones come while these multiply. */
     auto taken = [&](int n) {
         __syncthreads();
         used(n);
@@ -115,10 +116,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll 1
     for (int step = 0; step < p.H; step++) {
         const int seen = p.C + step, w = seen < N ? seen : N;
-        const int fresh = KEEP || seen > N || step == 0 ? w : 1, old = w - fresh;
+        const int fresh = SAVE || seen > N || step == 0 ? w : 1, old = w - fresh;
         const int rows = fresh * R;                             /* of x */
-        const bool grows = !KEEP && seen < N && step + 1 < p.H; /* keys and values are used again */
-        /* tokens of a stage's rows: behind the last attention one is wanted */
+        const bool grows = !SAVE && seen < N && step + 1 < p.H; /* keys and values are used again */
+        /* tokens of a stage's rows: after the last attention only the newest is needed */
         auto count_of = [&](int stage) { return stage + 2 >= stages ? 1 : fresh; };
 
         /* A warp has at most one row: plan `mine` and, of the newest `count` tokens, `token`. */
@@ -134,10 +135,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
         auto own_row = [&](float *of, const row_task &t) {
             return of + (size_t)(t.mine * N + t.token) * D;
         };
-        auto keep = [&](float *to, int layer, const row_task &t, const row_values &v) {
-            if (KEEP) write_row(to + saved_at(p, step, layer, plan_of(t.mine), t.token) * D, v);
+        auto save = [&](float *to, int layer, const row_task &t, const row_values &v) {
+            if (SAVE) write_row(to + saved_at(p, step, layer, plan_of(t.mine), t.token) * D, v);
         };
-        /* what the rows of a stage need besides the shares of the one before */
+        /* what the rows of a stage need besides the partial sums of the one before */
         auto fetch = [&](row_vectors &n, const row_task &t, int stage) {
             const bool mlp = stage % 2, first = stage == 0, project = stage + 1 == stages;
             const int layer = stage / 2, before = first ? 0 : (stage - 1) / 2;
@@ -150,13 +151,13 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 read_row(n.bias, p.pos + (size_t)t.token * D);
             } else {
                 read_row(n.gate, modulation(before, mlp ? 2 : 5));
-                read_row(n.bias, mlp ? p.block[before].out_b : p.block[before].down_b);
+                read_row(n.bias, mlp ? p.layer[before].out_b : p.layer[before].down_b);
             }
             if (project) {
                 read_row(n.w, p.norm_w);
                 read_row(n.b, p.norm_b);
             } else {
-                const layer_vectors &b = p.block[layer];
+                const layer_vectors &b = p.layer[layer];
                 read_row(n.shift, modulation(layer, mlp ? 3 : 0));
                 read_row(n.scale, modulation(layer, mlp ? 4 : 1));
                 read_row(n.w, mlp ? b.mlp_norm_w : b.attn_norm_w);
@@ -175,33 +176,34 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
             } else {
                 row_values y;
                 read_row(v, own_row(stream, t));
-                box.add_partials(y, n.bias, slot_of(t));
+                peers.add_partials(y, n.bias, slot_of(t));
 #pragma unroll
                 for (int j = 0; j < 3; j++) {
                     v[j].x += n.gate[j].x * y[j].x;
                     v[j].y += n.gate[j].y * y[j].y;
                 }
-                keep(mlp ? p.saved.y1 : p.saved.y2, (stage - 1) / 2, t, y);
+                save(mlp ? p.saved.y1 : p.saved.y2, (stage - 1) / 2, t, y);
             }
             write_row(own_row(stream, t), v);
             if (!project) {
-                keep(mlp ? p.saved.x2 : p.saved.x1, layer, t, v);
+                save(mlp ? p.saved.x2 : p.saved.x1, layer, t, v);
                 normalise(v, p.ada_eps);
                 scale_shift(v, n.scale, n.shift, 1);
-            } else if (KEEP) {
+            } else if (SAVE) {
                 write_row(p.saved.last + ((size_t)step * p.saved.rows + plan_of(t.mine)) * D, v);
             }
             normalise(v, p.norm_eps);
             scale_shift(v, n.w, n.b, 0);
-            box.send(x, (t.token - old) * R + rank * OWN + t.mine, v);
+            peers.send(x, (t.token - old) * R + rank * OWN + t.mine, v);
         };
         /* sends what a product gave for the newest `count` tokens to the owners of its rows */
-        auto share = [&](int count) {
+        auto send_partials = [&](int count) {
             return [&, first = rows - count * R](int row, const float(&c)[3][4]) {
                 runs_of_four(row, c, [&](int r, int column, float4 v) {
                     int plan = plans.plan(r);
                     if (r >= first && r < rows && plan < plans.existing)
-                        box.post(plan, plans.token(r) * OWN + plan % OWN, warp * 24 + column, v);
+                        peers.send_partial(plan, plans.token(r) * OWN + plan % OWN,
+                                           warp * 24 + column, v);
                 });
             };
         };
@@ -233,7 +235,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     if (head) __syncthreads(); /* keys of the head before were read */
                     if (old) load_kv_cache(p, layer, number, qkv, plans, old, fresh);
                     if (!head) {
-                        box.await_rows(given * plans.existing);
+                        peers.await_rows(given * plans.existing);
                         clock.mark(ROWS);
                     }
                     weights<sh::QKV_TILES, PAIRS_D> wq;
@@ -248,7 +250,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                         for (int i = 0; i < sh::QKV_TILES; i++) {
                             float *to =
                                 qkv + (size_t)row * QKV_ROW + (warp * sh::QKV_TILES + i) * 8 + quad;
-                            /* behind them are keys of older tokens */
+                            /* after them are keys of older tokens */
                             if (row < rows)
                                 *reinterpret_cast<float2 *>(to) = make_float2(c[i][0], c[i][1]);
                             if (row + 8 < rows)
@@ -262,7 +264,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                     if (head + 1 == OWN) look_ahead();
                     attend(a + head * WIDTH, sh::A_ROW, qkv, plans, w, fresh, asked);
                     if (grows) store_kv_cache(p, layer, number, qkv, plans, old, fresh);
-                    if (KEEP) save_qkv(p, step, layer, number, qkv, plans, w);
+                    if (SAVE) save_qkv(p, step, layer, number, qkv, plans, w);
                     clock.mark(ATTENTION);
                 }
                 weights<sh::OUT_TILES, sh::OUT_PAIRS> wo;
@@ -270,10 +272,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 const uint4 *from = weights_ahead.await(tile / each);
                 take_tiles(wo, from, tile % each);
                 taken(slabs::IN - slabs::OUT); /* and all of attention's result is there */
-                products(wo, a, sh::A_ROW, row_tiles(rows - asked * R, rows), share(asked));
+                products(wo, a, sh::A_ROW, row_tiles(rows - asked * R, rows), send_partials(asked));
                 clock.mark(OUTPUT);
             } else {
-                const float *biases = project ? p.proj_in_b : p.block[layer].in_b;
+                const float *biases = project ? p.proj_in_b : p.layer[layer].in_b;
 #pragma unroll 1
                 for (int chunk = 0; chunk < OWN; chunk++) {
                     float2 add[sh::IN_TILES];
@@ -286,18 +288,18 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                         norm[i] = unit_norm(p, project, u);
                     }
                     if (!chunk) {
-                        box.await_rows(given * plans.existing);
+                        peers.await_rows(given * plans.existing);
                         clock.mark(ROWS);
                     }
                     weights<sh::IN_TILES, PAIRS_D> win;
                     take_tiles(win, weights_ahead.await(warp / 4), warp % 4 * sh::IN_TILES);
                     taken(2);
-                    auto leave = [&](int r, int unit, float2 before, const unit_norm &then) {
+                    auto finish_unit = [&](int r, int unit, float2 before, const unit_norm &then) {
                         float2 v = then.of(before);
                         *reinterpret_cast<uint32_t *>(h + (size_t)r * sh::H_ROW + unit) =
                             pack(gelu_rounded(v.x), gelu_rounded(v.y));
                         int plan = plans.plan(r);
-                        if (!KEEP || r < rows - given * R || r >= rows || plan >= plans.existing)
+                        if (!SAVE || r < rows - given * R || r >= rows || plan >= plans.existing)
                             return;
                         float *to =
                             project ? p.saved.projected +
@@ -312,10 +314,10 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
 #pragma unroll
                                  for (int e = 0; e < 2 * sh::IN_TILES; e++) {
                                      const int i = e / 2, half = e % 2;
-                                     leave(row + 8 * half, unit0 + 8 * i,
-                                           make_float2(c[i][2 * half] + add[i].x,
-                                                       c[i][2 * half + 1] + add[i].y),
-                                           norm[i]);
+                                     finish_unit(row + 8 * half, unit0 + 8 * i,
+                                                 make_float2(c[i][2 * half] + add[i].x,
+                                                             c[i][2 * half + 1] + add[i].y),
+                                                 norm[i]);
                                  }
                              });
                 }
@@ -326,27 +328,27 @@ __global__ void __launch_bounds__(THREADS, 1) imagine(const __grid_constant__ ta
                 const uint4 *from = weights_ahead.await(tile / each);
                 take_tiles(wd, from, tile % each);
                 taken(ring<S>::LAYER - slabs::DOWN); /* and all hidden units are there */
-                products(wd, h, sh::H_ROW, row_tiles(rows - asked * R, rows), share(asked));
+                products(wd, h, sh::H_ROW, row_tiles(rows - asked * R, rows), send_partials(asked));
                 clock.mark(OUT_OF);
             }
-            box.await_partials(own * asked);
-            clock.mark(SHARES);
+            peers.await_partials(own * asked);
+            clock.mark(PARTIALS);
         }
 
         /* a warp moves a plan's window on */
         if (warp < own) {
             row_values v;
             size_t row = plan_of(warp);
-            float *frames = window + (size_t)warp * N * D;
-            box.add_partials(v, n.bias, slot_of(t));
+            float *latents = window + (size_t)warp * N * D;
+            peers.add_partials(v, n.bias, slot_of(t));
             for (int j = 0; w == N && j + 1 < N; j++) { /* the lane's own columns: in order */
                 row_values later;
-                read_row(later, frames + (size_t)(j + 1) * D);
-                write_row(frames + (size_t)j * D, later);
+                read_row(later, latents + (size_t)(j + 1) * D);
+                write_row(latents + (size_t)j * D, later);
             }
-            write_row(frames + (size_t)(w == N ? N - 1 : w) * D, v);
-            if (KEEP) write_row(p.saved.frames + ((size_t)step * p.saved.rows + row) * D, v);
-            if (p.frames) write_row(p.frames + (row * p.H + step) * D, v);
+            write_row(latents + (size_t)(w == N ? N - 1 : w) * D, v);
+            if (SAVE) write_row(p.saved.latents + ((size_t)step * p.saved.rows + row) * D, v);
+            if (p.latents) write_row(p.latents + (row * p.H + step) * D, v);
             if (step + 1 == p.H) {
                 float sum = 0;
 #pragma unroll

@@ -1,9 +1,8 @@
 /* weight_ring.cuh - a ring of slabs of packed weights in shared memory, which one warp keeps filled
  * by bulk copies.
  *
- * In memory the slabs of each block of a cluster lie one behind the other in the order of a step,
- * so that asking for the next one is a single copy: the warp that asks has products to make, too.
- */
+ * In memory the slabs of each CTA of a cluster follow each other in the order of a step, so that
+ * asking for the next one is a single copy: the warp that asks has products to make, too. */
 #ifndef CGS_ROLLOUT_CUDA_WEIGHT_RING_CUH
 #define CGS_ROLLOUT_CUDA_WEIGHT_RING_CUH
 
@@ -30,8 +29,8 @@ __device__ __forceinline__ slab_source parts_of_tiles(const uint4 *W, int tile, 
     return {W + ((size_t)tile * row + pair) * 32, RING_SLAB / (pairs * 512), (size_t)row * 32};
 }
 
-/* Slabs of all S blocks in the order of a step: O::source(w, i, rank) says what is number i of a
- * block.  One block of threads a slab: (slabs of a step, S) of them. */
+/* Slabs of all S CTAs of a cluster in the order of a step: O::source(w, i, rank) says what is
+ * number i of one of them.  Launched with a CTA per slab: (slabs of a step, S). */
 template <class O>
 __global__ void __launch_bounds__(THREADS)
     order_slabs(uint4 *to, const __grid_constant__ packed_weights w) {
@@ -44,14 +43,14 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* of the part that one of S blocks has */
+/* of the part that one of S CTAs has */
 template <int S> struct ring {
-    enum { LAYER = 8 * 16 / S, PROJECTOR = 4 * 16 / S }; /* slabs of a block of the predictor */
+    enum { LAYER = 8 * 16 / S, PROJECTOR = 4 * 16 / S }; /* slabs of a layer */
     const unsigned char *from;                           /* the slabs of a step, in memory */
     unsigned char *slabs;
     mbarrier *full;
     int slots, done, slot;  /* slabs that are used up; where the next one lies */
-    uint32_t phase;         /* of its counter */
+    uint32_t phase;         /* parity of its mbarrier */
     int asked, total, step; /* asked for so far; all that this launch needs, and a step */
     int ask_slot, ask_at;   /* of the next one to ask for, and its number in its step */
 
@@ -97,7 +96,7 @@ template <int S> struct ring {
         }
         __syncwarp();
     }
-    /* slab number `ahead` behind those that are used up */
+    /* slab number `ahead` after those that are used up */
     __device__ const uint4 *await(int ahead) const {
         int at = slot + ahead;
         bool around = at >= slots;

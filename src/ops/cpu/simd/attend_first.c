@@ -1,20 +1,20 @@
-/* attend_first.c - what attention gives token 0, whose own q, k and v come apart from the others'.
+/* attend_first.c - attention of token 0, whose q, k and v are separate from the others'.
  *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,1,heads*width) f32;  saved: lse (B,heads)
  *
- * One task is one batch element: the keys and values of a token lie one behind the other for all
- * heads, and are read once.  Backward keeps no scores: with the result at hand the sum of p dp is
- * that of dout and out. */
+ * One task is one batch element: the keys and values of a token are contiguous over all heads, and
+ * are read once.  Backward stores no scores: the sum of p dp equals the dot product of dout and
+ * out. */
 #include "ops/cpu/simd/simd.h"
 
 /* one batch element */
 typedef struct window {
     size_t T, H, W, all;
     size_t own, others; /* first elements: q in own, k of token 0 in qkv */
-    const float *q;     /* (all), k and v of token 0 behind it */
+    const float *q;     /* (all), followed by k and v of token 0 */
     float scale;
     float *p;    /* (H,T) */
-    float *kv;   /* (2 all), room for those of one token as f32 */
+    float *kv;   /* (2 all), those of one token as f32 */
     float *give; /* (2 all), their gradient */
     float *dq;   /* (all) */
 } window;
@@ -95,22 +95,22 @@ static void backward(const cgs_device *d, const cgs_record *r, size_t b) {
     const float *g = (const float *)r->out->grad + b * w.all;
     const float *y = (const float *)r->out->data + b * w.all;
     const float *lse = (const float *)r->saved[0]->data + b * w.H;
-    float *along = w.p; /* (H) */
-    for (size_t h = 0; h < w.H; h++) along[h] = dot(g + h * w.W, y + h * w.W, w.W);
+    float *row_dot = w.p; /* (H) */
+    for (size_t h = 0; h < w.H; h++) row_dot[h] = dot(g + h * w.W, y + h * w.W, w.W);
     memset(w.dq, 0, w.all * sizeof *w.dq);
     for (size_t j = 0; j < w.T; j++) {
         const float *k = token(r, &w, j, 0, 2 * w.all), *v = k + w.all;
         for (size_t h = 0, at = 0; h < w.H; h++, at += w.W) {
             float p = fast_exp_below_88(w.scale * dot(w.q + at, k + at, w.W) - lse[h]);
-            float ds = w.scale * p * (dot(g + at, v + at, w.W) - along[h]);
+            float ds = w.scale * p * (dot(g + at, v + at, w.W) - row_dot[h]);
             add_times(w.dq + at, ds, k + at, w.W);
             set_times(w.give + at, ds, w.q + at, w.W);
             set_times(w.give + w.all + at, p, g + at, w.W);
         }
         size_t to = j ? w.others + j * 3 * w.all : w.own + w.all;
-        if (wants(r, j > 0)) give_done(r, j > 0, to, 2 * w.all, w.give);
+        if (cgs_wants(r, j > 0)) give_done(r, j > 0, to, 2 * w.all, w.give);
     }
-    if (wants(r, 0)) give_done(r, 0, w.own, w.all, w.dq);
+    if (cgs_wants(r, 0)) give_done(r, 0, w.own, w.all, w.dq);
 }
 
 void CGS_FN(attend_first_forward)(cgs_device *d, const cgs_record *r) {

@@ -2,10 +2,10 @@
  *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,T,heads*width);  saved: lse (B,heads,T), the log of each row's sum of exp
  *
- * One task is one head of one batch element: its q, k and v are copied as f32 into the
- * thread's scratch, which fits the second-level cache, and the scores exist for a few
- * query rows at a time only.  Backward computes them again from lse.  Windows of a few
- * tokens take a path without tiles, one task for all heads of a batch element. */
+ * One task is one head of one batch element: its q, k and v are copied as f32 into the thread's
+ * scratch, which fits L2, and the scores exist only for a few query rows at a time.  Backward
+ * computes them again from lse.  Windows of a few tokens take a path without tiles, one task for
+ * all heads of a batch element. */
 #include "ops/cpu/simd/attention.h"
 
 enum { SHORT = 16 }; /* tokens of the longest window without tiles */
@@ -24,7 +24,7 @@ static float softmax_row(float *p, size_t n, size_t end, float *top) {
     return sum;
 }
 
-/* to (rows, ld) = factor times rows of W elements, zeros around them */
+/* to (rows, ld) = factor times rows of W elements, zero-padded */
 static void load(float *to, size_t ld, size_t rows, const void *p, cgs_dtype type, size_t at,
                  size_t row, const head *h, float factor) {
     for (size_t t = 0; t < rows; t++, to += ld) {
@@ -36,7 +36,7 @@ static void load(float *to, size_t ld, size_t rows, const void *p, cgs_dtype typ
     }
 }
 
-/* to (W, Tc) = the transpose of T rows of W elements, zeros behind them */
+/* to (W, Tc) = the transpose of T rows of W elements, zero-padded */
 static void load_transposed(float *to, const void *p, cgs_dtype type, size_t at, size_t row,
                             const head *h, float *buf) {
     for (size_t t0 = 0; t0 < h->Tc; t0 += 8) {
@@ -85,10 +85,10 @@ static void long_forward(cgs_device *d, const cgs_record *r, size_t b, size_t hd
     }
 }
 
-/* With M the dropout factors: dv = (P M)^T dout, dP = M (dout v^T),
- * dS = P (dP - rowsum(P dP)), dq = dS k, dk = dS^T q, and q carries 1/sqrt(width).  Rows of P
- * are divided by their sums once more: what lse is off by is the same for all keys, and where
- * tokens are alike that would outweigh their differences. */
+/* With M the dropout factors: dv = (P M)^T dout, dP = M (dout v^T), dS = P (dP - rowsum(P dP)), dq
+ * = dS k, dk = dS^T q, and q carries 1/sqrt(width).  Rows of P are divided by their sums again: the
+ * error of lse is equal for all keys, and where tokens are alike it would outweigh their
+ * differences. */
 static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
@@ -151,8 +151,8 @@ static void long_backward(cgs_device *d, const cgs_record *r, size_t b, size_t h
 
 /* ---- short sequences: all heads of a batch element together ---------------------------------- */
 
-/* One batch element as f32, and for the token at hand what each head gives the tokens it
- * sees: (T,heads), heads innermost, so that exponentials are vectors over heads. */
+/* One batch element as f32, and for the current token the probabilities of each head: (T,heads),
+ * heads innermost, so that exponentials are vectors over heads. */
 typedef struct window {
     size_t T, H, W, all;
     const float *x;   /* (T, 3*all): q, k, v of each token */
@@ -301,43 +301,43 @@ size_t CGS_FN(attention_scratch)(const cgs_record *r) {
     return bytes > pairs ? bytes : pairs;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
+/* ---- all of it ---------------------------------------------------------------------------------
  */
 
-/* how to multiply when all is bf16, or NULL for f32 tiles */
-static const pairs_way *by_pairs(const cgs_device *d, const cgs_record *r) {
+/* the variant of bf16 products, or NULL for f32 tiles */
+static const pairs_variant *by_pairs(const cgs_device *d, const cgs_record *r) {
     bool bf16 = r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16;
-    return bf16 ? CGS_FN(pairs_way)(d) : NULL;
+    return bf16 ? CGS_FN(pairs_variant)(d) : NULL;
 }
 
 void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    const pairs_way *way = by_pairs(d, r);
+    const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
         CGS_SHARE (b, B) short_forward(d, r, b);
         return;
     }
     CGS_SHARE (task, B * heads) {
-        if (way)
-            CGS_FN(attention_pairs_forward)(d, r, way, task / heads, task % heads);
+        if (variant)
+            CGS_FN(attention_pairs_forward)(d, r, variant, task / heads, task % heads);
         else
             long_forward(d, r, task / heads, task % heads);
     }
 }
 
 void CGS_FN(attention_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1];
     size_t heads = (size_t)r->arg.attention.heads;
-    const pairs_way *way = by_pairs(d, r);
+    const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
         CGS_SHARE (b, B) short_backward(d, r, b);
         return;
     }
     CGS_SHARE (task, B * heads) {
-        if (way)
-            CGS_FN(attention_pairs_backward)(d, r, way, task / heads, task % heads);
+        if (variant)
+            CGS_FN(attention_pairs_backward)(d, r, variant, task / heads, task % heads);
         else
             long_backward(d, r, task / heads, task % heads);
     }

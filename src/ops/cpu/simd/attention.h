@@ -1,4 +1,4 @@
-/* attention.h - what both long paths of attention share: one head and its rows. */
+/* attention.h - shared by both paths of long attention: one head and its rows. */
 #ifndef CGS_OPS_CPU_SIMD_ATTENTION_H
 #define CGS_OPS_CPU_SIMD_ATTENTION_H
 
@@ -67,9 +67,9 @@ static inline float row_max(const float *p, size_t n) {
 
 /* The path for bf16 on processors with dot products of bf16 pairs (attention_bf16.c). */
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r);
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                     size_t b, size_t hd);
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                      size_t b, size_t hd);
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
+                                     const pairs_variant *variant, size_t b, size_t hd);
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
+                                      const pairs_variant *variant, size_t b, size_t hd);
 
 #endif /* CGS_OPS_CPU_SIMD_ATTENTION_H */

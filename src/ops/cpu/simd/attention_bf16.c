@@ -1,16 +1,16 @@
 /* attention_bf16.c - attention over many bf16 tokens by products of bf16 pairs (pairs.h).
  *
- * Order and blocks are those of attention.c; probabilities and score gradients are rounded
- * to bf16 before they are multiplied.  Sums over keys weave two rows of v or k together.
- * Sums over queries are made transposed, dv^T = dout^T P, so that P and dS need weaving
- * only, and what has to be transposed are the small factors, once a head.
+ * Order and blocks are those of attention.c; probabilities and score gradients are rounded to bf16
+ * before they are multiplied.  Sums over keys interleave two rows of v or k.  Sums over queries are
+ * transposed, dv^T = dout^T P, so that P and dS need only interleaving, and only the small factors
+ * are transposed, once per head.
  *
- * With AMX the products cost less than what happens to the scores between them, so that
- * is written for vectors of 16, with exponentials in base 2.
+ * With AMX the products cost less than the softmax between them, so that is written for vectors of
+ * 16, with exponentials in base 2.
  *
- * The sum over P dP of a row is dout . out, too, but only of an `out` that is not rounded:
- * where tokens are alike dP hardly differs from that sum, and what rounding adds to it is
- * the same for all keys, so that q and k follow it rather than their gradient. */
+ * A row's sum of P dP equals dout . out, but only for an unrounded `out`: where tokens are alike dP
+ * hardly differs from that sum, and its rounding error is equal for all keys, so that it would
+ * dominate the gradients of q and k. */
 #include "ops/cpu/simd/attention.h"
 
 #if defined __AVX512F__
@@ -20,11 +20,11 @@
 #define WITH_BF16 __attribute__((target("avx512bf16")))
 #define LOG2_E 1.44269504f
 
-/* rows of scores that exist at a time: in forward they fit the first-level cache, in
- * backward more of them mean fewer visits to dk and dv */
+/* rows of scores that exist at a time: in forward they fit L1, in backward more rows mean fewer
+ * passes over dk and dv */
 enum { FORWARD = 32, BACKWARD = 64 };
 
-/* words of a factor in any of its four forms */
+/* words of a factor in any of its four layouts */
 static size_t form_words(const head *h) { return h->Tc * h->Wc / 2; }
 
 size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
@@ -33,7 +33,7 @@ size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     return (factors + scores + 2 * h.Wc * h.Tc + BACKWARD * h.Wc) * 4;
 }
 
-/* ---- forms of a factor: T rows of W elements, zeros around them -------------------------- */
+/* ---- layouts of a factor: T rows of W elements, zero-padded -------------------------- */
 
 /* to (Tc, Wc/2): rows as they are */
 static void load_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
@@ -45,7 +45,7 @@ static void load_rows(uint32_t *to, const void *p, size_t at, size_t row, const 
     memset(to, 0, (h->Tc - h->T) * bytes);
 }
 
-/* to (Tc/2, Wc): rows 2t and 2t+1 woven together */
+/* to (Tc/2, Wc): rows 2t and 2t+1 interleaved */
 static void weave_rows(uint32_t *to, const void *p, size_t at, size_t row, const head *h) {
     memset(to + h->T / 2 * h->Wc, 0, (h->Tc / 2 - h->T / 2) * h->Wc * 4);
     for (size_t t = 0; t < h->T; t += 2, to += h->Wc) {
@@ -60,7 +60,7 @@ static void weave_rows(uint32_t *to, const void *p, size_t at, size_t row, const
     }
 }
 
-/* to (Wc/2, Tc): pairs along W, a right factor; spare has room for one form */
+/* to (Wc/2, Tc): pairs along W, a right factor; spare: scratch for one layout */
 static void turn_rows(uint32_t *to, uint32_t *spare, const void *p, size_t at, size_t row,
                       const head *h) {
     load_rows(spare, p, at, row, h);
@@ -76,11 +76,11 @@ static void turn_woven(uint32_t *to, uint32_t *spare, const void *p, size_t at, 
 
 /* ---- scores ------------------------------------------------------------------------------ */
 
-/* which of 16 elements lie in front of the n-th */
+/* mask of the first n of 16 elements */
 static inline __mmask16 first_of(size_t n) { return n < 16 ? (__mmask16)((1u << n) - 1) : 0xffff; }
 
-/* 2^x, to 3e-6 relative for x in [-125, 128): nothing beside the rounding to bf16 that
- * follows; below, about the value at -125 */
+/* 2^x, to 3e-6 relative for x in [-125, 128), negligible beside the following rounding to bf16;
+ * below, about the value at -125 */
 static inline __m512 exp2_vector(__m512 x) {
     const __m512 magic = _mm512_set1_ps(0x1.8p23f); /* rounds to a whole number, in low bits */
     x = _mm512_max_ps(x, _mm512_set1_ps(-125.0f));
@@ -121,8 +121,8 @@ WITH_BF16 static float softmax(uint16_t *p, float *s, size_t n, size_t end, floa
     return _mm512_reduce_add_ps(sum);
 }
 
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                     size_t b, size_t hd) {
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
+                                     const pairs_variant *variant, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
@@ -136,12 +136,12 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
     turn_rows(kt, q, x->data, h.in + h.all, h.in_row, &h);
     load_rows(q, x->data, h.in, h.in_row, &h);
     weave_rows(v, x->data, h.in + 2 * h.all, h.in_row, &h);
-    way->begin();
+    variant->begin();
     for (size_t i0 = 0; i0 < h.T; i0 += FORWARD) {
-        size_t n = min_size(FORWARD, h.T - i0), rows = round_up(n, way->rows);
-        size_t seen = visible(r, h.T, i0 + n - 1), pairs = round_up((seen + 1) / 2, way->pairs);
-        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, round_up(seen, 32), words,
-                      false);
+        size_t n = min_size(FORWARD, h.T - i0), rows = round_up(n, variant->rows);
+        size_t seen = visible(r, h.T, i0 + n - 1), pairs = round_up((seen + 1) / 2, variant->pairs);
+        variant->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, round_up(seen, 32), words,
+                          false);
         float top[FORWARD], sum[FORWARD];
         for (size_t i = 0; i < n; i++) {
             float *row = s + i * h.Tc;
@@ -158,7 +158,7 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
             lse[i0 + i] = top[i] / LOG2_E + fast_log(sum[i]);
             sum[i] = 1.0f / sum[i];
         }
-        way->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
+        variant->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
         for (size_t i = 0; i < n; i++) {
             float *row = o + i * h.Wc;
 #pragma omp simd
@@ -166,7 +166,7 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const p
             row_done(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, row);
         }
     }
-    way->end();
+    variant->end();
 }
 
 /* ---- backward ---------------------------------------------------------------------------- */
@@ -184,8 +184,8 @@ static inline __m512 dropped(const score_row *row, size_t j, __m512 x) {
     return row->keep ? _mm512_mul_ps(x, _mm512_loadu_ps(row->keep + j)) : x;
 }
 
-/* Scores become P up to the factor `share`, 0 behind the last token that is seen.  lse, in base 2,
- * is as exact as a number of its size can be, which is not enough where scores are large. */
+/* Scores become P up to the factor `share`, 0 after the last visible token.  lse, in base 2, is as
+ * exact as its magnitude allows, which is not enough where scores are large. */
 static void weigh(score_row *row, float scale, float lse, size_t n) {
     const __m512 factor = _mm512_set1_ps(scale), less = _mm512_set1_ps(lse);
     __m512 all = _mm512_setzero_ps(), sum = _mm512_setzero_ps();
@@ -212,7 +212,7 @@ static inline __m512 score_back(const score_row *row, size_t j, __m512 *p) {
                                _mm512_sub_ps(dp, _mm512_set1_ps(row->sum)));
 }
 
-/* Two rows: pw (n) and dsw (n) take P M and dS woven together, low and high dS as it is. */
+/* Two rows: pw (n) and dsw (n) get P M and dS interleaved, low and high get dS unchanged. */
 WITH_BF16 static void weave_scores(uint32_t *pw, uint32_t *dsw, uint16_t *low, uint16_t *high,
                                    const score_row *a, const score_row *b, size_t n) {
     uint16_t order[32];
@@ -250,12 +250,12 @@ static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, fl
     give_done(r, 0, at, n, row);
 }
 
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                      size_t b, size_t hd) {
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
+                                      const pairs_variant *variant, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     head h = head_of(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = h.Tc / 2;
-    uint32_t *spare = (uint32_t *)thread_scratch(d);               /* any form */
+    uint32_t *spare = (uint32_t *)thread_scratch(d);               /* any layout */
     uint32_t *q = spare + form, *g = q + form;                     /* (Tc,Wc/2): q, dout */
     uint32_t *kt = g + form, *vt = kt + form;                      /* (Wc/2,Tc) */
     uint32_t *kw = vt + form;                                      /* (Tc/2,Wc) */
@@ -274,16 +274,16 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const 
     load_rows(q, x->data, h.in, h.in_row, &h);
     load_rows(g, y->grad, h.out, h.all, &h);
     memset(dkt, 0, 2 * h.Wc * h.Tc * sizeof *dkt);
-    way->begin();
+    variant->begin();
     for (size_t i0 = 0; i0 < h.T; i0 += BACKWARD) {
-        size_t n = min_size(BACKWARD, h.T - i0), rows = round_up(n, way->rows);
+        size_t n = min_size(BACKWARD, h.T - i0), rows = round_up(n, variant->rows);
         size_t seen = visible(r, h.T, i0 + n - 1), cols = round_up(seen, 32);
-        size_t queries = round_up((n + 1) / 2, way->pairs); /* pairs of them */
-        size_t keys = round_up((seen + 1) / 2, way->pairs);
-        way->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
-        way->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
+        size_t queries = round_up((n + 1) / 2, variant->pairs); /* pairs of them */
+        size_t keys = round_up((seen + 1) / 2, variant->pairs);
+        variant->multiply(s, h.Tc, q + i0 * words, words, kt, h.Tc, rows, cols, words, false);
+        variant->multiply(dp, h.Tc, g + i0 * words, words, vt, h.Tc, rows, cols, words, false);
         for (size_t i = 0; i < n; i += 2) {
-            size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores exist */
+            size_t next = i0 + i + 1 < h.T ? i + 1 : i; /* its scores are computed */
             score_row low = row_of(r, &h, i0 + i, s + i * h.Tc, dp + i * h.Tc, keep, cols);
             score_row high =
                 row_of(r, &h, i0 + i + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc, cols);
@@ -293,13 +293,13 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const 
         size_t done = (n + 1) / 2;
         memset(p + done * h.Tc, 0, (queries - done) * h.Tc * 4);
         memset(dsw + done * h.Tc, 0, (queries - done) * h.Tc * 4);
-        way->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, true);
-        way->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, true);
-        way->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
+        variant->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, true);
+        variant->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, true);
+        variant->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
         for (size_t i = 0; i < n; i++)
             give_scaled(r, h.in + (i0 + i) * h.in_row, dq + i * h.Wc, h.W, h.scale);
     }
-    way->end();
+    variant->end();
     float *rows = (float *)spare; /* (Tc,Wc), over spare and q */
     CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dkt, h.Tc, h.Wc, h.Tc);
     for (size_t j = 0; j < h.T; j++)
@@ -316,13 +316,13 @@ size_t CGS_FN(attention_pairs_scratch)(const cgs_record *r) {
     (void)r;
     return 0;
 }
-void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                     size_t b, size_t hd) {
-    (void)d, (void)r, (void)way, (void)b, (void)hd;
+void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
+                                     const pairs_variant *variant, size_t b, size_t hd) {
+    (void)d, (void)r, (void)variant, (void)b, (void)hd;
 }
-void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r, const pairs_way *way,
-                                      size_t b, size_t hd) {
-    (void)d, (void)r, (void)way, (void)b, (void)hd;
+void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
+                                      const pairs_variant *variant, size_t b, size_t hd) {
+    (void)d, (void)r, (void)variant, (void)b, (void)hd;
 }
 
 #endif

@@ -1,7 +1,6 @@
 /* batchnorm.c - normalisation of columns over the rows of a batch.
  *
- * A thread owns runs of columns, so sums over rows need no partial results; they are
- * kept in double. */
+ * A thread owns runs of columns, so sums over rows need no partial sums; they are in double. */
 #include "ops/cpu/simd/simd.h"
 
 enum { COLUMNS = 64 };
@@ -69,7 +68,7 @@ void CGS_FN(batchnorm_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     const float *w = r->in[1]->data, *means = r->saved[0]->data, *rstds = r->saved[1]->data;
     size_t rows = cgs_rows(x), C = (size_t)cgs_cols(x);
-    bool want_x = wants(r, 0), training = r->arg.batchnorm.training;
+    bool want_x = cgs_wants(r, 0), training = r->arg.batchnorm.training;
     CGS_SHARE (run, (C + COLUMNS - 1) / COLUMNS) {
         size_t at = run * COLUMNS, n = min_size(COLUMNS, C - at);
         double sum[COLUMNS] = {0}, dot[COLUMNS] = {0};
@@ -84,11 +83,11 @@ void CGS_FN(batchnorm_backward)(cgs_device *d, const cgs_record *r) {
             }
         }
         float total[COLUMNS];
-        if (wants(r, 1)) {
+        if (cgs_wants(r, 1)) {
             for (size_t i = 0; i < n; i++) total[i] = (float)dot[i];
             give_done(r, 1, at, n, total);
         }
-        if (wants(r, 2)) {
+        if (cgs_wants(r, 2)) {
             for (size_t i = 0; i < n; i++) total[i] = (float)sum[i];
             give_done(r, 2, at, n, total);
         }

@@ -47,7 +47,7 @@ void CGS_FN(mse_backward)(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_numel(r->in[0]);
     float factor = (float)(2.0 * out_grad(r, 0) / (double)n);
     for (int k = 0; k < 2; k++) {
-        if (!wants(r, k)) continue;
+        if (!cgs_wants(r, k)) continue;
         SHARE_CHUNKS (at, n) {
             float ab[CHUNK], bb[CHUNK], ob[CHUNK];
             size_t len = min_size(CHUNK, n - at);
@@ -76,7 +76,7 @@ void CGS_FN(sqdist_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(sqdist_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *a = r->in[0], *b = r->in[1];
     size_t n = cgs_rows(a), D = (size_t)cgs_cols(a), K = (size_t)r->arg.sqdist.K;
-    bool want_a = wants(r, 0), want_b = wants(r, 1);
+    bool want_a = cgs_wants(r, 0), want_b = cgs_wants(r, 1);
     CGS_SHARE (e, n / K) {
         float *buf = thread_scratch(d), *sum = buf + 3 * D; /* 4 of (D) */
         const float *pb = data_in(b, e * D, D, buf + D);
@@ -112,7 +112,7 @@ void CGS_FN(weighted_sum_backward)(cgs_device *d, const cgs_record *r) {
     if (cgs_member() != 0) return;
     for (int i = 0; i < r->arg.weighted_sum.terms; i++) {
         float w;
-        if (!wants(r, i + 1)) continue;
+        if (!cgs_wants(r, i + 1)) continue;
         float v = *data_in(r->in[0], (size_t)i, 1, &w) * out_grad(r, 0);
         give_done(r, i + 1, 0, 1, &v);
     }

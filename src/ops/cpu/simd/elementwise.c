@@ -1,4 +1,4 @@
-/* elementwise.c - add, activation and dropout: one result an element. */
+/* elementwise.c - add, activation and dropout: one result per element. */
 #include "ops/cpu/simd/simd.h"
 
 /* ---- add: x + y ---------------------------------------------------------------------- */
@@ -20,8 +20,8 @@ void CGS_FN(add_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(add_backward)(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_numel(r->out);
     for (int k = 0; k < 2; k++) {
-        /* the tape may let the gradient of a sum be that of its first term */
-        if (!wants(r, k) || r->in[k]->grad == r->out->grad) continue;
+        /* the tape may share the gradient of a sum with its first term */
+        if (!cgs_wants(r, k) || r->in[k]->grad == r->out->grad) continue;
         SHARE_CHUNKS (at, n) {
             float gb[CHUNK];
             size_t len = min_size(CHUNK, n - at);
@@ -90,7 +90,7 @@ void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(activation_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t n = cgs_numel(r->out);
     SHARE_CHUNKS (at, n) {
         float xb[CHUNK], gb[CHUNK], ob[CHUNK];
@@ -128,7 +128,7 @@ void CGS_FN(dropout_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(dropout_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
     size_t n = cgs_numel(r->out);
     SHARE_CHUNKS (at, n) {

@@ -19,8 +19,8 @@ void CGS_FN(gate_add_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(gate_add_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->in[1], *m = r->in[2];
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
-    bool want_x = wants(r, 0) && x->grad != r->out->grad;
-    bool want_y = wants(r, 1), want_m = wants(r, 2);
+    bool want_x = cgs_wants(r, 0) && x->grad != r->out->grad;
+    bool want_y = cgs_wants(r, 1), want_m = cgs_wants(r, 2);
     give_zero(r, 2);
     CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */

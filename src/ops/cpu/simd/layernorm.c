@@ -44,7 +44,7 @@ void CGS_FN(layernorm_forward)(cgs_device *d, const cgs_record *r) {
     }
 }
 
-/* one row: dx, and its share of dw and db */
+/* one row: dx, and its contribution to dw and db */
 static void row_back(float *dx, float *dw, float *db, const float *dy, const float *x,
                      const float *w, float mean, float rstd, size_t D) {
     float sum = 0, dot = 0;
@@ -82,12 +82,12 @@ void CGS_FN(layernorm_backward)(cgs_device *d, const cgs_record *r) {
         for (size_t row = p * run; row < min_size(n, (p + 1) * run); row++) {
             const float *px = data_in(x, row * D, D, buf);
             const float *pg = grad_in(r, row * D, D, buf + D);
-            float *po = wants(r, 0) ? give_to(r, 0, row * D, buf + 2 * D) : buf + 2 * D;
+            float *po = cgs_wants(r, 0) ? give_to(r, 0, row * D, buf + 2 * D) : buf + 2 * D;
             row_back(po, dw, db, pg, px, w, means[row], rstds[row], D);
-            if (wants(r, 0)) give_done(r, 0, row * D, D, po);
+            if (cgs_wants(r, 0)) give_done(r, 0, row * D, D, po);
         }
     }
     cgs_meet();
-    if (wants(r, 1)) give_sum(r, 1, part, parts, D);
-    if (wants(r, 2)) give_sum(r, 2, part + parts * D, parts, D);
+    if (cgs_wants(r, 1)) give_sum(r, 1, part, parts, D);
+    if (cgs_wants(r, 2)) give_sum(r, 2, part + parts * D, parts, D);
 }

@@ -13,8 +13,8 @@ static void convert(void *to, cgs_dtype to_type, const void *from, cgs_dtype fro
     }
 }
 
-/* the same elements in another type, whole after a meeting; a copy in *scratch, which moves on, if
- * need be */
+/* the same elements in another type, complete after a barrier; if needed, a copy in *scratch, which
+ * advances */
 static const void *as_type(cgs_dtype to, const void *from, cgs_dtype from_type, size_t n,
                            float **scratch) {
     if (to == from_type) return from;
@@ -25,7 +25,7 @@ static const void *as_type(cgs_dtype to, const void *from, cgs_dtype from_type, 
     return copy;
 }
 
-/* W as forward uses it: rounded when x is bf16 */
+/* W as used by forward: rounded when x is bf16 */
 static const void *weights(const cgs_record *r, cgs_dtype type, float **scratch) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
     if (x->dtype == CGS_F32) return W->data;
@@ -82,7 +82,7 @@ static void bias_back(const cgs_record *r, size_t first, size_t n, float *part) 
     cgs_record add = *r;
     add.accumulate[2] |= first > 0;
     give_sum(&add, 2, part, parts, m);
-    cgs_meet(); /* the parts are used again */
+    cgs_meet(); /* the partial sums are reused */
 }
 
 static void *row_at(const void *p, cgs_dtype type, size_t at) {
@@ -96,16 +96,16 @@ static void backward_same(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     float *scratch = (float *)cgs_cpu_of(d)->shared, *part = scratch;
     scratch += CGS_CPU_ROW_BLOCKS * m;
-    const void *Wt = wants(r, 0) ? weights(r, x->dtype, &scratch) : NULL;
+    const void *Wt = cgs_wants(r, 0) ? weights(r, x->dtype, &scratch) : NULL;
     for (size_t first = 0; first < n; first += l->run) {
         size_t rows = min_size(l->run, n - first);
         int tail = rows<l->run, added = first> 0 || r->accumulate[1];
         const void *dy = row_at(y->grad, y->dtype, first * m);
-        if (wants(r, 2)) bias_back(r, first, rows, part);
-        if (wants(r, 0))
+        if (cgs_wants(r, 2)) bias_back(r, first, rows, part);
+        if (cgs_wants(r, 0))
             cgs_gemm_run(d, l->back[tail].dx[r->accumulate[0]],
                          row_at(x->grad, x->dtype, first * k), dy, Wt, NULL, l->W_dx);
-        if (wants(r, 1))
+        if (cgs_wants(r, 1))
             cgs_gemm_run(d, l->back[tail].dW[added], W->grad, dy,
                          row_at(x->data, x->dtype, first * k), NULL, NULL);
     }
@@ -116,17 +116,17 @@ static void backward_mixed(cgs_device *d, const cgs_record *r) {
     const cgs_cpu_linear *l = r->impl;
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     float *scratch = (float *)cgs_cpu_of(d)->shared;
-    if (wants(r, 2)) bias_back(r, 0, cgs_rows(x), scratch);
+    if (cgs_wants(r, 2)) bias_back(r, 0, cgs_rows(x), scratch);
     const float *dy = as_type(CGS_F32, y->grad, y->dtype, cgs_numel(y), &scratch);
-    if (wants(r, 1)) {
+    if (cgs_wants(r, 1)) {
         const float *xt = as_type(CGS_F32, x->data, x->dtype, cgs_numel(x), &scratch);
         cgs_gemm_run(d, l->back[0].dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
     }
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t n = cgs_numel(x);
     if (l->mixed_dx) {
-        CGS_FN(mixed_product)(scratch, dy, W->bf16, cgs_rows(x), (size_t)cgs_cols(x),
-                              (size_t)cgs_cols(y));
+        CGS_FN(mixed_product)
+        (scratch, dy, W->bf16, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
         SHARE_CHUNKS (at, n) give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
         return;
     }

@@ -21,7 +21,7 @@ void CGS_FN(modulate_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(modulate_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *m = r->in[1];
     size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
-    bool want_x = wants(r, 0), want_m = wants(r, 1);
+    bool want_x = cgs_wants(r, 0), want_m = cgs_wants(r, 1);
     give_zero(r, 1);
     CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */

@@ -1,7 +1,7 @@
 /* optim.c - AdamW, sums of squares and rounding, over the whole model at once. */
 #include "ops/cpu/simd/simd.h"
 
-/* in parts, which the caller adds up in order */
+/* partial sums, which the caller adds in order */
 void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]) {
     size_t run = round_up((n + CGS_CPU_ROW_BLOCKS - 1) / CGS_CPU_ROW_BLOCKS, 64);
     CGS_SHARE (p, CGS_CPU_ROW_BLOCKS) {

@@ -1,5 +1,5 @@
-/* pairs.c - three ways to multiply bf16 pairs: vectors, the tiles of AMX, and these tiles
- * spelled out in C, so that what surrounds them can be tested on any processor. */
+/* pairs.c - three variants of bf16 pair products: vectors, AMX tiles, and these tiles emulated in
+ * C, so that the code around them can be tested on any processor. */
 #include "ops/cpu/simd/pairs.h"
 
 #if defined __AVX512F__
@@ -10,7 +10,7 @@ static void nothing(void) {}
 
 /* ---- vectors: vdpbf16ps ---------------------------------------------------------------- */
 
-enum { VECTOR_ROWS = 12 }; /* with 2 vectors of sums each, as many as the registers hold */
+enum { VECTOR_ROWS = 12 }; /* with 2 vectors of sums each, as many as fit in registers */
 
 /* c (rows,32) = or += a b; `rows` is a constant wherever this is called */
 __attribute__((target("avx512bf16"), always_inline)) static inline void
@@ -52,8 +52,8 @@ multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint
 
 /* ---- tiles: 16 rows of 64 bytes ---------------------------------------------------------- */
 
-/* c (M,N) in blocks of 32 x 32 sums, tiles 0 to 3; 4 and 5 hold the left factor, 6 and 7
- * the right one.  Written once for the instructions and for their stand-ins. */
+/* c (M,N) in blocks of 32 x 32 sums, tiles 0 to 3; 4 and 5 hold the left factor, 6 and 7 the right
+ * one.  Written once for the instructions and for their emulation. */
 #define DEFINE_MULTIPLY(name, STATE, ZERO, LOAD, DOT, STORE)                                       \
     static void name(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,       \
                      size_t ldb, size_t M, size_t N, size_t K, bool add) {                         \
@@ -101,7 +101,7 @@ static const struct {
 _Static_assert(sizeof tile_config == 64, "ldtilecfg reads 64 bytes");
 
 __attribute__((target("amx-tile"))) static void begin_amx(void) { _tile_loadconfig(&tile_config); }
-/* whoever uses tiles next, oneDNN for one, has a configuration of its own */
+/* the next user of tiles, such as oneDNN, loads its own configuration */
 __attribute__((target("amx-tile"))) static void end_amx(void) { _tile_release(); }
 
 /* gcc's tile loads do not say that they read memory */
@@ -142,11 +142,11 @@ DEFINE_MULTIPLY(multiply_plain, PLAIN_STATE, PLAIN_ZERO, PLAIN_LOAD, PLAIN_DOT, 
 
 /* ---- the choice -------------------------------------------------------------------------- */
 
-static const pairs_way vectors = {nothing, nothing, multiply_vectors, 4, 1};
-static const pairs_way amx = {begin_amx, end_amx, multiply_amx, 32, 16};
-static const pairs_way plain = {nothing, nothing, multiply_plain, 32, 16};
+static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 1};
+static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 16};
+static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 16};
 
-const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
+const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     if (!cgs_cpu_ask()->bf16) return NULL;
     switch (cgs_cpu_of(d)->tiles) {
     case CGS_TILES_AMX: return &amx;
@@ -157,7 +157,7 @@ const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
 
 /* ---- transposition ----------------------------------------------------------------------- */
 
-/* 16 x 16 words: pairs of rows, fours of rows, then quarters of vectors find together */
+/* 16 x 16 words: interleave pairs of rows, fours of rows, then quarters of vectors */
 static void turn_block(uint32_t *to, size_t ld_to, const uint32_t *from, size_t ld_from) {
     __m512i r[16], t[16];
 #pragma GCC unroll 16
@@ -198,7 +198,7 @@ void CGS_FN(turn)(uint32_t *to, size_t ld_to, const uint32_t *from, size_t ld_fr
 
 #else
 
-const pairs_way *CGS_FN(pairs_way)(const cgs_device *d) {
+const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     (void)d;
     return NULL;
 }

@@ -8,19 +8,19 @@
 
 #include "ops/cpu/simd/simd.h"
 
-/* One way to multiply.  begin and end surround its use by one thread.
- * multiply: c (M,N) = or += a (M,K pairs) b (K,N), where N is a multiple of 32, M of `rows`
- * and K of `pairs`; rows of all three start on a cache line. */
-typedef struct pairs_way {
+/* One variant.  begin and end bracket its use by a thread. multiply: c (M,N) = or += a (M,K pairs)
+ * b (K,N), where N is a multiple of 32, M of `rows` and K of `pairs`; rows of all three start on a
+ * cache line. */
+typedef struct pairs_variant {
     void (*begin)(void);
     void (*end)(void);
     void (*multiply)(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
                      size_t ldb, size_t M, size_t N, size_t K, bool add);
     size_t rows, pairs;
-} pairs_way;
+} pairs_variant;
 
-/* the way of this device, or NULL when the processor has no products of bf16 pairs */
-const pairs_way *CGS_FN(pairs_way)(const cgs_device *d);
+/* the variant of this device, or NULL when the processor has no dot products of bf16 pairs */
+const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d);
 
 /* to (cols, rows) = the transpose of from (rows, cols), both sizes multiples of 16 */
 void CGS_FN(turn)(uint32_t *to, size_t ld_to, const uint32_t *from, size_t ld_from, size_t rows,

@@ -1,5 +1,5 @@
-/* product.c - the own matrix product, for builds without oneDNN and for what oneDNN has no
- * fast code for (bf16 on processors that cannot multiply it).
+/* product.c - our own matrix product, for builds without oneDNN and for cases without fast oneDNN
+ * code (bf16 on processors without instructions for it).
  *
  * Blocks of both factors are packed as f32 in the order in which a register tile reads
  * them, so one inner loop serves all layouts and types.  A task is a block of C; sums
@@ -32,7 +32,7 @@ static void pack(float *to, matrix m, size_t i0, size_t rows, size_t k0, size_t 
                  size_t width) {
     for (size_t panel = 0; panel < rows; panel += width, to += width * depth) {
         size_t n = min_size(width, rows - panel);
-        if (m.row == 1) { /* neighbours in the panel are neighbours in memory */
+        if (m.row == 1) { /* adjacent in the panel and in memory */
             for (size_t k = 0; k < depth; k++) {
                 float *row = to + k * width;
                 const float *from = row_in(m.p, m.type, i0 + panel + (k0 + k) * m.col, n, row);

@@ -1,12 +1,12 @@
 /* product_tiles.c - matrix products of bf16 by tiles (pairs.h), for processors with AMX.
  *
- * With a short summed axis, as the models have it, what surrounds the tiles decides: here
- * rows of the left factor are read where they are, blocks of sums stay in the first-level
- * cache until they are written as what the result is made of, and weights are packed into
- * panels of 32 columns, which can be kept.  Sizes are multiples of 32 but for rows.
+ * With a short summed axis, as in the models, the code around the tiles dominates: here rows of the
+ * left factor are read in place, blocks of sums stay in L1 until they are converted to the type of
+ * the result, and weights are packed into panels of 32 columns, which can be prepacked.  Sizes
+ * except rows are multiples of 32.
  *
- * Products that sum over rows (dW) weave both factors, a few hundred rows at a time, and
- * add to the result in place.  No result depends on the number of threads. */
+ * Products that sum over rows (dW) interleave both factors, a few hundred rows at a time, and add
+ * to the result in place.  No result depends on the number of threads. */
 #include "ops/cpu/simd/pairs.h"
 
 #if defined __AVX512F__
@@ -72,7 +72,7 @@ __attribute__((target("avx512bf16"))) static void finish(const cgs_product *p, v
 
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
                            const uint32_t *packed, const float *bias, uint32_t *spare) {
-    const pairs_way *way = CGS_FN(pairs_way)(d);
+    const pairs_variant *variant = CGS_FN(pairs_variant)(d);
     const uint32_t *a = A;
     size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS;
     size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
@@ -84,25 +84,25 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
         }
         cgs_meet();
     }
-    /* a thread keeps to its rows of x or to its columns of W, whichever is longer */
+    /* a thread stays with its rows of x or its columns of W, whichever are more */
     bool by_rows = M > p->N;
     _Alignas(64) float sums[ROWS * COLS];
-    way->begin();
+    variant->begin();
     CGS_SHARE (task, tasks) {
         size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
         size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
         size_t rows = min_size(ROWS, M - i);
         const uint32_t *from = i < last ? a + i * words : spare;
-        way->multiply(sums, COLS, from, words, packed + j * words, COLS, round_up(rows, way->rows),
-                      COLS, words, false);
+        variant->multiply(sums, COLS, from, words, packed + j * words, COLS,
+                          round_up(rows, variant->rows), COLS, words, false);
         finish(p, C, bias, sums, i, rows, j);
     }
-    way->end();
+    variant->end();
 }
 
 /* ---- dW = dy^T x: sums over rows --------------------------------------------------------- */
 
-/* rows summed at a time: what they are of the right factor stays in the second-level cache */
+/* rows summed at a time: their part of the right factor stays in L2 */
 static size_t run_of(const cgs_product *p) {
     size_t rows = ((size_t)1 << 18) / p->N / 32 * 32;
     return rows < 64 ? 64 : min_size(rows, 1024);
@@ -112,7 +112,7 @@ size_t CGS_FN(tiles_words)(const cgs_product *p) {
     return p->a_transposed ? run_of(p) / 2 * p->N : p->K / 2 * p->N + ROWS * p->K / 2;
 }
 
-/* to (pairs, n): rows of from woven by twos, zeros after the last */
+/* to (pairs, n): rows of `from` interleaved in pairs, zero-padded */
 static void weave(uint32_t *to, const uint16_t *from, size_t ld, size_t rows, size_t pairs,
                   size_t n) {
     for (size_t t = 0; t < pairs; t++, to += n, from += 2 * ld) {
@@ -129,12 +129,12 @@ static void weave(uint32_t *to, const uint16_t *from, size_t ld, size_t rows, si
 
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven) {
-    const pairs_way *way = CGS_FN(pairs_way)(d);
+    const pairs_variant *variant = CGS_FN(pairs_variant)(d);
     size_t M = p->M, N = p->N, run = run_of(p);
     for (size_t k = 0; k < p->K; k += run) {
         size_t rows = min_size(run, p->K - k), pairs = round_up((rows + 1) / 2, 16);
         const uint16_t *a = (const uint16_t *)A + k * M, *b = (const uint16_t *)B + k * N;
-        uint32_t *left = (uint32_t *)thread_scratch(d), *turned = left + pairs * 32;
+        uint32_t *left = (uint32_t *)thread_scratch(d), *transposed = left + pairs * 32;
         CGS_SHARE (run16, pairs / 16) {
             size_t t = run16 * 16;
             weave(woven + t * N, b + 2 * t * N, N, 2 * t < rows ? rows - 2 * t : 0, 16, N);
@@ -143,11 +143,11 @@ void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void
         CGS_SHARE (run32, M / 32) {
             size_t i = run32 * 32;
             weave(left, a + i, M, rows, pairs, 32);
-            CGS_FN(turn)(turned, pairs, left, 32, pairs, 32);
-            way->begin();
-            way->multiply(C + i * N, N, turned, pairs, woven, N, 32, N, pairs,
-                          k > 0 || p->accumulate);
-            way->end();
+            CGS_FN(turn)(transposed, pairs, left, 32, pairs, 32);
+            variant->begin();
+            variant->multiply(C + i * N, N, transposed, pairs, woven, N, 32, N, pairs,
+                              k > 0 || p->accumulate);
+            variant->end();
         }
         cgs_meet();
     }

@@ -37,7 +37,7 @@ void CGS_FN(take_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(take_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     const cgs_tensor *x = r->in[0];
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = (size_t)r->out->dim[1],
            B = cgs_rows(x) / T;
@@ -70,8 +70,8 @@ void CGS_FN(join_backward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], U = (size_t)y->dim[1], V = T + U,
            B = cgs_rows(r->out) / V;
     CGS_SHARE (b, B) {
-        if (wants(r, 0)) move_back(r, 0, b * T * D, b * V * D, T * D);
-        if (wants(r, 1)) move_back(r, 1, b * U * D, (b * V + T) * D, U * D);
+        if (cgs_wants(r, 0)) move_back(r, 0, b * T * D, b * V * D, T * D);
+        if (cgs_wants(r, 1)) move_back(r, 1, b * U * D, (b * V + T) * D, U * D);
     }
 }
 
@@ -86,7 +86,7 @@ void CGS_FN(repeat_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(repeat_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     const cgs_tensor *x = r->in[0];
     size_t K = (size_t)r->arg.repeat.times, B = (size_t)x->dim[0];
     size_t n = B ? cgs_numel(x) / B : 0;

@@ -1,9 +1,10 @@
-/* sigreg.c - random directions, and how far projections on them are from a normal.
+/* sigreg.c - random directions, and the distance of projections onto them from a normal
+ * distribution.
  *
- * y = z A^T is one matrix product into shared scratch.  For each y one sine and cosine
- * of y times the knots' spacing is computed; those of its multiples follow by angle
- * addition, so nothing of size (B,P,17) exists.  Backward computes y again, turns it
- * into its gradient in place and multiplies by A. */
+ * y = z A^T is one matrix product into shared scratch.  For each y one sine and cosine of y times
+ * the knots' spacing is computed; those of its multiples follow by angle addition, so nothing of
+ * size (B,P,17) exists.  Backward recomputes y, replaces it by its gradient in place and multiplies
+ * by A. */
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/simd/simd.h"
 
@@ -45,7 +46,7 @@ void CGS_FN(directions_backward)(cgs_device *d, const cgs_record *r) {
     (void)r; /* nothing goes in */
 }
 
-/* ---- sigreg -------------------------------------------------------------------------------------
+/* ---- sigreg ------------------------------------------------------------------------------------
  */
 
 /* f32 copies of z and A where they are not f32, and y: (B*T,P) */
@@ -55,7 +56,7 @@ typedef struct projections {
     float *dz; /* (B*T,D), for backward */
 } projections;
 
-/* whole after a meeting */
+/* complete after a barrier */
 static const float *all_f32(const cgs_tensor *x, float *copy) {
     if (x->dtype == CGS_F32) return x->data;
     SHARE_CHUNKS (at, cgs_numel(x))
@@ -130,7 +131,7 @@ void CGS_FN(sigreg_forward)(cgs_device *d, const cgs_record *r) {
 
 void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
     give_zero(r, 1);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
     size_t runs = (P + LANES - 1) / LANES, n_z = cgs_numel(r->in[0]);
     const float *saved = r->saved[0]->data; /* (T,P,34) */
@@ -141,7 +142,7 @@ void CGS_FN(sigreg_backward)(cgs_device *d, const cgs_record *r) {
     projections pr = project(d, r);
     CGS_SHARE (task, T * runs) {
         size_t t = task / runs, p0 = task % runs * LANES, n = min_size(LANES, P - p0);
-        /* factors of cos(k y) and sin(k y), one lane a direction */
+        /* factors of cos(k y) and sin(k y), one lane per direction */
         float fc[KNOTS][LANES], fs[KNOTS][LANES];
         for (size_t i = 0; i < n; i++) {
             const float *at = saved + (t * P + p0 + i) * 2 * KNOTS;

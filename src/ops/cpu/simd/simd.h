@@ -1,9 +1,9 @@
-/* simd.h - the ground of the loops that are compiled once per instruction set.
+/* simd.h - basis of the loops that are compiled once per instruction set.
  *
- * Loops are plain C over f32 with `#pragma omp simd`.  Operations whose tensors may be
- * bf16 work through short runs of elements: row_in() widens a run into a buffer that
- * stays in the first-level cache (or hands out the memory itself when it is f32),
- * row_to() and row_done() do the same for results.  So each loop is written once. */
+ * Loops are plain C over f32 with `#pragma omp simd`.  Operations whose tensors may be bf16 work on
+ * short runs of elements: row_in() widens a run into a buffer that stays in L1 (or returns the
+ * memory itself when it is f32), row_to() and row_done() do the same for results.  So each loop is
+ * written once. */
 #ifndef CGS_OPS_CPU_SIMD_SIMD_H
 #define CGS_OPS_CPU_SIMD_SIMD_H
 
@@ -51,10 +51,10 @@ void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 
 /* ---- threads ------------------------------------------------------------------------ */
 
-/* Every operation is run by all members of a team (core/team.h), as a kernel by the threads of a
- * block: loops are shared out, cgs_meet() stands where one reads what others wrote. */
+/* Every operation is run by all members of a team (core/team.h), like a kernel by the threads of a
+ * block: loops are shared, and cgs_meet() is the barrier before reading what others wrote. */
 
-/* n elements in chunks from `at` on, shared out */
+/* n elements from `at` on, in shared chunks */
 #define SHARE_CHUNKS(at, n)                                                                        \
     for (cgs_piece at##_piece = cgs_pieces(((n) + CHUNK - 1) / CHUNK);                             \
          cgs_next_piece(&at##_piece);)                                                             \
@@ -74,7 +74,7 @@ static inline size_t row_block(size_t n) {
 
 /* ---- runs of elements ----------------------------------------------------------------- */
 
-#define CHUNK 1024 /* elements a run of an elementwise operation */
+#define CHUNK 1024 /* elements per run of an elementwise operation */
 
 static inline void widen(float *to, const uint16_t *from, size_t n) {
 #pragma omp simd
@@ -115,7 +115,7 @@ static inline const float *grad_in(const cgs_record *r, size_t at, size_t n, flo
     return row_in(r->out->grad, r->out->dtype, at, n, buf);
 }
 
-/* where to compute n results, and how to hand them over afterwards */
+/* where to compute n results, and how to store them afterwards */
 static inline float *row_to(void *p, cgs_dtype type, size_t at, float *buf) {
     return type == CGS_F32 ? (float *)p + at : buf;
 }
@@ -126,11 +126,7 @@ static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const 
         memcpy((float *)p + at, v, n * sizeof *v);
 }
 
-static inline bool wants(const cgs_record *r, int k) {
-    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
-}
-
-/* the same for the gradient of input k, adding where the record says so */
+/* the same for the gradient of input k, accumulating where the record says so */
 static inline float *give_to(const cgs_record *r, int k, size_t at, float *buf) {
     return r->accumulate[k] ? buf : row_to(r->in[k]->grad, r->in[k]->dtype, at, buf);
 }
@@ -152,10 +148,10 @@ static inline void give_done(const cgs_record *r, int k, size_t at, size_t n, co
     else
         row_done(x->grad, x->dtype, at, n, v);
 }
-/* clears a gradient that is about to be added to in places only */
+/* clears a gradient that will be added to only in places */
 static inline void give_zero(const cgs_record *r, int k) {
     enum { BLOCK = 1 << 16 };
-    if (!wants(r, k) || r->accumulate[k]) return;
+    if (!cgs_wants(r, k) || r->accumulate[k]) return;
     size_t bytes = cgs_bytes(r->in[k]);
     CGS_SHARE (i, (bytes + BLOCK - 1) / BLOCK)
         memset((char *)r->in[k]->grad + i * BLOCK, 0, min_size(BLOCK, bytes - i * BLOCK));

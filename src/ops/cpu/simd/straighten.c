@@ -1,8 +1,8 @@
 /* straighten.c - straightness of latent paths, and control-geometry straightening.
  *
- * Both look at the steps D_t = z_{t+1} - z_t of a window, their lengths and the angles
- * between them.  Windows are independent and short, so each is one task; what it adds
- * to the loss lies in shared scratch until all are added in order. */
+ * Both look at the steps D_t = z_{t+1} - z_t of a window, their lengths and the angles between
+ * them.  Windows are independent and short, so each is one task; partial sums of the loss are in
+ * shared scratch until all are added in order. */
 #include "ops/cpu/simd/simd.h"
 
 static double dot(const float *a, const float *b, size_t n) {
@@ -30,7 +30,7 @@ static void steps_of(const cgs_tensor *z, size_t b, float *step, float *buf) {
     for (size_t i = 0; i < (T - 1) * D; i++) step[i] = p[i + D] - p[i];
 }
 
-/* gives z the gradient that the gradients of the steps (T-1,D) amount to */
+/* accumulates the gradients of the steps (T-1,D) into that of z */
 static void give_steps(const cgs_record *r, size_t b, const float *dstep, float *buf) {
     size_t T = (size_t)r->in[0]->dim[1], D = (size_t)r->in[0]->dim[2];
     for (size_t t = 0; t < T; t++)
@@ -82,7 +82,7 @@ void CGS_FN(straighten_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(straighten_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     const cgs_tensor *z = r->in[0];
     size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
     float M = *(const float *)r->saved[0]->data, g = scalar_grad(r);
@@ -116,7 +116,7 @@ void CGS_FN(straighten_backward)(cgs_device *d, const cgs_record *r) {
 typedef struct window {
     size_t N, D;
     double pairs;
-    float *unit;    /* (N,D) unit steps; then room for another (N,D) and (N+1,D) */
+    float *unit;    /* (N,D) unit steps, followed by scratch of (N,D) and (N+1,D) */
     double *length; /* (N) of the steps; 0 where not valid */
     double *Kz, *E; /* (N,N) */
 } window;
@@ -180,7 +180,7 @@ void CGS_FN(cgs_backward)(cgs_device *d, const cgs_record *r) {
     double count = *(const float *)r->saved[0]->data, g = scalar_grad(r);
     give_zero(r, 1);
     give_zero(r, 2);
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     CGS_SHARE (b, B) {
         window w = window_of(d, r, b);
         size_t N = w.N, D = w.D;
@@ -189,10 +189,10 @@ void CGS_FN(cgs_backward)(cgs_device *d, const cgs_record *r) {
         memset(dstep, 0, N * D * sizeof *dstep);
         for (size_t t = 0; t < N; t++) {
             if (w.length[t] == 0 || w.pairs == 0) continue;
-            double along = 0, factor = 4 * g / (Q * w.length[t]);
-            for (size_t s = 0; s < N; s++) along += w.E[t * N + s] * w.Kz[t * N + s];
+            double row_dot = 0, factor = 4 * g / (Q * w.length[t]);
+            for (size_t s = 0; s < N; s++) row_dot += w.E[t * N + s] * w.Kz[t * N + s];
             for (size_t s = 0; s < N; s++) {
-                float c = (float)(factor * (s == t ? -along : w.E[t * N + s]));
+                float c = (float)(factor * (s == t ? -row_dot : w.E[t * N + s]));
 #pragma omp simd
                 for (size_t i = 0; i < D; i++) dstep[t * D + i] += c * w.unit[s * D + i];
             }

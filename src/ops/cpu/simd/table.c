@@ -1,4 +1,4 @@
-/* table.c - everything this instruction set offers, in one table. */
+/* table.c - the functions of this instruction set, in one table. */
 #include "ops/cpu/simd/simd.h"
 
 const cgs_cpu_table CGS_FN(table) = {

@@ -115,7 +115,7 @@ void CGS_FN(tokens_forward)(cgs_device *d, const cgs_record *r) {
 
 void CGS_FN(tokens_backward)(cgs_device *d, const cgs_record *r) {
     size_t D = (size_t)cgs_cols(r->out), T = cgs_rows(r->in[2]), F = cgs_rows(r->out) / T;
-    bool want_x = wants(r, 0), want_cls = wants(r, 1), want_pos = wants(r, 2);
+    bool want_x = cgs_wants(r, 0), want_cls = cgs_wants(r, 1), want_pos = cgs_wants(r, 2);
     CGS_SHARE (t, T) {
         float *buf = thread_scratch(d); /* 2 of (D) */
         if (want_pos || (want_cls && t == 0)) {
@@ -139,7 +139,7 @@ void CGS_FN(add_pos_forward)(cgs_device *d, const cgs_record *r) {
 void CGS_FN(add_pos_backward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     size_t D = (size_t)cgs_cols(x), T = (size_t)x->dim[1], n = cgs_rows(x);
-    if (wants(r, 1)) {
+    if (cgs_wants(r, 1)) {
         give_zero(r, 1);
         CGS_SHARE (t, T) {
             float *buf = thread_scratch(d); /* 2 of (D) */
@@ -148,6 +148,6 @@ void CGS_FN(add_pos_backward)(cgs_device *d, const cgs_record *r) {
         }
         cgs_meet();
     }
-    if (!wants(r, 0) || x->grad == r->out->grad) return;
+    if (!cgs_wants(r, 0) || x->grad == r->out->grad) return;
     CGS_SHARE (row, n) give_done(r, 0, row * D, D, grad_in(r, row * D, D, thread_scratch(d)));
 }

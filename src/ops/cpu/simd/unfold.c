@@ -13,7 +13,7 @@ void CGS_FN(unfold_forward)(cgs_device *d, const cgs_record *r) {
     size_t C = (size_t)cgs_cols(x), rows = cgs_rows(x);
     long n = r->arg.unfold.side;
     CGS_SHARE (row, rows) {
-        float *buf = thread_scratch(d); /* (9*C), and (C) behind it */
+        float *buf = thread_scratch(d); /* (9*C), followed by (C) */
         float *po = row_to(out->data, out->dtype, row * 9 * C, buf);
         for (int k = 0; k < 9; k++) {
             long at = neighbour(row, k, n);
@@ -25,7 +25,7 @@ void CGS_FN(unfold_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(unfold_backward)(cgs_device *d, const cgs_record *r) {
-    if (!wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     size_t C = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
     long n = r->arg.unfold.side;
     CGS_SHARE (row, rows) {

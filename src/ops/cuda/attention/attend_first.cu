@@ -39,9 +39,9 @@ template <class T>
 __global__ void __launch_bounds__(THREADS)
     first_forward(float *out, float *lse, head<T> h, int heads) {
     extern __shared__ float p[]; /* (tokens) */
-    __shared__ float room[32];
+    __shared__ float partial[32];
     h.enter(heads);
-    out += (size_t)blockIdx.x * h.width; /* heads lie one behind the other */
+    out += (size_t)blockIdx.x * h.width; /* heads lie one after the other */
     for (int j = threadIdx.x / 32; j < h.tokens; j += WARPS) {
         float s = h.dot(1, j, h.own) * h.scale;
         if (threadIdx.x % 32 == 0) p[j] = s;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(THREADS)
         p[j] = expf(p[j] - top);
         sum += p[j];
     }
-    sum = block_sum(sum, room);
+    sum = block_sum(sum, partial);
     for (int c = threadIdx.x; c < h.width; c += THREADS) {
         float y = 0;
 #pragma unroll 8
@@ -78,12 +78,12 @@ __global__ void __launch_bounds__(THREADS)
     out += (size_t)blockIdx.x * h.width;
     if (d_own) d_own += b * h.row + first;
     if (dqkv) dqkv += b * h.tokens * h.row + first;
-    float along = 0, norm = lse[blockIdx.x];
-    for (int c = lane; c < h.width; c += 32) along += dout[c] * out[c];
-    along = warp_sum(along);
+    float row_dot = 0, norm = lse[blockIdx.x];
+    for (int c = lane; c < h.width; c += 32) row_dot += dout[c] * out[c];
+    row_dot = warp_sum(row_dot);
     for (int j = threadIdx.x / 32; j < h.tokens; j += WARPS) {
         float p = expf(h.dot(1, j, h.own) * h.scale - norm);
-        float d = h.scale * p * (h.dot(2, j, dout) - along);
+        float d = h.scale * p * (h.dot(2, j, dout) - row_dot);
         if (lane == 0) ds[j] = d;
         for (int c = lane; c < h.width; c += 32) {
             float dk = d * h.own[c], dv = p * dout[c];

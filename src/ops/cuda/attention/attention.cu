@@ -2,11 +2,12 @@
  *   qkv (B,T,3*heads*width): all heads' q, then all k, then all v
  *   out (B,T,heads*width);  saved: lse (B,heads,T)
  *
- * Five versions.  attention_tiles.cu has the fast one, for bf16 on tensor cores,
- * attention_stream.cu the same for long windows and dropout, attention_narrow.cu one for tokens
- * narrower than heads.  Here are one for windows of up to 8 tokens, where a warp holds a whole head
- * in registers, and a plain one for the rest (f32 tensors mainly): a warp takes one row of the
- * matrix of probabilities, which it keeps in shared memory. */
+ * Here are the generic form, for f32 tensors mainly, and the variant for short windows.  The other
+ * variants and what each is for are in the table, ops/cuda/variants.h.
+ *
+ *   short    a warp holds a whole head of up to 8 tokens in registers
+ *   generic  a warp takes one row of the matrix of probabilities, which it keeps in shared memory
+ */
 #include "ops/cuda/attention/attention.cuh"
 
 namespace {
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll 1
     for (int i = 0; i < s.T; i++) {
         int limit = s.limit(i);
-        float q[1][E], g[1][E], p[N], dp[N], along = 0, dq[E] = {0};
+        float q[1][E], g[1][E], p[N], dp[N], p_dp = 0, dq[E] = {0};
         load_rows(q, from + (size_t)i * s.in_row(), 1, 0, s.width);
         load_rows(g, dout + (size_t)i * s.out_row(), 1, 0, s.width);
         float norm = lse[bh * s.T + i];
@@ -107,13 +108,13 @@ __global__ void __launch_bounds__(32 * WARPS)
             float keep = s.kept(drawn, b, h, i, j);
             p[j] = expf(dot(q[0], k[j]) * s.scale - norm);
             dp[j] = dot(g[0], v[j]) * keep;
-            along += p[j] * dp[j];
+            p_dp += p[j] * dp[j];
 #pragma unroll
             for (int e = 0; e < E; e++) dv[j][e] += p[j] * keep * g[0][e];
         }
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            float ds = p[j] * (dp[j] - along) * s.scale;
+            float ds = p[j] * (dp[j] - p_dp) * s.scale;
 #pragma unroll
             for (int e = 0; e < E; e++) {
                 dq[e] += ds * k[j][e];
@@ -138,8 +139,7 @@ __global__ void __launch_bounds__(32 * WARPS)
         }
 }
 
-/* ---- the plain version
- * --------------------------------------------------------------------------- */
+/* ---- the generic form ------------------------------------------------------------------------ */
 
 /* <a, row> where a is in shared memory */
 template <class T>
@@ -167,9 +167,11 @@ __device__ __forceinline__ place find_place(const attention_shape &s, size_t cou
     return p;
 }
 
+/* residual: what rounding takes from the result, for the backward of variants; or NULL */
 template <class TI, class TO>
-__global__ void plain_forward(TO *out, float *lse, const TI *qkv, size_t count, attention_shape s) {
-    extern __shared__ float shared[]; /* a warp: q (width), p (T) */
+__global__ void plain_forward(TO *out, bf16 *residual, float *lse, const TI *qkv, size_t count,
+                              attention_shape s) {
+    extern __shared__ float shared[]; /* per warp: q (width), p (T) */
     place at = find_place(s, count, shared, s.width + s.T);
     if (!at.inside || at.i < s.first || at.i >= s.end) return;
     float *q = at.mine, *p = q + s.width;
@@ -193,20 +195,22 @@ __global__ void plain_forward(TO *out, float *lse, const TI *qkv, size_t count, 
     for (int j = threadIdx.x; j < limit; j += 32)
         p[j] = p[j] / sum * s.kept(drawn, at.b, at.h, at.i, j);
     __syncwarp();
-    out += s.out(at.b, at.h) + (size_t)at.i * s.out_row();
+    long long row = s.out(at.b, at.h) + (long long)at.i * s.out_row();
     for (int c = threadIdx.x; c < s.width; c += 32) {
         float y = 0;
         for (int j = 0; j < limit; j++) y += p[j] * widen(v[(size_t)j * s.in_row() + c]);
-        out[c] = narrow<TO>(y);
+        TO rounded = narrow<TO>(y);
+        out[row + c] = rounded;
+        if (residual) residual[row + c] = narrow<bf16>(y - widen(rounded));
     }
     if (threadIdx.x == 0) lse[((size_t)at.b * s.heads + at.h) * s.T + at.i] = top + logf(sum);
 }
 
 /* dq of a row, and rowsum(P dP) for the other kernel */
 template <class TI, class TO>
-__global__ void plain_dq(TI *dqkv, bool add, float *alongs, const TO *dout, const float *lse,
+__global__ void plain_dq(TI *dqkv, bool add, float *row_dots, const TO *dout, const float *lse,
                          const TI *qkv, size_t count, attention_shape s) {
-    extern __shared__ float shared[]; /* a warp: q (width), dout (width), p (T), dp (T) */
+    extern __shared__ float shared[]; /* per warp: q (width), dout (width), p (T), dp (T) */
     place at = find_place(s, count, shared, 2 * (s.width + s.T));
     if (!at.inside) return;
     float *q = at.mine, *g = q + s.width, *p = g + s.width, *dp = p + s.T;
@@ -220,15 +224,15 @@ __global__ void plain_dq(TI *dqkv, bool add, float *alongs, const TO *dout, cons
     }
     __syncwarp();
     uint64_t drawn = s.draw_key();
-    float along = 0, norm = lse[row];
+    float p_dp = 0, norm = lse[row];
     for (int j = threadIdx.x; j < limit; j += 32) {
         p[j] = expf(row_dot(q, k + (size_t)j * s.in_row(), s.width) * s.scale - norm);
         dp[j] =
             row_dot(g, v + (size_t)j * s.in_row(), s.width) * s.kept(drawn, at.b, at.h, at.i, j);
-        along += p[j] * dp[j];
+        p_dp += p[j] * dp[j];
     }
-    along = warp_sum(along);
-    for (int j = threadIdx.x; j < limit; j += 32) p[j] *= (dp[j] - along) * s.scale;
+    p_dp = warp_sum(p_dp);
+    for (int j = threadIdx.x; j < limit; j += 32) p[j] *= (dp[j] - p_dp) * s.scale;
     __syncwarp();
     TI *to = dqkv + s.q(at.b, at.h) + (size_t)at.i * s.in_row();
     for (int c = threadIdx.x; c < s.width; c += 32) {
@@ -236,14 +240,14 @@ __global__ void plain_dq(TI *dqkv, bool add, float *alongs, const TO *dout, cons
         for (int j = 0; j < limit; j++) sum += p[j] * widen(k[(size_t)j * s.in_row() + c]);
         give_one(to + c, sum, add);
     }
-    if (threadIdx.x == 0) alongs[row] = along;
+    if (threadIdx.x == 0) row_dots[row] = p_dp;
 }
 
 /* dk and dv of a row: here i is the token that is seen */
 template <class TI, class TO>
-__global__ void plain_dkv(TI *dqkv, bool add, const float *alongs, const TO *dout, const float *lse,
-                          const TI *qkv, size_t count, attention_shape s) {
-    extern __shared__ float shared[]; /* a warp: k (width), v (width), p (T), ds (T) */
+__global__ void plain_dkv(TI *dqkv, bool add, const float *row_dots, const TO *dout,
+                          const float *lse, const TI *qkv, size_t count, attention_shape s) {
+    extern __shared__ float shared[]; /* per warp: k (width), v (width), p (T), ds (T) */
     place at = find_place(s, count, shared, 2 * (s.width + s.T));
     if (!at.inside) return;
     float *k = at.mine, *v = k + s.width, *p = v + s.width, *ds = p + s.T;
@@ -264,7 +268,7 @@ __global__ void plain_dkv(TI *dqkv, bool add, const float *alongs, const TO *dou
         float P = expf(row_dot(k, q + (size_t)i * s.in_row(), s.width) * s.scale - lse[rows + i]);
         float dP = row_dot(v, dout + (size_t)i * s.out_row(), s.width) * keep;
         p[i] = P * keep;
-        ds[i] = P * (dP - alongs[rows + i]) * s.scale;
+        ds[i] = P * (dP - row_dots[rows + i]) * s.scale;
     }
     __syncwarp();
     TI *to = dqkv + s.q(at.b, at.h) + (size_t)at.i * s.in_row();
@@ -279,39 +283,28 @@ __global__ void plain_dkv(TI *dqkv, bool add, const float *alongs, const TO *dou
     }
 }
 
-/* warps a block for this many floats of shared memory each, 0 if not even one fits */
+/* warps per block for this many floats of shared memory each, 0 if not even one fits */
 int warps_for(size_t floats) {
     size_t warps = 48 * 1024 / (floats * sizeof(float));
     return warps > 8 ? 8 : (int)warps;
 }
 
-bool is_short(const cgs_record *r) {
-    return r->in[0]->dim[1] <= SHORT && r->arg.attention.width <= 128;
-}
-
-template <class TI, class TO> void forward(cgs_device *d, const cgs_record *r) {
+template <class TI, class TO> void forward_short(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     size_t heads = (size_t)r->in[0]->dim[0] * s.heads;
     TO *out = (TO *)attention_result(r);
     float *lse = (float *)r->saved[0]->data;
     const TI *qkv = (const TI *)r->in[0]->data;
-    if (is_short(r)) {
-        dim3 block(32, WARPS);
-        unsigned grid = blocks_for(heads, WARPS);
-        if (s.T <= 4 && s.width <= 64)
-            short_forward<4, 2><<<grid, block, 0, stream_of(d)>>>(out, lse, qkv, heads, s);
-        else
-            short_forward<8, 4><<<grid, block, 0, stream_of(d)>>>(out, lse, qkv, heads, s);
-    } else {
-        size_t floats = s.width + s.T, rows = heads * s.T;
-        int warps = warps_for(floats);
-        plain_forward<<<blocks_for(rows, warps), dim3(32, warps), warps * floats * sizeof(float),
-                        stream_of(d)>>>(out, lse, qkv, rows, s);
-    }
+    dim3 block(32, WARPS);
+    unsigned grid = blocks_for(heads, WARPS);
+    if (s.T <= 4 && s.width <= 64)
+        short_forward<4, 2><<<grid, block, 0, stream_of(d)>>>(out, lse, qkv, heads, s);
+    else
+        short_forward<8, 4><<<grid, block, 0, stream_of(d)>>>(out, lse, qkv, heads, s);
     LAUNCHED(d, "attention");
 }
 
-template <class TI, class TO> void backward(cgs_device *d, const cgs_record *r) {
+template <class TI, class TO> void backward_short(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     size_t heads = (size_t)r->in[0]->dim[0] * s.heads;
     TI *dqkv = (TI *)r->in[0]->grad;
@@ -319,27 +312,42 @@ template <class TI, class TO> void backward(cgs_device *d, const cgs_record *r) 
     const float *lse = (const float *)r->saved[0]->data;
     const TI *qkv = (const TI *)r->in[0]->data;
     bool add = r->accumulate[0];
-    if (is_short(r)) {
-        dim3 block(32, WARPS);
-        unsigned grid = blocks_for(heads, WARPS);
-        if (s.T <= 4 && s.width <= 64)
-            short_backward<4, 2>
-                <<<grid, block, 0, stream_of(d)>>>(dqkv, add, dout, lse, qkv, heads, s);
-        else
-            short_backward<8, 4>
-                <<<grid, block, 0, stream_of(d)>>>(dqkv, add, dout, lse, qkv, heads, s);
-        LAUNCHED(d, "attention backward");
-        return;
-    }
-    size_t floats = 2 * (size_t)(s.width + s.T), rows = heads * s.T;
+    dim3 block(32, WARPS);
+    unsigned grid = blocks_for(heads, WARPS);
+    if (s.T <= 4 && s.width <= 64)
+        short_backward<4, 2><<<grid, block, 0, stream_of(d)>>>(dqkv, add, dout, lse, qkv, heads, s);
+    else
+        short_backward<8, 4><<<grid, block, 0, stream_of(d)>>>(dqkv, add, dout, lse, qkv, heads, s);
+    LAUNCHED(d, "attention backward");
+}
+
+template <class TI, class TO> void forward(cgs_device *d, const cgs_record *r) {
+    attention_shape s = attention_of(d, r);
+    size_t floats = s.width + s.T, rows = (size_t)r->in[0]->dim[0] * s.heads * s.T;
     int warps = warps_for(floats);
-    float *alongs = (float *)cgs_cuda_of(d)->scratch;
+    plain_forward<<<blocks_for(rows, warps), dim3(32, warps), warps * floats * sizeof(float),
+                    stream_of(d)>>>((TO *)attention_result(r), attention_residual(r),
+                                    (float *)r->saved[0]->data, (const TI *)r->in[0]->data, rows,
+                                    s);
+    LAUNCHED(d, "attention");
+}
+
+template <class TI, class TO> void backward(cgs_device *d, const cgs_record *r) {
+    attention_shape s = attention_of(d, r);
+    TI *dqkv = (TI *)r->in[0]->grad;
+    const TO *dout = (const TO *)r->out->grad;
+    const float *lse = (const float *)r->saved[0]->data;
+    const TI *qkv = (const TI *)r->in[0]->data;
+    bool add = r->accumulate[0];
+    size_t floats = 2 * (size_t)(s.width + s.T), rows = (size_t)r->in[0]->dim[0] * s.heads * s.T;
+    int warps = warps_for(floats);
+    float *row_dots = (float *)cgs_cuda_of(d)->scratch;
     size_t bytes = warps * floats * sizeof(float);
     plain_dq<<<blocks_for(rows, warps), dim3(32, warps), bytes, stream_of(d)>>>(
-        dqkv, add, alongs, dout, lse, qkv, rows, s);
+        dqkv, add, row_dots, dout, lse, qkv, rows, s);
     LAUNCHED(d, "attention backward");
     plain_dkv<<<blocks_for(rows, warps), dim3(32, warps), bytes, stream_of(d)>>>(
-        dqkv, add, alongs, dout, lse, qkv, rows, s);
+        dqkv, add, row_dots, dout, lse, qkv, rows, s);
     LAUNCHED(d, "attention backward");
 }
 
@@ -349,36 +357,48 @@ extern "C" {
 
 cgs_status cgs_cuda_attention_prepare(cgs_device *d, const cgs_record *r) {
     size_t T = (size_t)r->in[0]->dim[1], width = (size_t)r->arg.attention.width;
-    /* for tokens, then for columns of batch elements */
-    size_t rows = cgs_numel(r->saved[0]), sums = (size_t)r->in[0]->dim[0] * cgs_cols(r->in[0]);
-    if (cgs_cuda_attention_stream(d, r)) sums = cgs_cuda_attention_stream_parts(r);
-    if (cgs_cuda_attention_narrow(d, r->before, r)) return cgs_cuda_attention_narrow_prepare(d, r);
-    CGS_TRY(cgs_cuda_need(d, (rows + sums) * sizeof(float)));
-    if (cgs_cuda_attention_tiles(d, r)) return cgs_cuda_attention_tiles_prepare(d, r);
-    if (!is_short(r) && warps_for(2 * (width + T)) == 0)
+    if (warps_for(2 * (width + T)) == 0)
         return cgs_fail(CGS_EARG, "attention: %zu tokens are too many for the GPU", T);
-    return CGS_OK;
+    return cgs_cuda_need(d, cgs_numel(r->saved[0]) * sizeof(float));
 }
 
 void cgs_cuda_attention_forward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_attention_narrow(d, r->before, r)) {
-        cgs_cuda_attention_narrow_forward(d, r);
-        return;
-    }
-    if (cgs_cuda_attention_tiles(d, r)) {
-        cgs_cuda_attention_tiles_forward(d, r);
-        return;
-    }
     WITH_TYPE(TI, r->in[0]->dtype, WITH_TYPE(TO, r->out->dtype, forward<TI, TO>(d, r)));
 }
 
 void cgs_cuda_attention_backward(cgs_device *d, const cgs_record *r) {
+    const cgs_record *linear = r->before;
+    const cgs_tensor *x = r->in[0];
     if (!cgs_cuda_wants(r, 0)) return;
-    if (cgs_cuda_attention_tiles(d, r)) {
-        cgs_cuda_attention_tiles_backward(d, r);
-        return;
-    }
-    WITH_TYPE(TI, r->in[0]->dtype, WITH_TYPE(TO, r->out->dtype, backward<TI, TO>(d, r)));
+    WITH_TYPE(TI, x->dtype, WITH_TYPE(TO, r->out->dtype, backward<TI, TO>(d, r)));
+    /* a linear layer that joins leaves its bias gradient to attention; its scratch is large enough
+     */
+    if (linear && cgs_cuda_wants(linear, 2))
+        cgs_cuda_column_sums(d, (float *)linear->in[2]->grad, linear->accumulate[2], x->grad,
+                             x->dtype, cgs_rows(x), (size_t)cgs_cols(x),
+                             (float *)cgs_cuda_of(d)->scratch);
+}
+
+bool cgs_cuda_attention_short_fits(const cgs_device *, const cgs_record *, const cgs_record *r,
+                                   const cgs_record *) {
+    return r->in[0]->dim[1] <= SHORT && r->arg.attention.width <= 128;
+}
+
+cgs_status cgs_cuda_attention_short_prepare(cgs_device *, const cgs_record *) { return CGS_OK; }
+
+void cgs_cuda_attention_short_forward(cgs_device *d, const cgs_record *r) {
+    WITH_TYPE(TI, r->in[0]->dtype, WITH_TYPE(TO, r->out->dtype, forward_short<TI, TO>(d, r)));
+}
+
+void cgs_cuda_attention_short_backward(cgs_device *d, const cgs_record *r) {
+    if (!cgs_cuda_wants(r, 0)) return;
+    WITH_TYPE(TI, r->in[0]->dtype, WITH_TYPE(TO, r->out->dtype, backward_short<TI, TO>(d, r)));
+}
+
+/* Other rows are not made: whoever runs attention sees `take` after it. */
+bool cgs_cuda_attention_rows_fits(const cgs_device *, const cgs_record *, const cgs_record *r,
+                                  const cgs_record *take) {
+    return !r->out->wants_grad && take->in[0] == r->out;
 }
 
 } /* extern "C" */

@@ -68,8 +68,8 @@ static inline void *attention_result(const cgs_record *r) {
     return cgs_cuda_is(r->next, CGS_OP_take) ? r->next->out->data : r->out->data;
 }
 
-/* ... and what rounding takes from it, where a gradient is wanted. */
-static inline bf16 *attention_rest(const cgs_record *r) {
+/* ... and its bf16 rounding residual, where a gradient is wanted. */
+static inline bf16 *attention_residual(const cgs_record *r) {
     return r->saved[1] ? (bf16 *)r->saved[1]->data : NULL;
 }
 

@@ -1,5 +1,5 @@
 /* mma.cu - attention on tensor cores for windows that fit into shared memory: bf16
- * heads of width 64, no dropout.  attention_stream.cu takes what is longer, or drops.
+ * heads of width 64, no dropout.  stream.cu takes what is longer, or has dropout.
  *
  * A block takes one head of one batch element.  Two of its matrices lie in shared memory
  * whole; a warp takes 16 rows of the others in registers and walks over the former in tiles
@@ -21,7 +21,7 @@ __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TI
 /* ---- forward ------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(32 * WARPS, 3)
-    tiles_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
+    tiles_forward(bf16 *out, bf16 *residual, float *lse, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
     copy_rows(k, q + s.part(), s.T, Tp, in_row);
     copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
-    copies_done();
+    cp_async_wait_all();
     int lane = threadIdx.x % 32;
     int first = s.first / TILE * TILE; /* rows before it nobody reads */
     for (int i0 = first + threadIdx.x / 32 * TILE; i0 < s.end; i0 += WARPS * TILE) {
@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         float upper = 1.0f / weight_of<keep_all>(w, 0, total[0]);
         float lower = 1.0f / weight_of<keep_all>(w, 1, total[1]);
         store_rows(out + s.out(b, h), w.out, i0, s.end, out_row, upper, lower, false, s.first);
-        if (rest) {
-            leave_rest(w.out, upper, lower);
-            store_rows(rest + s.out(b, h), w.out, i0, s.end, out_row, 1, 1, false);
+        if (residual) {
+            leave_residual(w.out, upper, lower);
+            store_rows(residual + s.out(b, h), w.out, i0, s.end, out_row, 1, 1, false);
         }
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
@@ -62,35 +62,34 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
     }
 }
 
-/* ---- backward
- * ---------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* along (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
+/* row_dots (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
  * rounding adds is the same for all keys, and where tokens are alike it outweighs the differences
- * from which q and k learn.  8 lanes a row of 64. */
+ * from which q and k learn.  8 lanes per row of 64. */
 __global__ void __launch_bounds__(256)
-    row_products(float *along, const bf16 *dout, const bf16 *out, const bf16 *rest, size_t rows,
-                 int T, int heads) {
+    row_dot_products(float *row_dots, const bf16 *dout, const bf16 *out, const bf16 *residual,
+                     size_t rows, int T, int heads) {
     size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / 8; /* (B,T,heads) */
     float sum = 0;
     if (at < rows) {
         float a[8], b[8], c[8];
         load<8>(a, dout + at * WIDTH + threadIdx.x % 8 * 8);
         load<8>(b, out + at * WIDTH + threadIdx.x % 8 * 8);
-        load<8>(c, rest + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(c, residual + at * WIDTH + threadIdx.x % 8 * 8);
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += a[i] * (b[i] + c[i]);
     }
 #pragma unroll
     for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     size_t h = at % heads, t = at / heads % T, b = at / heads / T;
-    if (at < rows && threadIdx.x % 8 == 0) along[(b * heads + h) * T + t] = sum;
+    if (at < rows && threadIdx.x % 8 == 0) row_dots[(b * heads + h) * T + t] = sum;
 }
 
 /* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
 __global__ void __launch_bounds__(32 * WARPS, 2)
     tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
-             const float *along, const bf16 *qkv, attention_shape s) {
+             const float *row_dots, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
     __shared__ float columns[WARPS][WIDTH];
     for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
@@ -100,7 +99,7 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
     bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
     copy_rows(k, q + s.part(), s.T, Tp, in_row);
     copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
-    copies_done();
+    cp_async_wait_all();
     int lane = threadIdx.x % 32;
     float scale = s.scale * LOG2E;
     for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
@@ -114,12 +113,12 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
             size_t at = (size_t)blockIdx.x * s.T + i;
             limit[half] = i < s.T ? s.limit(i) : 0;
             norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-            sum[half] = i < s.T ? along[at] : 0;
+            sum[half] = i < s.T ? row_dots[at] : 0;
         }
         for (int j0 = 0; j0 < keys; j0 += 16) {
             float p[2][4], dp[2][4];
-            product_turned(p, rows, k, j0);
-            product_turned(dp, grads, v, j0);
+            product_transposed(p, rows, k, j0);
+            product_transposed(dp, grads, v, j0);
 #pragma unroll
             for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -140,7 +139,7 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
 
 __global__ void __launch_bounds__(32 * WARPS, 2)
     tiles_dkv(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
-              const float *along, const bf16 *qkv, attention_shape s) {
+              const float *row_dots, const bf16 *qkv, attention_shape s) {
     extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
     __shared__ float columns[2][WARPS][WIDTH];
     for (int i = threadIdx.x; i < 2 * WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
@@ -154,9 +153,9 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
     for (int i = threadIdx.x; i < Tp; i += 32 * WARPS) {
         /* beyond the last token every probability is exp(-inf) = 0 */
         norms[i] = i < s.T ? lse[(size_t)blockIdx.x * s.T + i] * LOG2E : INFINITY;
-        sums[i] = i < s.T ? along[(size_t)blockIdx.x * s.T + i] : 0;
+        sums[i] = i < s.T ? row_dots[(size_t)blockIdx.x * s.T + i] : 0;
     }
-    copies_done();
+    cp_async_wait_all();
     int lane = threadIdx.x % 32;
     float scale = s.scale * LOG2E;
     for (int j0 = threadIdx.x / 32 * TILE; j0 < s.T; j0 += WARPS * TILE) {
@@ -168,8 +167,8 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
         int first = s.causal ? j0 / s.block * s.block / TILE * TILE : 0;
         for (int i0 = first; i0 < s.T; i0 += 16) {
             float p[2][4], dp[2][4]; /* rows are keys, columns queries */
-            product_turned(p, keys, q, i0);
-            product_turned(dp, values, g, i0);
+            product_transposed(p, keys, q, i0);
+            product_transposed(dp, values, g, i0);
 #pragma unroll
             for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -208,83 +207,61 @@ size_t shared_bytes(const cgs_record *r, bool norms) {
 
 extern "C" {
 
-bool cgs_cuda_attention_tiles(const cgs_device *d, const cgs_record *r) {
-    return cgs_cuda_attention_stream(d, r) ||
-           (r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
-            r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
-            r->in[0]->dim[1] >= TILE &&
-            shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared);
+/* qkv's gradient is summed over rows where it is made */
+bool cgs_cuda_attention_bias_fits(const cgs_device *, const cgs_record *, const cgs_record *r,
+                                  const cgs_record *) {
+    return is_bf16_attention(r) && r->in[0]->dim[1] >= TILE;
 }
 
-cgs_status cgs_cuda_attention_tiles_prepare(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_attention_stream(d, r)) return CGS_OK;
-    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD))
-        CGS_TRY(cgs_cuda_attention_groups_prepare());
-    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD))
-        CGS_TRY(cgs_cuda_attention_groups_back_prepare());
+bool cgs_cuda_attention_mma_fits(const cgs_device *d, const cgs_record *, const cgs_record *r,
+                                 const cgs_record *) {
+    return is_bf16_attention(r) && r->arg.attention.dropout <= 0 && r->in[0]->dim[1] >= TILE &&
+           shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
+}
+
+cgs_status cgs_cuda_attention_mma_prepare(cgs_device *d, const cgs_record *r) {
+    CGS_TRY(need_row_dots(d, r, (size_t)r->in[0]->dim[0]));
     int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
     cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
     if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
     if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dkv, what, most);
-    if (e == cudaSuccess) return CGS_OK;
-    cudaGetLastError();
-    return cgs_fail(CGS_EDEVICE, "cuda: attention: %s", cudaGetErrorString(e));
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention");
 }
 
-void cgs_cuda_attention_tiles_forward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_FORWARD)) {
-        cgs_cuda_attention_groups_forward(d, r);
-        return;
-    }
-    if (cgs_cuda_attention_stream(d, r)) {
-        cgs_cuda_attention_stream_forward(d, r);
-        return;
-    }
+void cgs_cuda_attention_mma_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)attention_result(r), attention_rest(r), (float *)r->saved[0]->data,
+        (bf16 *)attention_result(r), attention_residual(r), (float *)r->saved[0]->data,
         (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");
 }
 
-float *cgs_cuda_attention_along(cgs_device *d, const cgs_record *r) {
+float *cgs_cuda_attention_row_dots(cgs_device *d, const cgs_record *r) {
     size_t rows = cgs_numel(r->saved[0]);
-    float *along = (float *)cgs_cuda_of(d)->scratch;
-    row_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
-        along, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_rest(r), rows,
-        r->out->dim[1], r->arg.attention.heads);
+    float *row_dots = (float *)cgs_cuda_of(d)->scratch;
+    row_dot_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
+        row_dots, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_residual(r),
+        rows, r->out->dim[1], r->arg.attention.heads);
     LAUNCHED(d, "attention backward");
-    return along;
+    return row_dots;
 }
 
-void cgs_cuda_attention_tiles_backward(cgs_device *d, const cgs_record *r) {
-    if (cgs_cuda_attention_groups(d, r, CGS_CUDA_WGMMA_BACKWARD)) {
-        cgs_cuda_attention_groups_backward(d, r);
-        return;
-    }
-    if (cgs_cuda_attention_stream(d, r)) {
-        cgs_cuda_attention_stream_backward(d, r);
-        return;
-    }
+void cgs_cuda_attention_mma_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
-    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
-    const cgs_record *map = r->before;
-    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
     LAUNCHED(d, "attention backward");
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, along, qkv, s);
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
     LAUNCHED(d, "attention backward");
-    if (parts)
-        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
-                           (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));
+    add_bias_parts(d, r, parts, (size_t)x->dim[0]);
 }
 
 } /* extern "C" */

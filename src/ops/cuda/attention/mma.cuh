@@ -10,6 +10,32 @@
 #include "ops/cuda/ptx/mma.cuh"
 
 enum { WIDTH = 64, TILE = 16 };
+
+/* what all forms on tensor cores are for */
+static inline bool is_bf16_attention(const cgs_record *r) {
+    return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
+           r->arg.attention.width == WIDTH;
+}
+
+/* Where backward puts the partial sums of a joined linear layer's bias gradient, after the row
+ * dots; NULL: there is no such layer, or its bias wants none. */
+static inline float *bias_parts(const cgs_record *r, float *row_dots) {
+    return r->before && cgs_cuda_wants(r->before, 2) ? row_dots + cgs_numel(r->saved[0]) : NULL;
+}
+/* ... and adds them up: `count` rows */
+static inline void add_bias_parts(cgs_device *d, const cgs_record *r, const float *parts,
+                                  size_t count) {
+    const cgs_record *linear = r->before;
+    size_t columns = (size_t)cgs_cols(r->in[0]);
+    if (parts)
+        cgs_cuda_add_parts(d, (float *)linear->in[2]->grad, linear->accumulate[2], parts, count,
+                           columns, columns);
+}
+/* for prepare: scratch for row dots and `count` rows of these sums */
+static inline cgs_status need_row_dots(cgs_device *d, const cgs_record *r, size_t count) {
+    size_t columns = (size_t)cgs_cols(r->in[0]);
+    return cgs_cuda_need(d, (cgs_numel(r->saved[0]) + count * columns) * sizeof(float));
+}
 static const float LOG2E = 1.4426950408889634f;
 
 /* ---- tiles in shared memory --------------------------------------------------------------- */
@@ -18,7 +44,7 @@ static __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, i
     return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
 }
 
-/* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; wait with copies_done(). */
+/* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; cp_async_wait_all() waits. */
 static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
                                                  size_t stride) {
     for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
@@ -31,7 +57,7 @@ static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int
         }
     }
 }
-static __device__ __forceinline__ void copies_done() {
+static __device__ __forceinline__ void cp_async_wait_all() {
     cp_async_commit();
     cp_async_wait<0>();
     __syncthreads();
@@ -39,7 +65,7 @@ static __device__ __forceinline__ void copies_done() {
 
 /* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
  * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
-static __device__ __forceinline__ void load_turned(regs4 &r, const bf16 *m, int n0, int k) {
+static __device__ __forceinline__ void load_transposed(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
     const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
     ldmatrix_x4(r, p);
@@ -80,14 +106,14 @@ static __device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4
 }
 
 /* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-static __device__ __forceinline__ void product_turned(float (&s)[2][4], const regs4 (&a)[4],
-                                                      const bf16 *m, int n0) {
+static __device__ __forceinline__ void product_transposed(float (&s)[2][4], const regs4 (&a)[4],
+                                                          const bf16 *m, int n0) {
 #pragma unroll
     for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         regs4 b;
-        load_turned(b, m, n0, k);
+        load_transposed(b, m, n0, k);
         mma(s[0], a[k], b[0], b[1]);
         mma(s[1], a[k], b[2], b[3]);
     }
@@ -124,8 +150,8 @@ static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][
     }
 }
 
-/* v, times a factor for each of the lane's two rows, becomes what store_rows loses of it */
-static __device__ __forceinline__ void leave_rest(float (&v)[8][4], float upper, float lower) {
+/* v, times a factor for each of the lane's two rows, becomes the rounding residual of store_rows */
+static __device__ __forceinline__ void leave_residual(float (&v)[8][4], float upper, float lower) {
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
@@ -188,7 +214,7 @@ struct keep_drawn {
     __device__ __forceinline__ keep_drawn(const attention_shape &s, int b, int h, int i0)
         : key(s.draw_key()), row(((uint64_t)b * s.heads + h) * s.T + i0), T(s.T), p(s.dropout),
           scale(s.keep) {}
-    /* i, j: row behind i0, and key */
+    /* i, j: row after i0, and key */
     __device__ __forceinline__ float operator()(int i, int j) const {
         return keep_factor(key, (row + i) * T + j, p, scale);
     }
@@ -201,7 +227,7 @@ struct keep_drawn {
  * all of them are rounded by, where they are alike, cancels in rowsum(P dP). */
 struct running {
     float out[8][4];
-    float top[2], sum[2];    /* of scores in units of log 2; sums are the lane's own shares */
+    float top[2], sum[2];    /* of scores in units of log 2; partial sums of the lane */
     float drawn[2], kept[2]; /* sums after dropout, and after rounding */
 };
 
@@ -218,7 +244,7 @@ add_keys(running &w, const regs4 (&q)[4], const bf16 *k, const bf16 *v, int j0,
     int lane = threadIdx.x % 32;
     float s[N][2][4];
 #pragma unroll
-    for (int n = 0; n < N; n++) product_turned(s[n], q, k, j0 + 16 * n);
+    for (int n = 0; n < N; n++) product_transposed(s[n], q, k, j0 + 16 * n);
     float top[2] = {w.top[0], w.top[1]};
 #pragma unroll
     for (int n = 0; n < N; n++)

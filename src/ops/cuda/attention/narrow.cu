@@ -2,12 +2,12 @@
  *
  * Heads are 64 wide, but tokens x (T,k) with k <= 32 give their queries, keys and values only k
  * dimensions.  A score is
- *     q_i . k_j = x_i Wq^T Wk x_j = (x_i M) . x_j          M (k,k), one a head
+ *     q_i . k_j = x_i Wq^T Wk x_j = (x_i M) . x_j          M (k,k), one per head
  * and a result is
  *     sum_j p_ij Wv x_j = Wv (sum_j p_ij x_j)
- * so the tokens themselves are keys and values of every head: products of 32 for 64 columns, half
- * of the reads from shared memory, and qkv, 110 times as wide as x in the patch predictor, is
- * never made.  Forward only: gradients need q, k and v as they are.
+ * so the tokens themselves are keys and values of every head: products of 32 columns instead of
+ * 64, half of the reads from shared memory, and qkv, 110 times as wide as x in the patch predictor,
+ * is never made.  Forward only: gradients need q, k and v as they are.
  *
  * A block takes one head of one batch element with all tokens in shared memory; a warp takes 16
  * queries at a time, the last first, because they see most.  Where qkv would have been rounded to
@@ -33,10 +33,10 @@ __device__ __forceinline__ uint32_t two(const bf16 *low, const bf16 *high) {
            (uint32_t) * reinterpret_cast<const uint16_t *>(high) << 16;
 }
 
-/* turned (32,STRIDE) = scale * (Wq^T Wk)^T, row c of which is column c of M: warps 0 and 1 make 16
- * rows each.  q, k: the head's rows of Wq and Wk, (64,columns). */
-__device__ __forceinline__ void make_form(bf16 *turned, const bf16 *q, const bf16 *k, int columns,
-                                          float scale) {
+/* transposed (32,STRIDE) = scale * (Wq^T Wk)^T, row c of which is column c of M: warps 0 and 1 make
+ * 16 rows each.  q, k: the head's rows of Wq and Wk, (64,columns). */
+__device__ __forceinline__ void make_form(bf16 *transposed, const bf16 *q, const bf16 *k,
+                                          int columns, float scale) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r0 = 16 * warp + lane / 4;
     if (warp > 1) return;
     float sum[4][4] = {{0}};
@@ -62,15 +62,15 @@ __device__ __forceinline__ void make_form(bf16 *turned, const bf16 *q, const bf1
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            *reinterpret_cast<uint32_t *>(turned + (r0 + 8 * half) * STRIDE + 8 * n +
+            *reinterpret_cast<uint32_t *>(transposed + (r0 + 8 * half) * STRIDE + 8 * n +
                                           2 * (lane % 4)) =
                 pack(scale * sum[n][2 * half], scale * sum[n][2 * half + 1]);
 }
 
 /* result (16, 8 N) = a (16,32) times the transpose of m (8 N, STRIDE) */
 template <int N>
-__device__ __forceinline__ void times_turned(float (&result)[N][4], const regs4 (&a)[2],
-                                             const bf16 *m) {
+__device__ __forceinline__ void times_transposed(float (&result)[N][4], const regs4 (&a)[2],
+                                                 const bf16 *m) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -99,7 +99,7 @@ __device__ __forceinline__ void as_rows(regs4 (&a)[2], const float (&v)[4][4], f
 /* what a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8 */
 struct gathered {
     float sum_x[4][4];    /* of tokens, weighted */
-    float top[2], sum[2]; /* of scores in units of log 2; the lane's own share of the sum */
+    float top[2], sum[2]; /* of scores in units of log 2; partial sum of the lane */
 };
 
 /* adds tokens j0 .. j0 + 31; MASKED: only those below limit[half] */
@@ -210,9 +210,9 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
             ldmatrix_x4(q[k],
                         token_chunk(tokens, i0 + lane / 8 % 2 * 8 + lane % 8, 2 * k + lane / 16));
         {
-            float turned[4][4];
-            times_turned(turned, q, form);
-            as_rows(q, turned, 1, 1);
+            float transposed[4][4];
+            times_transposed(transposed, q, form);
+            as_rows(q, transposed, 1, 1);
         }
         gathered w = {};
         w.top[0] = w.top[1] = -INFINITY;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         float total[2] = {quad_sum(w.sum[0]), quad_sum(w.sum[1])};
         float result[8][4];
         as_rows(q, w.sum_x, 1.0f / total[0], 1.0f / total[1]);
-        times_turned(result, q, values);
+        times_transposed(result, q, values);
         store_rows(out + s.out(b, h), result, i0, s.end, s.out_row(), 1, 1, false, s.first);
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
@@ -242,25 +242,20 @@ size_t shared_bytes(const cgs_record *r) {
 
 extern "C" {
 
-/* map: that makes qkv and joins attention, or NULL */
-bool cgs_cuda_attention_narrow(const cgs_device *d, const cgs_record *map, const cgs_record *r) {
-    const cgs_cuda *c = cgs_cuda_of(d);
-    if (!map || map->op != CGS_OP_linear || (c->off & CGS_CUDA_NARROW)) return false;
-    const cgs_tensor *x = map->in[0], *W = map->in[1];
-    return r->in[0] == map->out && !r->out->wants_grad && !map->in[2] && x->rank == 3 &&
+bool cgs_cuda_attention_narrow_fits(const cgs_device *d, const cgs_record *linear,
+                                    const cgs_record *r, const cgs_record *) {
+    const cgs_tensor *x = linear->in[0], *W = linear->in[1];
+    return r->in[0] == linear->out && !r->out->wants_grad && !linear->in[2] && x->rank == 3 &&
            cgs_cols(x) <= COLUMNS && cgs_cols(x) % 2 == 0 && x->dtype == CGS_BF16 && W->bf16 &&
-           r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
-           r->arg.attention.width == WIDTH && r->arg.attention.dropout <= 0 &&
-           r->in[0]->dim[1] >= TILE && shared_bytes(r) + FIXED <= (size_t)c->max_shared;
+           is_bf16_attention(r) && r->arg.attention.dropout <= 0 && r->in[0]->dim[1] >= TILE &&
+           shared_bytes(r) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
 }
 
 cgs_status cgs_cuda_attention_narrow_prepare(cgs_device *d, const cgs_record *) {
     cudaError_t e =
         cudaFuncSetAttribute(narrow_forward, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              cgs_cuda_of(d)->max_shared - (int)FIXED);
-    if (e == cudaSuccess) return CGS_OK;
-    cudaGetLastError();
-    return cgs_fail(CGS_EDEVICE, "cuda: attention: %s", cudaGetErrorString(e));
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention");
 }
 
 void cgs_cuda_attention_narrow_forward(cgs_device *d, const cgs_record *r) {

@@ -1,7 +1,7 @@
 /* stream.cu - attention on tensor cores for windows of any length, with dropout: bf16
  * heads of width 64.
  *
- * A block takes 64 rows of one head, 16 a warp, and the other side passes by in tiles of 64 rows,
+ * A block takes 64 rows of one head, 16 per warp, and the other side passes by in tiles of 64 rows,
  * the next on its way while one is used:
  *   forward   64 queries; k, v pass by
  *   dq        64 queries and their dout; k, v pass by
@@ -17,9 +17,9 @@ namespace {
 enum { WARPS = 4, ROWS = WARPS * TILE /* of a block, and of a tile that passes by */ };
 
 /* which rows a block has; blocks of the last rows, which see most, begin first */
-struct share {
+struct block_rows {
     int b, h, head, block, row0;
-    __device__ __forceinline__ share(const attention_shape &s, int first, int blocks) {
+    __device__ __forceinline__ block_rows(const attention_shape &s, int first, int blocks) {
         head = blockIdx.x / blocks;
         b = head / s.heads;
         h = head % s.heads;
@@ -37,7 +37,7 @@ __device__ __forceinline__ void fetch(bf16 *ring, const bf16 *x, size_t x_row, c
     copy_rows(to + ROWS * WIDTH, y + row0 * y_row, rows, ROWS, y_row);
 }
 
-/* the warp's two rows a lane, as they see others: keys below seen[half] */
+/* the warp's two rows per lane, as they see others: keys below seen[half] */
 __device__ __forceinline__ void visible(int (&seen)[2], const attention_shape &s, int i0) {
     for (int half = 0; half < 2; half++) {
         int i = i0 + threadIdx.x % 32 / 4 + 8 * half;
@@ -51,10 +51,10 @@ __device__ __forceinline__ int keys_of(const attention_shape &s, int i0) {
 
 template <class Keep>
 __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
-    stream_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, int first, int blocks,
+    stream_forward(bf16 *out, bf16 *residual, float *lse, const bf16 *qkv, int first, int blocks,
                    attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of k, v: (64, 64) each */
-    share my(s, first, blocks);
+    block_rows my(s, first, blocks);
     int lane = threadIdx.x % 32, i0 = my.row0 + threadIdx.x / 32 * TILE;
     size_t in_row = s.in_row();
     const bf16 *q = qkv + s.q(my.b, my.h), *keys = q + s.part(), *values = q + 2 * s.part();
@@ -85,9 +85,9 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
     float lower = 1.0f / weight_of<Keep>(w, 1, total[1]);
     store_rows(out + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), upper, lower, false,
                s.first);
-    if (rest) {
-        leave_rest(w.out, upper, lower);
-        store_rows(rest + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), 1, 1, false);
+    if (residual) {
+        leave_residual(w.out, upper, lower);
+        store_rows(residual + s.out(my.b, my.h), w.out, i0, s.end, s.out_row(), 1, 1, false);
     }
     for (int half = 0; half < 2; half++) {
         int i = i0 + lane / 4 + 8 * half;
@@ -99,12 +99,12 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
 /* parts (B * blocks, 3*heads*64): sums over a block's tokens of what goes to dqkv, or NULL */
 template <class Keep>
 __global__ void __launch_bounds__(32 * WARPS, 3)
-    stream_dq(bf16 *dqkv, bool add, float *parts, const float *along, const bf16 *dout,
+    stream_dq(bf16 *dqkv, bool add, float *parts, const float *row_dots, const bf16 *dout,
               const float *lse, const bf16 *qkv, int blocks, attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of k, v: (64, 64) each */
     __shared__ float columns[WARPS][WIDTH];
     for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
-    share my(s, 0, blocks);
+    block_rows my(s, 0, blocks);
     int lane = threadIdx.x % 32, i0 = my.row0 + threadIdx.x / 32 * TILE;
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *q = qkv + s.q(my.b, my.h), *keys = q + s.part(), *values = q + 2 * s.part();
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         int i = i0 + lane / 4 + 8 * half;
         size_t at = (size_t)my.head * s.T + i;
         norm[half] = i < s.T ? lse[at] * LOG2E : 0;
-        sum[half] = i < s.T ? along[at] : 0; /* rowsum(P dP), also with dropout */
+        sum[half] = i < s.T ? row_dots[at] : 0; /* rowsum(P dP), also with dropout */
     }
     Keep keep(s, my.b, my.h, i0);
     for (int n = 0; n < tiles; n++) {
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         const bf16 *k = ring + (n & 1) * 2 * ROWS * WIDTH, *v = k + ROWS * WIDTH;
         for (int j0 = 0; j0 < ROWS && n * ROWS + j0 < end; j0 += 16) {
             float p[2][4], dp[2][4];
-            product_turned(p, rows, k, j0);
-            product_turned(dp, grads, v, j0);
+            product_transposed(p, rows, k, j0);
+            product_transposed(dp, grads, v, j0);
 #pragma unroll
             for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
 
 template <class Keep>
 __global__ void __launch_bounds__(32 * WARPS, 3)
-    stream_dkv(bf16 *dqkv, bool add, float *parts, const float *along, const bf16 *dout,
+    stream_dkv(bf16 *dqkv, bool add, float *parts, const float *row_dots, const bf16 *dout,
                const float *lse, const bf16 *qkv, int blocks, attention_shape s) {
     extern __shared__ __align__(16) bf16 ring[]; /* two of q, dout: (64, 64) each */
     __shared__ float norms[2][ROWS], sums[2][ROWS], columns[2][WARPS][WIDTH];
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         for (int i = threadIdx.x; i < ROWS; i += 32 * WARPS) {
             int at = n * ROWS + i;
             norms[n & 1][i] = at < s.T ? lse[(size_t)head * s.T + at] * LOG2E : INFINITY;
-            sums[n & 1][i] = at < s.T ? along[(size_t)head * s.T + at] : 0;
+            sums[n & 1][i] = at < s.T ? row_dots[(size_t)head * s.T + at] : 0;
         }
     };
     fetch(ring, q, in_row, g, out_row, s.T, first);
@@ -198,8 +198,8 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         for (int i0 = 0; i0 < ROWS && n * ROWS + i0 < s.T; i0 += 16) {
             if (j0 >= s.T || n * ROWS + i0 + 15 < begin) continue;
             float p[2][4], dp[2][4]; /* rows are keys, columns queries */
-            product_turned(p, keys, rows, i0);
-            product_turned(dp, values, grads, i0);
+            product_transposed(p, keys, rows, i0);
+            product_transposed(dp, values, grads, i0);
 #pragma unroll
             for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -240,7 +240,7 @@ template <class Keep> void forward(cgs_device *d, const cgs_record *r) {
     int first = s.first / ROWS, blocks = (s.end + ROWS - 1) / ROWS - first;
     unsigned grid = (unsigned)(r->in[0]->dim[0] * s.heads * blocks);
     stream_forward<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>(
-        (bf16 *)attention_result(r), attention_rest(r), (float *)r->saved[0]->data,
+        (bf16 *)attention_result(r), attention_residual(r), (float *)r->saved[0]->data,
         (const bf16 *)r->in[0]->data, first, blocks, s);
     LAUNCHED(d, "attention");
 }
@@ -250,22 +250,18 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int blocks = blocks_of(r);
     unsigned grid = (unsigned)(x->dim[0] * s.heads * blocks);
-    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
-    const cgs_record *map = r->before;
-    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad;
     stream_dq<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
-                                                              parts, along, dout, lse,
+                                                              parts, row_dots, dout, lse,
                                                               (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
     stream_dkv<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
-                                                               parts, along, dout, lse,
+                                                               parts, row_dots, dout, lse,
                                                                (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
-    if (parts)
-        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
-                           (size_t)x->dim[0] * (size_t)blocks, cgs_cols(x), cgs_cols(x));
+    add_bias_parts(d, r, parts, (size_t)x->dim[0] * (size_t)blocks);
 }
 
 } // namespace
@@ -273,16 +269,15 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
 extern "C" {
 
 /* Long: whole matrices would fill more than half of a multiprocessor's shared memory. */
-bool cgs_cuda_attention_stream(const cgs_device *d, const cgs_record *r) {
+bool cgs_cuda_attention_stream_fits(const cgs_device *, const cgs_record *, const cgs_record *r,
+                                    const cgs_record *) {
     int T = r->in[0]->dim[1];
     bool is_long = 2 * (size_t)T * WIDTH * sizeof(bf16) > 100 * 1024;
-    return !(cgs_cuda_of(d)->off & CGS_CUDA_STREAM) && r->in[0]->dtype == CGS_BF16 &&
-           r->out->dtype == CGS_BF16 && r->arg.attention.width == WIDTH && T >= TILE &&
-           (is_long || r->arg.attention.dropout > 0);
+    return is_bf16_attention(r) && T >= TILE && (is_long || r->arg.attention.dropout > 0);
 }
 
-size_t cgs_cuda_attention_stream_parts(const cgs_record *r) {
-    return (size_t)r->in[0]->dim[0] * (size_t)blocks_of(r) * (size_t)cgs_cols(r->in[0]);
+cgs_status cgs_cuda_attention_stream_prepare(cgs_device *d, const cgs_record *r) {
+    return need_row_dots(d, r, (size_t)r->in[0]->dim[0] * (size_t)blocks_of(r));
 }
 
 void cgs_cuda_attention_stream_forward(cgs_device *d, const cgs_record *r) {

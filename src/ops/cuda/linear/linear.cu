@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(256)
         }
 }
 
-/* the same where N and K are small: a thread an element */
+/* the same where N and K are small: one thread per element */
 template <class T>
 __global__ void __launch_bounds__(256) thin_product(T *C, factor A, factor B, size_t M, size_t N,
                                                     size_t K, const float *bias, bool add) {
@@ -91,28 +91,6 @@ __global__ void __launch_bounds__(256) short_product(T *C, factor A, factor B, s
         if (i0 + i < M) give_one(C + (i0 + i) * N + j, sum[i] + (bias ? bias[j] : 0.0f), add);
 }
 
-/* A map from 588 columns: rows begin at multiples of 8 bytes only, and products are slow.  But two
- * rows together are a multiple of 16, so the even rows are a matrix whose rows lie 1176 apart, and
- * so are the odd ones together with the four elements before each: weights get four columns of
- * zeros, behind for even rows and before for odd ones.  wide (2,m,k+4): these two. */
-__global__ void __launch_bounds__(256)
-    widen_weights(bf16 *wide, const bf16 *W, size_t count, size_t k, size_t m) {
-    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
-    if (i >= count) return;
-    size_t col = i % (k + 4), row = i / (k + 4) % m, odd = i / (k + 4) / m;
-    size_t from = col - 4 * odd; /* of zeros before the row it is very large */
-    wide[i] = from < k ? W[row * k + from] : narrow<bf16>(0.0f);
-}
-
-/* dW (m,k) from the sums over even and over odd rows, wide as the weights above */
-__global__ void __launch_bounds__(256)
-    join_gradients(float *dW, bool add, const float *wide, size_t count, size_t k, size_t m) {
-    size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
-    if (i >= count) return;
-    size_t at = i / k * (k + 4) + i % k;
-    give_one(dW + i, wide[at] + wide[m * (k + 4) + at + 4], add);
-}
-
 /* W as the products use it */
 cgs_cuda_factor weights(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1];
@@ -121,38 +99,45 @@ cgs_cuda_factor weights(const cgs_record *r) {
     return {W->data, W->dtype, k, 1};
 }
 
-cgs_cuda_factor turned(cgs_cuda_factor f) { return {f.p, f.type, f.col, f.row}; }
-
-void multiply_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r) {
-    const cgs_tensor *x = r->in[0], *b = r->in[2], *y = r->out;
-    size_t k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y), each = m * (k + 4);
-    bf16 *wide = (bf16 *)cgs_cuda_of(d)->scratch;
-    widen_weights<<<blocks_for(2 * each, 256), 256, 0, stream_of(d)>>>(
-        wide, (const bf16 *)r->in[1]->bf16, 2 * each, k, m);
-    LAUNCHED(d, "weights with zeros");
-    for (size_t odd = 0; odd < 2; odd++)
-        cgs_cuda_product_run(d, half, (bf16 *)y->data + odd * m,
-                             (const bf16 *)x->data + odd * (k - 4), wide + odd * each,
-                             b ? (const float *)b->data : NULL, b ? b->bf16 : NULL);
-}
-
-void sum_halves(cgs_device *d, cgs_cuda_product *half, const cgs_record *r) {
-    const cgs_tensor *x = r->in[0], *y = r->out;
-    size_t k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y), each = m * (k + 4);
-    float *wide = (float *)cgs_cuda_of(d)->scratch;
-    for (size_t odd = 0; odd < 2; odd++)
-        cgs_cuda_product_run(d, half, wide + odd * each, (const bf16 *)y->grad + odd * m,
-                             (const bf16 *)x->data + odd * (k - 4), NULL, NULL);
-    join_gradients<<<blocks_for(m * k, 256), 256, 0, stream_of(d)>>>(
-        (float *)r->in[1]->grad, r->accumulate[1], wide, m * k, k, m);
-    LAUNCHED(d, "gradients of halves");
-}
+cgs_cuda_factor transposed(cgs_cuda_factor f) { return {f.p, f.type, f.col, f.row}; }
 
 /* whoever made dy has summed it too */
-bool bias_is_done(const cgs_record *r) {
-    if (cgs_cuda_is(r->next, CGS_OP_activation)) return cgs_cuda_map_gives_gelu(r->next);
+bool bias_is_done(const cgs_device *d, const cgs_record *r) {
+    if (cgs_cuda_is(r->next, CGS_OP_activation))
+        return cgs_cuda_done_by_neighbour(d, r->next, CGS_CUDA_BACKWARD);
     if (cgs_cuda_is(r->next, CGS_OP_attention)) return cgs_cuda_attention_gives_bias(r);
     return cgs_cuda_is(r->next, CGS_OP_add) && cgs_cuda_norm_gives_added(r->next);
+}
+
+/* bytes of dy when it is rounded, at the start of the scratch buffer */
+size_t rounded_bytes(const cgs_record *r) {
+    return (cgs_numel(r->out) * sizeof(uint16_t) + 255) / 256 * 256;
+}
+
+/* dy as the products use it: as it is, or rounded */
+cgs_cuda_factor gradient_of(cgs_device *d, const cgs_record *r, bool rounded) {
+    const cgs_tensor *y = r->out;
+    void *scratch = cgs_cuda_of(d)->scratch;
+    if (!rounded) return {y->grad, y->dtype, (size_t)cgs_cols(y), 1};
+    launch_convert(d, scratch, CGS_BF16, y->grad, CGS_F32, cgs_numel(y), false,
+                   "rounding a gradient");
+    return {scratch, CGS_BF16, (size_t)cgs_cols(y), 1};
+}
+
+void backward_parameters(cgs_device *d, const cgs_record *r, cgs_cuda_factor dy) {
+    const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
+    size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
+    if (cgs_cuda_wants(r, 1)) { /* dW = dy^T x */
+        if (l->dW)
+            cgs_cuda_product_run(d, l->dW, W->grad, dy.p, x->data, NULL, NULL);
+        else
+            cgs_cuda_own_product(d, W->grad, W->dtype, transposed(dy), {x->data, x->dtype, k, 1}, m,
+                                 k, n, NULL, r->accumulate[1]);
+    }
+    if (cgs_cuda_wants(r, 2) && !bias_is_done(d, r))
+        cgs_cuda_column_sums(d, (float *)b->grad, r->accumulate[2], y->grad, y->dtype, n, m,
+                             (float *)(cgs_cuda_of(d)->scratch + rounded_bytes(r)));
 }
 
 } // namespace
@@ -193,65 +178,35 @@ void cgs_cuda_own_product(cgs_device *d, void *C, cgs_dtype type, cgs_cuda_facto
     }
 }
 
-bool cgs_cuda_halves(const cgs_device *d, size_t n, size_t k, size_t m) {
-    return !(cgs_cuda_of(d)->off & CGS_CUDA_HALVES) && k % 8 == 4 && m % 8 == 0 && n % 2 == 0 &&
-           n >= 1024;
-}
-
 void cgs_cuda_linear_forward(cgs_device *d, const cgs_record *r) {
     const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
     const cgs_tensor *x = r->in[0], *b = r->in[2], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_factor W = weights(r);
     const float *bias = b ? (const float *)b->data : NULL;
-    if (cgs_cuda_is(r->next, CGS_OP_attention) && cgs_cuda_attention_narrow(d, r, r->next))
-        return; /* attention starts from x */
-    if ((cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_mlp(d, r->next)) ||
-        (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_mlp(d, r->before)))
-        return; /* the activation does both maps */
-    if (cgs_cuda_is(r->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(d, r, r->next))
-        cgs_cuda_linear_gelu_forward(d, r);
-    else if (l->half)
-        multiply_halves(d, l->half, r);
-    else if (l->forward)
+    if (l->forward)
         cgs_cuda_product_run(d, l->forward, y->data, x->data, W.p, bias, b ? b->bf16 : NULL);
     else
-        cgs_cuda_own_product(d, y->data, y->dtype, {x->data, x->dtype, k, 1}, turned(W), n, m, k,
-                             bias, false);
+        cgs_cuda_own_product(d, y->data, y->dtype, {x->data, x->dtype, k, 1}, transposed(W), n, m,
+                             k, bias, false);
+}
+
+void cgs_cuda_linear_backward_parameters(cgs_device *d, const cgs_record *r) {
+    backward_parameters(d, r, gradient_of(d, r, false));
 }
 
 void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
     const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
-    const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
+    const cgs_tensor *x = r->in[0], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
-    unsigned char *scratch = cgs_cuda_of(d)->scratch;
-    size_t rounded = (n * m * sizeof(uint16_t) + 255) / 256 * 256;
-    cgs_cuda_factor dy = {y->grad, y->dtype, m, 1}, w = weights(r);
-    if (l->round_dy && (l->dx || l->dW)) {
-        launch_convert(d, scratch, CGS_BF16, y->grad, CGS_F32, n * m, false, "rounding a gradient");
-        dy.p = scratch;
-        dy.type = CGS_BF16;
-    }
-    if (cgs_cuda_is(r->before, CGS_OP_activation) && cgs_cuda_map_gives_gelu(r->before)) {
-        cgs_cuda_linear_gelu_backward(d, r);
-    } else if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
+    cgs_cuda_factor dy = gradient_of(d, r, l->round_dy && (l->dx || l->dW)), w = weights(r);
+    if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
         if (l->dx)
             cgs_cuda_product_run(d, l->dx, x->grad, dy.p, w.p, NULL, NULL);
         else
             cgs_cuda_own_product(d, x->grad, x->dtype, dy, w, n, k, m, NULL, r->accumulate[0]);
     }
-    if (cgs_cuda_wants(r, 1)) { /* dW = dy^T x */
-        if (l->half_dW)
-            sum_halves(d, l->half_dW, r);
-        else if (l->dW)
-            cgs_cuda_product_run(d, l->dW, W->grad, dy.p, x->data, NULL, NULL);
-        else
-            cgs_cuda_own_product(d, W->grad, W->dtype, turned(dy), {x->data, x->dtype, k, 1}, m, k,
-                                 n, NULL, r->accumulate[1]);
-    }
-    if (cgs_cuda_wants(r, 2) && !bias_is_done(r))
-        cgs_cuda_column_sums(d, (float *)b->grad, r->accumulate[2], y->grad, y->dtype, n, m,
-                             (float *)(scratch + rounded));
+    backward_parameters(d, r, dy);
 }
 
 } /* extern "C" */

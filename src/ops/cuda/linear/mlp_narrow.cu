@@ -39,8 +39,8 @@ __device__ __forceinline__ void fetch(slab *to, const mlp &p, int unit0) {
 }
 
 __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
-    extern __shared__ __align__(16) unsigned char room[];
-    slab *slabs = reinterpret_cast<slab *>(room); /* two */
+    extern __shared__ __align__(16) unsigned char shared[];
+    slab *slabs = reinterpret_cast<slab *>(shared); /* two */
     int lane = threadIdx.x % 32, matrix = lane / 8;
     size_t row0 = (size_t)blockIdx.x * ROWS + threadIdx.x / 32 * 16;
     for (int e = threadIdx.x; e < 2 * WIDEST * STRIDE; e += 32 * WARPS)
@@ -58,14 +58,14 @@ __global__ void __launch_bounds__(32 * WARPS, 5) whole_mlp(mlp p) {
                 row < p.n && c < p.k ? *reinterpret_cast<const uint32_t *>(p.x + row * p.k + c) : 0;
         }
     float y[4][4] = {{0}};
-    for (int unit0 = 0, turn = 0; unit0 < p.m; unit0 += SLAB, turn ^= 1) {
+    for (int unit0 = 0, stage = 0; unit0 < p.m; unit0 += SLAB, stage ^= 1) {
         if (unit0 + SLAB < p.m)
-            fetch(slabs + (turn ^ 1), p, unit0 + SLAB);
+            fetch(slabs + (stage ^ 1), p, unit0 + SLAB);
         else
             cp_async_commit(); /* an empty group keeps the count */
         cp_async_wait<1>();
         __syncthreads();
-        const slab &w = slabs[turn];
+        const slab &w = slabs[stage];
 #pragma unroll 2
         for (int u = 0; u < SLAB; u += 16) {
             float h[2][4];
@@ -118,26 +118,20 @@ const float *values_of(const cgs_tensor *t) { return t ? (const float *)t->data 
 
 extern "C" {
 
-bool cgs_cuda_mlp_begins(const cgs_device *d, const cgs_record *map, const cgs_record *act) {
-    const cgs_tensor *x = map->in[0], *h = map->out;
-    return !(cgs_cuda_of(d)->off & CGS_CUDA_MLP) && act->arg.activation.kind == CGS_GELU &&
-           act->in[0] == h && !act->out->wants_grad && cgs_cols(x) <= WIDEST &&
-           cgs_cols(x) % 2 == 0 && cgs_cols(h) % SLAB == 0 && x->dtype == CGS_BF16 &&
-           h->dtype == CGS_BF16 && act->out->dtype == CGS_BF16 && map->in[1]->bf16;
+bool cgs_cuda_mlp_narrow_fits(const cgs_device *, const cgs_record *in, const cgs_record *act,
+                              const cgs_record *out) {
+    const cgs_tensor *x = in->in[0], *h = in->out;
+    return act->arg.activation.kind == CGS_GELU && act->in[0] == h && !act->out->wants_grad &&
+           cgs_cols(x) <= WIDEST && cgs_cols(x) % 2 == 0 && cgs_cols(h) % SLAB == 0 &&
+           x->dtype == CGS_BF16 && h->dtype == CGS_BF16 && act->out->dtype == CGS_BF16 &&
+           in->in[1]->bf16 &&
+           (!out || (out->in[0] == act->out && cgs_cols(out->out) <= WIDEST &&
+                     out->out->dtype == CGS_F32 && out->in[1]->bf16 && !out->out->wants_grad));
 }
 
-bool cgs_cuda_mlp_ends(const cgs_record *act, const cgs_record *map) {
-    return cgs_cuda_is(act->before, CGS_OP_linear) && map->in[0] == act->out &&
-           cgs_cols(map->out) <= WIDEST && map->out->dtype == CGS_F32 && map->in[1]->bf16 &&
-           !map->out->wants_grad && cgs_cols(act->before->in[0]) <= WIDEST;
-}
+cgs_status cgs_cuda_mlp_narrow_prepare(cgs_device *, const cgs_record *) { return CGS_OK; }
 
-bool cgs_cuda_mlp(const cgs_device *d, const cgs_record *act) {
-    return cgs_cuda_is(act->before, CGS_OP_linear) && cgs_cuda_is(act->next, CGS_OP_linear) &&
-           cgs_cuda_mlp_begins(d, act->before, act) && cgs_cuda_mlp_ends(act, act->next);
-}
-
-void cgs_cuda_mlp_forward(cgs_device *d, const cgs_record *act) {
+void cgs_cuda_mlp_narrow_forward(cgs_device *d, const cgs_record *act) {
     const cgs_record *in = act->before, *out = act->next;
     mlp p = {(const bf16 *)in->in[0]->data,
              (const bf16 *)in->in[1]->bf16,

@@ -1,4 +1,5 @@
-/* cluster.cuh - blocks that read and write each other's shared memory (compute capability 9). */
+/* cluster.cuh - thread block clusters and their distributed shared memory (compute capability 9).
+ */
 #ifndef CGS_OPS_CUDA_PTX_CLUSTER_CUH
 #define CGS_OPS_CUDA_PTX_CLUSTER_CUH
 
@@ -10,11 +11,12 @@
 #define CGS_HAS_CLUSTERS 0
 #endif
 
-/* Waits for all threads of the cluster; what they wrote before is seen after it.  Every thread
- * waits until the whole GPU could see what it wrote, a microsecond: for beginnings and ends. */
+/* barrier.cluster.arrive and .wait by all threads of the cluster; what they wrote before is seen
+ * after it.  Its release makes every thread wait until the whole GPU could see what it wrote, a
+ * microsecond: for beginnings and ends. */
 static __device__ __forceinline__ void cluster_sync() {
 #if CGS_HAS_CLUSTERS
-    __syncwarp(); /* the barrier wants whole warps */
+    __syncwarp(); /* .aligned: by whole warps */
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 #endif
@@ -28,7 +30,7 @@ static __device__ __forceinline__ int cluster_rank() {
     return (int)rank;
 }
 
-/* The same place in the shared memory of another block of the cluster. */
+/* mapa: the shared::cluster address of the same place in another block of the cluster. */
 static __device__ __forceinline__ uint32_t mapa(const void *p, int rank) {
     uint32_t there = 0;
 #if CGS_HAS_CLUSTERS

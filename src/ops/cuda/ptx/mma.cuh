@@ -18,7 +18,7 @@ static __device__ __forceinline__ void mma(float (&c)[4], const regs4 &a, uint32
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* four 8 x 8 matrices; lane l names row l%8 of matrix l/8 */
+/* ldmatrix: four 8 x 8 matrices; lane l gives the address of row l%8 of matrix l/8 */
 static __device__ __forceinline__ void ldmatrix_x4(regs4 &r, const bf16 *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -32,14 +32,15 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(regs4 &r, const bf16 *p
                  : "memory");
 }
 
-/* 16 bytes from memory to shared memory, without waiting */
+/* cp.async: 16 bytes from global to shared memory, without waiting */
 static __device__ __forceinline__ void cp_async_16(bf16 *to, const bf16 *from) {
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
         "l"(from)
         : "memory");
 }
-/* Closes a group of copies; waits until at most N younger groups are under way. */
+/* commit_group closes a group of copies; wait_group waits until at most N younger ones are pending.
+ */
 static __device__ __forceinline__ void cp_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -58,7 +59,7 @@ static __device__ __forceinline__ float reciprocal_fast(float x) {
     return y;
 }
 
-/* GELU and its slope, exact form, for results that are rounded to bf16: the tail of the
+/* GELU and its derivative, exact form, for results that are rounded to bf16: the tail of the
  * normal distribution as a polynomial in t = 1 / (1 + p |x| / sqrt 2) times exp(-x^2 / 2)
  * (Abramowitz and Stegun 7.1.26), absolute error below 1e-7. */
 static __device__ __forceinline__ void gelu_parts(float x, float *below, float *density) {

@@ -1,11 +1,11 @@
 /* attention_backward.cu - the gradient of attention by warpgroups (wgmma), in one kernel: the
- * shapes of attention_groups.cu.
+ * shapes of attention_forward.cu.
  *
  * A block takes one head; q, k, v and dout lie in shared memory whole.  Group g owns keys 64 g ..,
  * for which it sums dk and dv in registers, and walks over the queries:
  *   P^T = exp(k q^T - lse)    dP^T = v dout^T         rows are keys, columns 32 queries
- *   dv += P^T dout            dS^T = P^T (dP^T - along)            dk += dS^T q
- * where along = rowsum(P dP) comes from a kernel before (attention_tiles.cu).
+ *   dv += P^T dout            dS^T = P^T (dP^T - row_dots)         dk += dS^T q
+ * where row_dots = rowsum(P dP) comes from a kernel before (attention/mma.cu).
  * P and dS are factors of the next products as they lie in registers.  dq = dS k needs all keys:
  * every group leaves its dS^T of 64 queries in shared memory, and one of the first two groups
  * multiplies it there while the others go on with the next 64, in a second buffer.  So dq is
@@ -21,13 +21,13 @@ namespace {
 
 enum { GROUPS = 4, ALL = GROUPS * WARPGROUP, PIECE = 32, MAKERS = 2 /* groups that make dq */ };
 enum { LEFT = EXTRA * WIDTH };         /* sums of dk (or dv) of the keys from 256 on */
-enum { FULL = 1, EMPTY = 3, OWN = 5 }; /* barriers: two buffers each, and one for a group */
+enum { FULL = 1, EMPTY = 3, OWN = 5 }; /* named barriers: two buffers each, one per group */
 
 /* Phases of clocks.cuh, as the first thread of group 0 counts them; 8 more are those of group 2 */
 enum { FIRST_ROWS, SCORES, EXPONENTIALS, SUMS, OTHER_ROWS, LAST_KEYS, WAITING, LEAVING };
 
 /* Shared memory of a block. */
-struct room {
+struct block_memory {
     bf16 *q, *k, *v, *g; /* (PADDED, 64) each; g is dout */
     bf16 *ds;            /* two of (PADDED, 64): keys x 64 queries */
     bf16 *kept;          /* two of (8, 64): P^T of the keys from 256 on */
@@ -43,8 +43,8 @@ size_t shared_bytes() {
 
 #if CGS_HAS_WGMMA
 
-__device__ __forceinline__ room room_of(unsigned char *shared) {
-    room m;
+__device__ __forceinline__ block_memory memory_of(unsigned char *shared) {
+    block_memory m;
     m.q = first_matrix(shared);
     m.k = m.q + MATRIX;
     m.v = m.k + MATRIX;
@@ -58,9 +58,10 @@ __device__ __forceinline__ room room_of(unsigned char *shared) {
     return m;
 }
 
-/* Loads what the first 64 queries need, and leaves the rest of q and dout on its way. */
-__device__ __forceinline__ void load_first(const room &m, const bf16 *q, const bf16 *dout,
-                                           const float *along, const float *lse,
+/* Loads what the first 64 queries need; cp.async of the other rows of q and dout is pending after
+ * it. */
+__device__ __forceinline__ void load_first(const block_memory &m, const bf16 *q, const bf16 *dout,
+                                           const float *row_dots, const float *lse,
                                            const attention_shape &s) {
     size_t in_row = s.in_row(), out_row = s.out_row();
     int later = s.T - BLOCK, padded = PADDED - BLOCK;
@@ -74,7 +75,7 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
     cp_async_commit();
     for (int i = threadIdx.x; i < PADDED; i += ALL) { /* beyond the last token exp(-inf) = 0 */
         m.norms[i] = i < s.T ? lse[i] * LOG2E : INFINITY;
-        m.sums[i] = i < s.T ? along[i] : 0;
+        m.sums[i] = i < s.T ? row_dots[i] : 0;
     }
     for (int i = threadIdx.x; i < 4 * MAKERS * WIDTH; i += ALL) m.columns[i] = 0;
     /* rows of dS that no group writes: keys that are not there */
@@ -88,7 +89,7 @@ __device__ __forceinline__ void load_first(const room &m, const bf16 *q, const b
     __syncthreads();
 }
 
-__device__ __forceinline__ void load_rest() {
+__device__ __forceinline__ void load_remaining() {
     cp_async_wait<0>();
     fence_proxy_async();
     __syncthreads();
@@ -104,23 +105,11 @@ struct group_clock {
     __device__ __forceinline__ void mark(int phase) { clock.mark(4 * group + phase); }
 };
 
-/* Brings what the first 64 queries of a later head need into the second-level cache: these are the
- * rows for which a block has to wait with nothing else to do. */
-__device__ __forceinline__ void look_ahead(const bf16 *q, const bf16 *dout,
-                                           const attention_shape &s) {
-    for (int e = threadIdx.x; e < 2 * s.T + 2 * BLOCK; e += ALL) {
-        int early = e - 2 * s.T, row = early < 0 ? e % s.T : early % BLOCK;
-        const bf16 *line = q + row * s.in_row() + (early < 0 ? (1 + e / s.T) * s.part() : 0);
-        if (early >= BLOCK) line = dout + row * s.out_row();
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(line) : "memory");
-    }
-}
-
 /* Queries i0 .. i0 + N - 1 for the group's keys; dS^T goes to ds. */
 template <int N>
-__device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], const room &m,
-                                             bf16 *ds, int key0, int i0, float scale,
-                                             group_clock &clock) {
+__device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32],
+                                             const block_memory &m, bf16 *ds, int key0, int i0,
+                                             float scale, group_clock &clock) {
     int lane = threadIdx.x % 32, row = key0 + threadIdx.x % WARPGROUP / 32 * 16 + lane / 4;
     float p[N / 2], dp[N / 2];
     uint64_t q = smem_descriptor(m.q + i0 * WIDTH), g = smem_descriptor(m.g + i0 * WIDTH);
@@ -174,7 +163,7 @@ __device__ __forceinline__ void take_queries(float (&dk)[32], float (&dv)[32], c
 /* The keys from 256 on for the queries of a tile, of which the first 16 STEPS may be there: their
  * dS^T goes to ds too, dk and dv are added up in left (2, 8, 64). */
 template <int STEPS>
-__device__ __forceinline__ void take_extra(const room &m, bf16 *ds, bf16 *kept, float *left,
+__device__ __forceinline__ void take_extra(const block_memory &m, bf16 *ds, bf16 *kept, float *left,
                                            int tile, int T, float scale, int barrier) {
     int lane = threadIdx.x % 32, mine = threadIdx.x % WARPGROUP / 32 * 16 + lane / 4;
     float p[4], dp[4];
@@ -263,7 +252,7 @@ __device__ __forceinline__ void add_columns(float *sums, const float (&v)[32], i
 }
 
 /* dq of a tile from dS^T of all keys */
-__device__ __forceinline__ void make_dq(float (&dq)[32], const room &m, const bf16 *ds) {
+__device__ __forceinline__ void make_dq(float (&dq)[32], const block_memory &m, const bf16 *ds) {
     uint64_t k = smem_descriptor(m.k), factor = smem_descriptor(ds);
     wgmma_fence();
 #pragma unroll
@@ -275,7 +264,7 @@ __device__ __forceinline__ void make_dq(float (&dq)[32], const room &m, const bf
 }
 
 /* What is left when the groups' own keys are out: keys from 256 on, and sums over tokens. */
-__device__ __forceinline__ void finish(bf16 *dqkv, bool add, float *parts, const room &m,
+__device__ __forceinline__ void finish(bf16 *dqkv, bool add, float *parts, const block_memory &m,
                                        const float *columns, const attention_shape &s) {
     int rows = s.T > WHOLE ? s.T - WHOLE : 0;
     for (int e = threadIdx.x; e < 2 * rows * WIDTH; e += ALL) {
@@ -302,26 +291,21 @@ __device__ __forceinline__ void finish(bf16 *dqkv, bool add, float *parts, const
 
 #endif
 
-/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL; ahead: how many heads
- * later the one is whose first rows are fetched, or 0 */
+/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
 __global__ void __launch_bounds__(ALL, 1)
-    groups_backward(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *along,
-                    const float *lse, const bf16 *qkv, attention_shape s, unsigned ahead) {
+    groups_backward(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *row_dots,
+                    const float *lse, const bf16 *qkv, attention_shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
-    const room m = room_of(shared);
+    const block_memory m = memory_of(shared);
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, group = own_group();
     int key0 = group * BLOCK, tiles = s.T > WHOLE ? WHOLE / BLOCK + 1 : WHOLE / BLOCK;
     group_clock clock;
     clock.start(group);
     dqkv += s.q(b, h);
-    load_first(m, qkv + s.q(b, h), dout + s.out(b, h), along + (size_t)blockIdx.x * s.T,
+    load_first(m, qkv + s.q(b, h), dout + s.out(b, h), row_dots + (size_t)blockIdx.x * s.T,
                lse + (size_t)blockIdx.x * s.T, s);
     clock.mark(FIRST_ROWS);
-    unsigned later = blockIdx.x + ahead;
-    if (ahead && later < gridDim.x)
-        look_ahead(qkv + s.q(later / s.heads, later % s.heads),
-                   dout + s.out(later / s.heads, later % s.heads), s);
     float scale = s.scale * LOG2E, dk[32] = {0}, dv[32] = {0};
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
@@ -337,7 +321,7 @@ __global__ void __launch_bounds__(ALL, 1)
         } else {
             take_queries<16>(dk, dv, m, ds, key0, tile * BLOCK, scale, clock);
         }
-        if (tile == 0) load_rest();
+        if (tile == 0) load_remaining();
         clock.mark(OTHER_ROWS);
         if (s.T > WHOLE && group == MAKERS + side) {
             bf16 *kept = m.kept + side * EXTRA * WIDTH;
@@ -389,29 +373,29 @@ __global__ void __launch_bounds__(ALL, 1)
 
 extern "C" {
 
-cgs_status cgs_cuda_attention_groups_back_prepare(void) {
+bool cgs_cuda_attention_wgmma_gradient_fits(const cgs_device *d, const cgs_record *,
+                                            const cgs_record *r, const cgs_record *) {
+    return fits_warpgroups(d, r);
+}
+
+cgs_status cgs_cuda_attention_wgmma_gradient_prepare(cgs_device *d, const cgs_record *r) {
+    CGS_TRY(need_row_dots(d, r, (size_t)r->in[0]->dim[0]));
     cudaError_t e = cudaFuncSetAttribute(
         groups_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes());
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention backward");
 }
 
-void cgs_cuda_attention_groups_backward(cgs_device *d, const cgs_record *r) {
+void cgs_cuda_attention_wgmma_gradient_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
-    const cgs_record *map = r->before;
-    float *along = cgs_cuda_attention_along(d, r), *parts = NULL;
-    if (map && cgs_cuda_wants(map, 2)) parts = along + cgs_numel(r->saved[0]);
-    const cgs_cuda *c = cgs_cuda_of(d);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
-    unsigned ahead = c->off & CGS_CUDA_AHEAD ? 0 : (unsigned)c->processors;
     groups_backward<<<heads, ALL, shared_bytes(), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, along,
-        (const float *)r->saved[0]->data, (const bf16 *)x->data, s, ahead);
+        (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, row_dots,
+        (const float *)r->saved[0]->data, (const bf16 *)x->data, s);
     LAUNCHED(d, "attention backward");
     show_clocks(stream_of(d), CLOCK_ATTENTION, heads);
-    if (parts)
-        cgs_cuda_add_parts(d, (float *)map->in[2]->grad, map->accumulate[2], parts,
-                           (size_t)x->dim[0], cgs_cols(x), cgs_cols(x));
+    add_bias_parts(d, r, parts, (size_t)x->dim[0]);
 }
 
 } /* extern "C" */

@@ -17,7 +17,7 @@ enum { GROUPS = 2, WARPS = 4 * GROUPS, PIECE = 64, LAST = PADDED - WHOLE };
 /* what a lane keeps of its two rows of queries; sums as in `running` */
 struct state {
     float out[32];
-    float top[2], sum[2], kept[2]; /* of scores as they are; the lane's own shares of the sums */
+    float top[2], sum[2], kept[2]; /* of scores as they are; partial sums of the lane */
 };
 
 #if CGS_HAS_WGMMA
@@ -83,7 +83,7 @@ __device__ __forceinline__ void weigh(state &w, float (&s)[H], regs4 (&p)[N], in
 }
 
 /* the queries from 256 on: a warp has every eighth 16 keys, then all are put together */
-__device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, bf16 *q,
+__device__ __forceinline__ void last_queries(bf16 *out, bf16 *residual, float *lse, bf16 *q,
                                              const bf16 *k, const bf16 *v,
                                              const attention_shape &s) {
     enum { PART = WIDTH + 4 }; /* out, maximum, sums before and after rounding; 16 bytes */
@@ -113,15 +113,15 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
         for (int i = 0; i < WARPS; i++) top = fmaxf(top, part[i * EXTRA * PART + WIDTH]);
         for (int i = 0; i < WARPS; i++) {
             const float *p = part + i * EXTRA * PART;
-            float share = exp2_fast(p[WIDTH] - top);
-            sum += share * p[WIDTH + 1];
-            kept += share * p[WIDTH + 2];
-            y += share * p[e % WIDTH];
+            float scale = exp2_fast(p[WIDTH] - top);
+            sum += scale * p[WIDTH + 1];
+            kept += scale * p[WIDTH + 2];
+            y += scale * p[e % WIDTH];
         }
         int row = WHOLE + e / WIDTH;
         size_t to = (size_t)row * s.out_row() + e % WIDTH;
         out[to] = narrow<bf16>(y / kept);
-        if (rest) rest[to] = narrow<bf16>(y / kept - widen(out[to]));
+        if (residual) residual[to] = narrow<bf16>(y / kept - widen(out[to]));
         if (e % WIDTH == 0) lse[row] = top / LOG2E + logf(sum);
     }
 }
@@ -129,7 +129,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *rest, float *lse, 
 #endif
 
 __global__ void __launch_bounds__(GROUPS *WARPGROUP, 2)
-    groups_forward(bf16 *out, bf16 *rest, float *lse, const bf16 *qkv, attention_shape s) {
+    groups_forward(bf16 *out, bf16 *residual, float *lse, const bf16 *qkv, attention_shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
     bf16 *q = first_matrix(shared), *k = q + MATRIX, *v = k + MATRIX;
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(GROUPS *WARPGROUP, 2)
     size_t in_row = s.in_row();
     const bf16 *from = qkv + s.q(b, h);
     out += s.out(b, h);
-    if (rest) rest += s.out(b, h);
+    if (residual) residual += s.out(b, h);
     lse += (size_t)blockIdx.x * s.T;
     copy_rows(q, from, s.T, PADDED, in_row);
     copy_rows(k, from + s.part(), s.T, PADDED, in_row);
@@ -200,17 +200,17 @@ __global__ void __launch_bounds__(GROUPS *WARPGROUP, 2)
         bar_sync(1 + group, WARPGROUP); /* all warps of the group have used its queries */
         float upper = 1.0f / quad_sum(w.kept[0]), lower = 1.0f / quad_sum(w.kept[1]);
         give_block(out, w.out, upper, lower, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
-        if (!rest) continue;
+        if (!residual) continue;
 #pragma unroll
-        for (int i = 0; i < 32; i++) { /* what that lost */
+        for (int i = 0; i < 32; i++) { /* the rounding residual of that */
             float x = w.out[i] * (i % 4 / 2 ? lower : upper);
             w.out[i] = x - widen(narrow<bf16>(x));
         }
-        give_block(rest, w.out, 1, 1, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
+        give_block(residual, w.out, 1, 1, q + i0 * WIDTH, i0, s.T, s.out_row(), false);
     }
     if (s.T <= WHOLE) return;
     __syncthreads();
-    last_queries(out, rest, lse, q, k, v, s);
+    last_queries(out, residual, lse, q, k, v, s);
 #endif
 }
 
@@ -220,29 +220,25 @@ size_t shared_bytes() { return 3 * MATRIX * sizeof(bf16) + SLACK; }
 
 extern "C" {
 
-bool cgs_cuda_attention_groups(const cgs_device *d, const cgs_record *r, unsigned way) {
-    const cgs_cuda *c = cgs_cuda_of(d);
-    int T = r->in[0]->dim[1];
-    return !(c->off & way) && c->capability == 90 && !r->arg.attention.causal &&
-           r->arg.attention.dropout <= 0 && T >= WHOLE && T <= WHOLE + EXTRA &&
-           !cgs_cuda_is(r->next, CGS_OP_take) && /* which would have its rows from here */
-           cgs_cuda_attention_tiles(d, r);
+bool cgs_cuda_attention_wgmma_fits(const cgs_device *d, const cgs_record *, const cgs_record *r,
+                                   const cgs_record *) {
+    return fits_warpgroups(d, r);
 }
 
-cgs_status cgs_cuda_attention_groups_prepare(void) {
+cgs_status cgs_cuda_attention_wgmma_prepare(cgs_device *, const cgs_record *) {
     cudaError_t e = cudaFuncSetAttribute(
         groups_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes());
-    if (e == cudaSuccess) /* two blocks a multiprocessor need nearly all of it */
+    if (e == cudaSuccess) /* two blocks per multiprocessor need nearly all of it */
         e = cudaFuncSetAttribute(groups_forward, cudaFuncAttributePreferredSharedMemoryCarveout,
                                  (int)cudaSharedmemCarveoutMaxShared);
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention");
 }
 
-void cgs_cuda_attention_groups_forward(cgs_device *d, const cgs_record *r) {
+void cgs_cuda_attention_wgmma_forward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
     groups_forward<<<heads, GROUPS * WARPGROUP, shared_bytes(), stream_of(d)>>>(
-        (bf16 *)r->out->data, attention_rest(r), (float *)r->saved[0]->data,
+        (bf16 *)r->out->data, attention_residual(r), (float *)r->saved[0]->data,
         (const bf16 *)r->in[0]->data, s);
     LAUNCHED(d, "attention");
 }

@@ -15,6 +15,14 @@ enum {
 };
 static const size_t MATRIX = PADDED * WIDTH; /* elements */
 
+/* what both kernels are for; not where `take` has joined, because they make all rows */
+static inline bool fits_warpgroups(const cgs_device *d, const cgs_record *r) {
+    int T = r->in[0]->dim[1];
+    return cgs_cuda_of(d)->capability == 90 && is_bf16_attention(r) && !r->arg.attention.causal &&
+           r->arg.attention.dropout <= 0 && T >= WHOLE && T <= WHOLE + EXTRA &&
+           !cgs_cuda_is(r->next, CGS_OP_take);
+}
+
 /* the first multiple of ATOM in shared memory */
 static __device__ __forceinline__ bf16 *first_matrix(unsigned char *shared) {
     return (bf16 *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));

@@ -1,18 +1,18 @@
-/* linear_gelu.cu - a linear map and the GELU behind it in one kernel, and backward the gradient of
- * GELU with the linear map before which it stands, by warpgroups (wgmma): for a width of 192, many
+/* linear_gelu.cu - a linear layer and the GELU after it in one kernel, and backward the gradient of
+ * GELU with the linear layer that reads its result, by warpgroups (wgmma): for a width of 192, many
  * rows and compute capability 9.0.
  *
  *   forward    h = x W^T + b, g = gelu(h)          x (n,192), W (m,192), h and g (n,m)
  *   backward   dh = (dy V) gelu'(h), db = sum dh    dy (n,192), V (192,m), h and dh (n,m)
  *
- * where V is the weight of the map that reads g.
+ * where V is the weight of the layer that reads g.
  *
  * A block keeps the weights of 128 columns in shared memory as long as it lives.  Its four groups
  * work by themselves: each fetches 64 rows of x or dy, multiplies them, and while it computes and
  * writes the results the next rows are on their way and tensor cores work for the other groups.
  * Blocks of different columns walk over the rows at the same pace, so x comes from memory once.
  *
- * Results are rounded and turned in shared memory, 16 rows x 64 columns of a warp at a time, so
+ * Results are rounded and transposed in shared memory, 16 rows x 64 columns of a warp at a time, so
  * that rows leave in pieces of 128 bytes; GELU is computed on the way out. */
 #include "ops/cuda/ptx/wgmma.cuh"
 
@@ -22,7 +22,7 @@ enum { GROUPS = 4, ALL = GROUPS * WARPGROUP, K = 192, SLAB = 128 };
 enum { ROWS = 64 /* of a group */, PIECE = 64 /* columns: 128 bytes of a row */ };
 enum { PLACES = 132 }; /* blocks, about: the multiprocessors of the GPU this is for */
 enum { LEAST = 1024 }; /* rows for which this is worth a block's start */
-enum { BEHIND = 1 };   /* barriers: one for each group */
+enum { GROUP = 1 };    /* named barriers: the first of one per group */
 
 struct shape {
     size_t n, m;
@@ -37,10 +37,10 @@ unsigned sharers(const shape &s) {
 }
 
 /* Shared memory of a block. */
-struct room {
+struct block_memory {
     bf16 weights[SLAB * K]; /* forward (3,128,64), backward (2,192,64) */
     bf16 x[GROUPS][K / PIECE][ROWS * PIECE];
-    bf16 turn[4 * GROUPS][16 * PIECE];
+    bf16 staged[4 * GROUPS][16 * PIECE];
     float4 sums[4 * GROUPS][2][2][32]; /* of dh, in a lane's 8 columns of both halves */
     float bias[SLAB];
 };
@@ -87,8 +87,8 @@ __device__ __forceinline__ void store_matrices(bf16 *p, uint32_t a, uint32_t b, 
                  : "memory");
 }
 
-/* the warp's 16 x 64 of results, rounded, to `turn` */
-__device__ __forceinline__ void turn_rows(bf16 *turn, const float (&c)[32], const float *bias) {
+/* the warp's 16 x 64 of results, rounded, to `staged` */
+__device__ __forceinline__ void stage_rows(bf16 *staged, const float (&c)[32], const float *bias) {
     int lane = threadIdx.x % 32;
     __syncwarp(); /* the last results have left */
 #pragma unroll
@@ -99,7 +99,7 @@ __device__ __forceinline__ void turn_rows(bf16 *turn, const float (&c)[32], cons
             load<2>(s1, bias + 8 * n + 8 + 2 * (lane % 4));
         }
         const float *v = c + 4 * n;
-        store_matrices(piece_at(turn, lane % 16, n + lane / 16), pack(v[0] + s0[0], v[1] + s0[1]),
+        store_matrices(piece_at(staged, lane % 16, n + lane / 16), pack(v[0] + s0[0], v[1] + s0[1]),
                        pack(v[2] + s0[0], v[3] + s0[1]), pack(v[4] + s1[0], v[5] + s1[1]),
                        pack(v[6] + s1[0], v[7] + s1[1]));
     }
@@ -140,7 +140,8 @@ __global__ void __launch_bounds__(ALL, 1)
                  const float *bias, shape s) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(16) unsigned char shared[];
-    room &m = *(room *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
+    block_memory &m =
+        *(block_memory *)(shared + (-(uint32_t)__cvta_generic_to_shared(shared) & (ATOM - 1)));
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int group = __shfl_sync(0xffffffffu, warp / 4, 0), col0 = blockIdx.x * SLAB;
     size_t step = (size_t)gridDim.y * GROUPS * ROWS;
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(ALL, 1)
     fence_proxy_async();
     __syncthreads();
 
-    bf16 *turn = m.turn[warp];
+    bf16 *staged = m.staged[warp];
     for (int i = 0; BACK && i < 4; i++) (&m.sums[warp][0][0][0])[i * 32 + lane] = float4();
 #pragma unroll 1
     for (; row0 < s.n; row0 += step) {
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(ALL, 1)
         wgmma_wait<0>();
         wgmma_fence_registers(c[0]);
         wgmma_fence_registers(c[1]);
-        bar_sync(BEHIND + group, WARPGROUP); /* all warps of the group have used the rows */
+        bar_sync(GROUP + group, WARPGROUP); /* all warps of the group have used the rows */
         if (row0 + step < s.n) {
             fetch_rows(m.x[group], x, row0 + step, s.n);
             cp_async_commit();
@@ -187,16 +188,17 @@ __global__ void __launch_bounds__(ALL, 1)
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             float sum[8] = {0};
-            turn_rows(turn, c[j], BACK ? NULL : m.bias + j * PIECE);
+            stage_rows(staged, c[j], BACK ? NULL : m.bias + j * PIECE);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 if (row + 4 * i >= s.n) continue;
                 size_t to = at + 4 * i * s.m + j * PIECE;
-                const bf16 *turned = piece_at(turn, 4 * i + lane / 8, lane % 8);
+                const bf16 *row_piece = piece_at(staged, 4 * i + lane / 8, lane % 8);
                 float v[8];
-                load<8>(v, turned);
+                load<8>(v, row_piece);
                 if constexpr (!BACK) {
-                    *reinterpret_cast<uint4 *>(h + to) = *reinterpret_cast<const uint4 *>(turned);
+                    *reinterpret_cast<uint4 *>(h + to) =
+                        *reinterpret_cast<const uint4 *>(row_piece);
 #pragma unroll
                     for (int k = 0; k < 8; k++) v[k] = gelu_rounded(v[k]);
                     store<8>(out + to, v);
@@ -219,7 +221,7 @@ __global__ void __launch_bounds__(ALL, 1)
         }
         cp_async_wait<0>();
         fence_proxy_async();
-        bar_sync(BEHIND + group, WARPGROUP); /* the next rows are there */
+        bar_sync(GROUP + group, WARPGROUP); /* the next rows are there */
     }
     if constexpr (BACK)
         if (parts) add_up(parts + blockIdx.y * s.m + col0, &m.sums[0][0][0][0]);
@@ -230,67 +232,74 @@ template <bool BACK>
 void launch(cgs_device *d, bf16 *h, bf16 *out, float *parts, const bf16 *x, const bf16 *weights,
             const float *bias, shape s) {
     dim3 grid((unsigned)(s.m / SLAB), sharers(s));
-    product_gelu<BACK>
-        <<<grid, ALL, sizeof(room) + ATOM, stream_of(d)>>>(h, out, parts, x, weights, bias, s);
+    product_gelu<BACK><<<grid, ALL, sizeof(block_memory) + ATOM, stream_of(d)>>>(h, out, parts, x,
+                                                                                 weights, bias, s);
     LAUNCHED(d, BACK ? "gelu and linear backward" : "linear and gelu");
 }
 
-bool fits(const cgs_device *d, const cgs_tensor *narrow, const cgs_tensor *wide,
-          const cgs_tensor *W, unsigned way) {
-    const cgs_cuda *c = cgs_cuda_of(d);
-    return !(c->off & way) && c->capability == 90 && cgs_cols(narrow) == K &&
-           cgs_cols(wide) % SLAB == 0 && cgs_rows(narrow) >= LEAST && W->bf16 &&
-           narrow->dtype == CGS_BF16 && wide->dtype == CGS_BF16;
+/* act: GELU of or before a linear layer with this weight; narrow, wide: the layer's rows */
+bool fits(const cgs_device *d, const cgs_record *act, const cgs_tensor *narrow,
+          const cgs_tensor *wide, const cgs_tensor *W) {
+    return cgs_cuda_of(d)->capability == 90 && act->arg.activation.kind == CGS_GELU &&
+           cgs_cols(narrow) == K && cgs_cols(wide) % SLAB == 0 && cgs_rows(narrow) >= LEAST &&
+           W->bf16 && narrow->dtype == CGS_BF16 && wide->dtype == CGS_BF16;
+}
+
+template <bool BACK> cgs_status prepare(cgs_device *d, size_t scratch) {
+    cudaError_t e =
+        cudaFuncSetAttribute(product_gelu<BACK>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)sizeof(block_memory) + ATOM);
+    if (e != cudaSuccess) return cgs_cuda_failed(e, "linear layer with GELU");
+    return cgs_cuda_need(d, scratch);
 }
 
 } // namespace
 
 extern "C" {
 
-bool cgs_cuda_linear_joins_gelu(const cgs_device *d, const cgs_record *map, const cgs_record *act) {
-    return act->arg.activation.kind == CGS_GELU && act->out->dtype == CGS_BF16 &&
-           fits(d, map->in[0], map->out, map->in[1], CGS_CUDA_WGMMA_GELU);
+bool cgs_cuda_gelu_wgmma_fits(const cgs_device *d, const cgs_record *, const cgs_record *linear,
+                              const cgs_record *act) {
+    return act->out->dtype == CGS_BF16 && fits(d, act, linear->in[0], linear->out, linear->in[1]);
 }
 
-bool cgs_cuda_gelu_joins_linear(const cgs_device *d, const cgs_record *act, const cgs_record *map) {
-    return act->arg.activation.kind == CGS_GELU && act->in[0]->dtype == CGS_BF16 &&
-           map->in[0] == act->out &&
-           fits(d, map->out, map->in[0], map->in[1], CGS_CUDA_WGMMA_SLOPE);
+cgs_status cgs_cuda_gelu_wgmma_prepare(cgs_device *d, const cgs_record *) {
+    return prepare<false>(d, 0);
 }
 
-cgs_status cgs_cuda_linear_gelu_prepare(cgs_device *d, const cgs_record *map) {
-    bool forward =
-        cgs_cuda_is(map->next, CGS_OP_activation) && cgs_cuda_linear_joins_gelu(d, map, map->next);
-    bool backward = cgs_cuda_is(map->before, CGS_OP_activation) &&
-                    cgs_cuda_gelu_joins_linear(d, map->before, map);
-    if (!forward && !backward) return CGS_OK;
-    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    const int bytes = (int)sizeof(room) + ATOM;
-    cudaError_t e = cudaFuncSetAttribute(product_gelu<false>, what, bytes);
-    if (e == cudaSuccess) e = cudaFuncSetAttribute(product_gelu<true>, what, bytes);
-    if (e != cudaSuccess) return cgs_cuda_failed(e, "linear map with GELU");
-    shape s = {cgs_rows(map->in[0]), (size_t)cgs_cols(map->in[0]), false};
-    return cgs_cuda_need(d, backward ? sharers(s) * s.m * sizeof(float) : 0);
+bool cgs_cuda_gelu_wgmma_gradient_fits(const cgs_device *d, const cgs_record *act,
+                                       const cgs_record *linear, const cgs_record *) {
+    return act->in[0]->dtype == CGS_BF16 && linear->in[0] == act->out &&
+           fits(d, act, linear->out, linear->in[0], linear->in[1]);
 }
 
-void cgs_cuda_linear_gelu_forward(cgs_device *d, const cgs_record *map) {
-    const cgs_tensor *x = map->in[0], *W = map->in[1], *b = map->in[2], *h = map->out;
+cgs_status cgs_cuda_gelu_wgmma_gradient_prepare(cgs_device *d, const cgs_record *linear) {
+    shape s = {cgs_rows(linear->in[0]), (size_t)cgs_cols(linear->in[0]), false};
+    return prepare<true>(d, sharers(s) * s.m * sizeof(float));
+}
+
+void cgs_cuda_gelu_wgmma_forward(cgs_device *d, const cgs_record *linear) {
+    const cgs_tensor *x = linear->in[0], *W = linear->in[1], *b = linear->in[2], *h = linear->out;
     shape s = {cgs_rows(x), (size_t)cgs_cols(h), false};
-    launch<false>(d, (bf16 *)h->data, (bf16 *)map->next->out->data, NULL, (const bf16 *)x->data,
+    launch<false>(d, (bf16 *)h->data, (bf16 *)linear->next->out->data, NULL, (const bf16 *)x->data,
                   (const bf16 *)W->bf16, b ? (const float *)b->data : NULL, s);
 }
 
-void cgs_cuda_linear_gelu_backward(cgs_device *d, const cgs_record *map) {
-    const cgs_record *act = map->before, *made = act->before;
-    const cgs_tensor *h = act->in[0], *dy = map->out, *W = map->in[1];
-    bool bias = made && cgs_cuda_wants(made, 2);
-    float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
-    shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
-    launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
-                 (const bf16 *)W->bf16, NULL, s);
-    if (bias)
-        cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts, sharers(s),
-                           s.m, s.m);
+/* of the linear layer that reads GELU's result; GELU's gradient, and the bias gradient of the layer
+ * before it, come on the way */
+void cgs_cuda_gelu_wgmma_gradient_backward(cgs_device *d, const cgs_record *linear) {
+    const cgs_record *act = linear->before, *made = act->before;
+    const cgs_tensor *h = act->in[0], *dy = linear->out, *W = linear->in[1];
+    if (cgs_cuda_wants(act, 0)) {
+        bool bias = made && cgs_cuda_wants(made, 2);
+        float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
+        shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
+        launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
+                     (const bf16 *)W->bf16, NULL, s);
+        if (bias)
+            cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
+                               sharers(s), s.m, s.m);
+    }
+    cgs_cuda_linear_backward_parameters(d, linear);
 }
 
 } /* extern "C" */

@@ -1,18 +1,18 @@
-/* tiles.cu - rollouts of many plans, for the sizes of the published predictor: a block
- * takes 64 plans through all blocks of all steps by itself.
+/* tiles.cu - rollouts of many plans, for the sizes of the published predictor: a CTA runs 64 plans
+ * through every layer of every step by itself.
  *
- * Products are those of warpgroups (wgmma), so a file of its own: it is compiled for compute
- * capability 9.0 alone.  Each of three warpgroups has one token of the window and keeps its 64
- * residual rows; weights flow through a ring of slabs in shared memory, which all three read.
- * Only keys and values pass between warpgroups.  A head is four slabs,
+ * Products are wgmma's, which exist on compute capability 9.0 alone.  Each of three warpgroups has
+ * one token of the window and keeps its 64 residual rows; weights flow through a ring of slabs in
+ * shared memory, which all three read.  Only keys and values pass between warpgroups.  A head is
+ * four slabs,
  *
  *   q, k, v   x times 64 outputs each; k and v are left to the tokens that follow
  *   output    the head's result, from registers, times 64 inputs, added to the row's sums
  *
  * and 64 hidden units are two: into them, GELU, and out of them.  Warpgroups are not held in step:
  * while one computes, the others multiply.  While the window grows only its newest token is new,
- * and keys and values of the others come from memory; once it slides, all are computed.  A row's
- * sums do not depend on the other rows, so neither on how many there are. */
+ * and keys and values of the others come from the KV cache; once it slides, all are computed.  A
+ * row's sums do not depend on the other rows, so neither on how many there are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,12 +31,12 @@ __device__ __forceinline__ void hand_over(const tiles_task &p, tile_smem &m, con
     scale_shift(v, 0, w + column, b + column, 0);
     scale_shift(v, 1, w + column, b + column, 0);
     bar_sync(OWN + t.group, WARPGROUP); /* all warps are done with the rows before */
-    enter(m.x[t.group], v);
+    store_operand(m.x[t.group], v);
     fence_proxy_async();
     bar_sync(OWN + t.group, WARPGROUP);
     t.mark(token::ROWS);
 }
-/* ... behind norm and modulation: shift and scale are slices */
+/* ... after norm and modulation: shift and scale are slices */
 __device__ __forceinline__ void prepare(const tiles_task &p, tile_smem &m, const token &t,
                                         row_sums &v, int layer, int slice, const float *w,
                                         const float *b) {
@@ -48,9 +48,9 @@ __device__ __forceinline__ void prepare(const tiles_task &p, tile_smem &m, const
     hand_over(p, m, t, v, w, b);
 }
 /* v = residual rows + gate (v + bias), and these are the residual rows then */
-__device__ __forceinline__ void take(const tiles_task &p, const token &t, row_sums &v, int layer,
-                                     int slice, const float *bias) {
-    float4 *kept = rows_at(p, t.group);
+__device__ __forceinline__ void add_gated(const tiles_task &p, const token &t, row_sums &v,
+                                          int layer, int slice, const float *bias) {
+    float4 *residual = rows_at(p, t.group);
     const float *gate[2] = {t.modulation(p, layer, 0, slice), t.modulation(p, layer, 1, slice)};
 #pragma unroll
     for (int i = 0; i < 12; i++) {
@@ -58,17 +58,17 @@ __device__ __forceinline__ void take(const tiles_task &p, const token &t, row_su
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float4 y = run_of(v, i, h), g = read4(gate[h] + 16 * i),
-                   r = kept[(2 * i + h) * WARPGROUP];
+                   r = residual[(2 * i + h) * WARPGROUP];
             r.x += g.x * (y.x + b.x);
             r.y += g.y * (y.y + b.y);
             r.z += g.z * (y.z + b.z);
             r.w += g.w * (y.w + b.w);
             set_run(v, i, h, r);
-            kept[(2 * i + h) * WARPGROUP] = r;
+            residual[(2 * i + h) * WARPGROUP] = r;
         }
     }
 }
-/* modulations that are wanted at the end of what begins now */
+/* modulations that are needed at the end of what begins now */
 __device__ __forceinline__ void look_ahead(const tiles_task &p, const token &t, int layer,
                                            int slice, int slices) {
     if (threadIdx.x % 4 == 0)
@@ -113,10 +113,9 @@ __device__ __forceinline__ void hidden_units(const tiles_task &p, tile_smem &m, 
     }
 }
 
-/* ---- a step
- * ---------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
-/* the frame that is imagined: kept for the steps to come, and compared at the end */
+/* the latent that is imagined: stored for the steps to come, and compared at the end */
 __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_sums &v, int step) {
     int column = 4 * (threadIdx.x % 4);
 #pragma unroll
@@ -128,15 +127,15 @@ __device__ __forceinline__ void finish(const tiles_task &p, const token &t, row_
             set_run(v, i, h, make_float4(f.x + b.x, f.y + b.y, f.z + b.z, f.w + b.w));
         }
     }
-    keep_rows(rows_at(p, TOKENS + (p.C + step) % TOKENS), v);
+    store_rows(rows_at(p, TOKENS + (p.C + step) % TOKENS), v);
     int row0 = (int)(blockIdx.x * PLANS + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         bool exists = row0 + 8 * h < p.rows;
-        if (p.frames && exists)
+        if (p.latents && exists)
 #pragma unroll
             for (int i = 0; i < 12; i++)
-                *reinterpret_cast<float4 *>(p.frames + ((size_t)t.plan[h] * p.H + step) * D +
+                *reinterpret_cast<float4 *>(p.latents + ((size_t)t.plan[h] * p.H + step) * D +
                                             16 * i + column) = run_of(v, i, h);
         if (step + 1 < p.H) continue;
         const float *goal = p.goal + (size_t)(t.plan[h] / p.K) * D + column;
@@ -164,7 +163,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
                 set_run(v, i, h,
                         read4(p.z + (size_t)(t.plan[h] / p.K * p.C + t.at) * D + 16 * i + column));
     } else {
-        take_rows(v, rows_at(p, TOKENS + t.at % TOKENS));
+        load_rows(v, rows_at(p, TOKENS + t.at % TOKENS));
     }
     const float *pos = p.pos + (size_t)t.group * D + column;
 #pragma unroll
@@ -176,7 +175,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
             set_run(v, i, h, make_float4(f.x + at.x, f.y + at.y, f.z + at.z, f.w + at.w));
         }
     }
-    keep_rows(rows_at(p, t.group), v);
+    store_rows(rows_at(p, t.group), v);
     prepare(p, m, t, v, 0, 0, p.layer[0].attn_norm_w, p.layer[0].attn_norm_b);
 
 #pragma unroll 1
@@ -184,17 +183,17 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
         const layer_vectors &l = p.layer[layer];
         const bool last = layer + 1 == p.layers;
         look_ahead(p, t, layer, 2, 3);
-        if (last && !t.newest()) { /* behind the last attention only the newest is wanted */
+        if (last && !t.newest()) { /* after the last attention only the newest is needed */
             keys_only(p, m, t, layer, s);
             return;
         }
         attention(p, m, t, v, layer, s);
-        take(p, t, v, layer, 2, l.out_b);
+        add_gated(p, t, v, layer, 2, l.out_b);
         prepare(p, m, t, v, layer, 3, l.mlp_norm_w, l.mlp_norm_b);
         look_ahead(p, t, layer, 5, 1);
         if (!last) look_ahead(p, t, layer + 1, 0, 2);
         hidden_units(p, m, t, v, s + HEADS * HEAD_SLABS, last ? 1 : t.active);
-        take(p, t, v, layer, 5, l.down_b);
+        add_gated(p, t, v, layer, 5, l.down_b);
         if (!last)
             prepare(p, m, t, v, layer + 1, 0, p.layer[layer + 1].attn_norm_w,
                     p.layer[layer + 1].attn_norm_b);
@@ -209,7 +208,7 @@ __device__ __forceinline__ void imagine_token(const tiles_task &p, tile_smem &m,
 __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constant__ tiles_task p) {
 #if CGS_HAS_WGMMA
     extern __shared__ __align__(1024) unsigned char memory[];
-    tile_smem &m = *(room *)memory;
+    tile_smem &m = *(tile_smem *)memory;
     token t;
     t.group = __shfl_sync(0xffffffffu, (int)threadIdx.x / WARPGROUP, 0);
     t.clock.start(blockIdx.x == 0 && threadIdx.x % WARPGROUP == 0);
@@ -223,7 +222,7 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
             m.released[i] = 0;
         }
         fence_mbarrier_init();
-        for (int i = 0; i < SLOTS; i++) request(p, m, i);
+        for (int i = 0; i < SLOTS; i++) fetch_slab(p, m, i);
     }
     __syncthreads();
     for (int step = 0; step < p.H; step++) {
@@ -233,38 +232,38 @@ __global__ void __launch_bounds__(THREADS, 1) imagine_tiles(const __grid_constan
         t.active = seen > p.N || step == 0 ? t.w : 1; /* the window slides, or there is none yet */
         t.grows = seen < p.N && step + 1 < p.H;
         if (t.group < t.w && t.group >= t.w - t.active) imagine_token(p, m, t, step);
-        __syncthreads(); /* frames are read by other warpgroups; nobody is a phase behind */
+        __syncthreads(); /* latents are read by other warpgroups; none may fall a phase behind */
         if (threadIdx.x == 0) t.clock.mark(15);
     }
 #endif
 }
 
-/* ---- the host's side
- * ------------------------------------------------------------------------------------ */
+/* ---- the host's side ---------------------------------------------------------------------------
+ */
 
 struct tiles {
     tiles_task base;
-    void *slabs, *kept, *cache;
+    void *slabs, *rows, *cache;
 };
 
 const float *values(const cgs_tensor *x) { return (const float *)x->data; }
 
 cgs_status fill(cgs_device *d, tiles *o, const cgs_predictor_weights *w, int rows) {
-    size_t slabs = (size_t)w->layers * LAYER_SLABS + MLP_SLABS, blocks = blocks_for(rows, PLANS);
+    size_t slabs = (size_t)w->layers * LAYER_SLABS + MLP_SLABS, ctas = blocks_for(rows, PLANS);
     tiles_task *t = &o->base;
     pack_task k = {};
     CGS_TRY(d->ops->alloc(d, &o->slabs, slabs * PACKED));
-    CGS_TRY(d->ops->alloc(d, &o->kept, blocks * 2 * TOKENS * PLANS * D * sizeof(float)));
+    CGS_TRY(d->ops->alloc(d, &o->rows, ctas * 2 * TOKENS * PLANS * D * sizeof(float)));
     CGS_TRY(d->ops->alloc(d, &o->cache,
-                          blocks * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
+                          ctas * (size_t)w->layers * HEADS * (TOKENS - 1) * 8 * WARPGROUP *
                               sizeof(uint4)));
     t->slabs = (const unsigned char *)o->slabs;
     t->cache = (uint4 *)o->cache;
-    t->kept = (float4 *)o->kept;
+    t->row_memory = (float4 *)o->rows;
     k.layers = w->layers;
     k.batch_eps = w->batch_eps;
     for (int i = 0; i < w->layers; i++) {
-        const cgs_predictor_block *b = &w->block[i];
+        const cgs_predictor_layer_weights *b = &w->layer[i];
         k.qkv[i] = b->qkv->bf16;
         k.out[i] = b->attn_out_w->bf16;
         k.in[i] = b->mlp_in_w->bf16;
@@ -319,8 +318,8 @@ cgs_status cgs_cuda_tiles_open(cgs_device *d, void **out, const cgs_predictor_we
     return rc;
 }
 
-void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job *j) {
-    tiles_task t = ((const tiles *)kept)->base;
+void cgs_cuda_tiles_run(cgs_device *d, const void *handle, const cgs_predictor_job *j) {
+    tiles_task t = ((const tiles *)handle)->base;
     t.rows = j->rows;
     t.K = j->K;
     t.C = j->C;
@@ -329,7 +328,7 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     t.z = j->z;
     t.goal = j->goal;
     t.cost = j->cost;
-    t.frames = j->frames;
+    t.latents = j->latents;
     t.modulation = j->modulation;
     imagine_tiles<<<blocks_for((size_t)j->rows, PLANS), THREADS, sizeof(tile_smem), stream_of(d)>>>(
         t);
@@ -338,10 +337,10 @@ void cgs_cuda_tiles_run(cgs_device *d, const void *kept, const cgs_predictor_job
     SHOW_STAMPS(d, j->rows);
 }
 
-void cgs_cuda_tiles_close(cgs_device *d, void *kept) {
-    tiles *o = (tiles *)kept;
+void cgs_cuda_tiles_close(cgs_device *d, void *handle) {
+    tiles *o = (tiles *)handle;
     d->ops->release(d, o->slabs);
-    d->ops->release(d, o->kept);
+    d->ops->release(d, o->rows);
     d->ops->release(d, o->cache);
     free(o);
 }

@@ -1,5 +1,5 @@
-/* tiles.cuh - what a block of rollout_tiles.cu works with: rows in registers, a ring of
- * weights in shared memory.
+/* tiles.cuh - what a CTA of tiles.cu works with: rows in registers, a ring of weights in shared
+ * memory.
  *
  * A warpgroup has 64 plans of one token.  Its sums of a product with 192 outputs are the token's
  * residual rows: weights are packed so that a lane's sums are runs of four neighbouring columns.
@@ -12,7 +12,7 @@
 #include "ops/cuda/ptx/wgmma.cuh"
 
 extern "C" {
-#include "ops/cuda/planning.h"
+#include "rollout/cuda/predictor.h"
 }
 
 namespace {
@@ -21,7 +21,7 @@ enum { D = 192, HEADS = 16, WIDTH = 64, INNER = HEADS * WIDTH, HIDDEN = 2048 };
 enum { TOKENS = 3, PLANS = 64, THREADS = TOKENS * WARPGROUP };
 
 /* A slab of weights: 64 outputs of 192 inputs in three pieces of 64 inputs, or 192 outputs of 64
- * inputs; behind it a factor and an addend for each of 64 outputs. */
+ * inputs; after it a factor and an addend for each of 64 outputs. */
 enum { SLAB = 64 * D * 2, PIECE = 64 * 64 * 2, EXTRA = 2 * 64 * 4, PACKED = SLAB + EXTRA };
 enum { SLOTS = 5 };
 enum {
@@ -42,9 +42,9 @@ struct tiles_task {
     layer_vectors layer[CGS_PREDICTOR_LAYERS];
     const float *pos, *norm_w, *norm_b, *proj_out_b;
     const float *z, *goal, *modulation;
-    float *cost, *frames;
-    uint4 *cache; /* (blocks, layers, HEADS, TOKENS - 1, 8, WARPGROUP) keys and values, bf16 */
-    float4 *kept; /* (blocks, 2 TOKENS, D / 4, ... ) residual rows, frames: see rows_at */
+    float *cost, *latents;
+    uint4 *cache;       /* KV: (CTAs, layers, HEADS, TOKENS - 1, 8, WARPGROUP), bf16 */
+    float4 *row_memory; /* (CTAs, 2 TOKENS, D / 4, ... ) residual rows, latents: see rows_at */
 };
 
 struct tile_smem {
@@ -117,7 +117,7 @@ __device__ __forceinline__ void scale_shift(row_sums &v, int h, const float *sca
 }
 
 /* rounded, into x (64 rows in the order of products) */
-__device__ __forceinline__ void enter(unsigned char *x, const row_sums &v) {
+__device__ __forceinline__ void store_operand(unsigned char *x, const row_sums &v) {
     int lane = threadIdx.x % 32, q = lane % 4, r = lane / 4;
     unsigned char *at = x + threadIdx.x % WARPGROUP / 32 * 2 * ATOM + r * 128 + q % 2 * 8;
 #pragma unroll
@@ -132,18 +132,18 @@ __device__ __forceinline__ void enter(unsigned char *x, const row_sums &v) {
     }
 }
 
-/* rows that a thread of a warpgroup leaves for its like: 24 runs of four columns */
+/* a thread's part of 64 rows in memory, which it alone writes and reads: 24 runs of four columns */
 __device__ __forceinline__ float4 *rows_at(const tiles_task &p, int which) {
-    return p.kept + ((size_t)blockIdx.x * 2 * TOKENS + which) * (D / 4) * (WARPGROUP / 2) +
+    return p.row_memory + ((size_t)blockIdx.x * 2 * TOKENS + which) * (D / 4) * (WARPGROUP / 2) +
            threadIdx.x % WARPGROUP;
 }
-__device__ __forceinline__ void keep_rows(float4 *to, const row_sums &v) {
+__device__ __forceinline__ void store_rows(float4 *to, const row_sums &v) {
 #pragma unroll
     for (int i = 0; i < 12; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) to[(2 * i + h) * WARPGROUP] = run_of(v, i, h);
 }
-__device__ __forceinline__ void take_rows(row_sums &v, const float4 *from) {
+__device__ __forceinline__ void load_rows(row_sums &v, const float4 *from) {
 #pragma unroll
     for (int i = 0; i < 12; i++)
 #pragma unroll
@@ -153,7 +153,7 @@ __device__ __forceinline__ void take_rows(row_sums &v, const float4 *from) {
 /* ---- the ring: slab s of a rollout lies in slot s % SLOTS ------------------------------------ */
 
 /* asks for slab s; by one thread, when its slot is free */
-__device__ __forceinline__ void request(const tiles_task &p, tile_smem &m, int s) {
+__device__ __forceinline__ void fetch_slab(const tiles_task &p, tile_smem &m, int s) {
     int slot = s % SLOTS, position = s % (p.layers * LAYER_SLABS + MLP_SLABS);
     const unsigned char *from = p.slabs + (size_t)position * PACKED;
     mbarrier_arrive_expect_tx(&m.full[slot], PACKED);
@@ -171,9 +171,9 @@ __device__ __forceinline__ void release(const tiles_task &p, tile_smem &m, int s
     if (threadIdx.x % 32 == 0 &&
         atomic_add_acq_rel(&m.released[slot]) + 1 == 4 * (uint32_t)groups) {
         m.released[slot] = 0;
-        if (s + SLOTS < p.H * (p.layers * LAYER_SLABS + MLP_SLABS)) request(p, m, s + SLOTS);
+        if (s + SLOTS < p.H * (p.layers * LAYER_SLABS + MLP_SLABS)) fetch_slab(p, m, s + SLOTS);
     }
-    __syncwarp(); /* products want whole warps */
+    __syncwarp(); /* products need whole warps */
 }
 
 #if CGS_HAS_WGMMA

@@ -1,4 +1,4 @@
-/* tiles_attention.cuh - attention of rollout_tiles.cu: each warpgroup has one token of the
+/* tiles_attention.cuh - attention of tiles.cu: each warpgroup has one token of the
  * window; keys and values of a head pass from the tokens before through shared memory, every thread
  * leaving what the same thread of the others needs, so that nothing but barriers is between them.
  */
@@ -11,8 +11,7 @@ namespace {
 
 #if CGS_HAS_WGMMA
 
-/* barriers of the block: of a warpgroup; a token's keys are there, its values are, both were read
- */
+/* named barriers: of a warpgroup; a token's keys are there, its values are, both were read */
 enum { OWN = 1, KEYS = OWN + TOKENS, VALUES = KEYS + TOKENS - 1, READ = VALUES + TOKENS - 1 };
 
 __device__ __forceinline__ float2 pair_of(uint32_t u) {
@@ -24,7 +23,7 @@ struct token {
     int group, w; /* which token, of how many in the window */
     int active;   /* tokens that are computed: all, or the newest alone */
     bool grows;   /* keys and values are used again in the next step */
-    int at;       /* number of the token since the first frame of the context */
+    int at;       /* number of the token since the first latent of the context */
     int plan[2];
     mutable far_clock clock;
 
@@ -32,9 +31,9 @@ struct token {
     enum { WAITED, MULTIPLIED, ATTENDED, ACTIVATED, ROWS };
     __device__ void mark(int phase) const { clock.mark(5 * group + phase); }
     __device__ bool newest() const { return group + 1 == w; }
-    /* keys and values of the tokens before come from memory, not from other warpgroups */
-    __device__ bool recalls() const { return active < w; }
-    /* slice of a block's modulation for plan h, from this lane's columns on */
+    /* keys and values of the tokens before come from the KV cache, not from other warpgroups */
+    __device__ bool uses_cache() const { return active < w; }
+    /* slice of a layer's modulation for plan h, from this lane's columns on */
     __device__ const float *modulation(const tiles_task &p, int layer, int h, int slice) const {
         return p.modulation + (((size_t)plan[h] * p.T + at) * p.layers + layer) * 6 * D +
                slice * D + 4 * (threadIdx.x % 4);
@@ -70,21 +69,21 @@ __device__ __forceinline__ void read_keys(uint32_t (&k)[4], const tile_smem &m, 
 __device__ __forceinline__ uint4 four(const uint32_t (&k)[4]) {
     return make_uint4(k[0], k[1], k[2], k[3]);
 }
-__device__ __forceinline__ void leave_keys(tile_smem &m, int j, int i, const uint32_t (&k)[4]) {
+__device__ __forceinline__ void store_keys(tile_smem &m, int j, int i, const uint32_t (&k)[4]) {
     m.keys[j][i][threadIdx.x % WARPGROUP] = four(k);
 }
 
-/* The same in memory, for steps to come. */
-__device__ __forceinline__ uint4 *cache_at(const tiles_task &p, int layer, int head, int j) {
+/* The same in the KV cache, for steps to come. */
+__device__ __forceinline__ uint4 *kv_cache_at(const tiles_task &p, int layer, int head, int j) {
     size_t at = ((size_t)blockIdx.x * p.layers + layer) * HEADS + head;
     return p.cache + ((at * (TOKENS - 1) + j) * 8) * WARPGROUP + threadIdx.x % WARPGROUP;
 }
 /* starts copying keys and values of a head of the tokens before; a thread's own, so it has to
  * wait for nobody else */
-__device__ __forceinline__ void recall(const tiles_task &p, tile_smem &m, const token &t, int layer,
-                                       int head) {
+__device__ __forceinline__ void load_kv_cache(const tiles_task &p, tile_smem &m, const token &t,
+                                              int layer, int head) {
     for (int j = 0; j < t.group; j++) {
-        const uint4 *from = cache_at(p, layer, head, j);
+        const uint4 *from = kv_cache_at(p, layer, head, j);
 #pragma unroll
         for (int i = 0; i < 8; i++)
             cp_async_16((bf16 *)&m.keys[j][i][threadIdx.x % WARPGROUP],
@@ -103,7 +102,7 @@ __device__ __forceinline__ void compare(const token &t, const tile_smem &m,
     for (int j = 0; j < TOKENS - 1; j++) {
         score[j][0] = score[j][1] = 0;
         if (j >= t.group) continue;
-        if (!t.recalls()) bar_sync(KEYS + j, t.readers(j));
+        if (!t.uses_cache()) bar_sync(KEYS + j, t.readers(j));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
@@ -132,7 +131,7 @@ __device__ __forceinline__ void attend(const token &t, const tile_smem &m, const
 #pragma unroll
     for (int j = 0; j < TOKENS - 1; j++) {
         if (j >= t.group) continue;
-        if (!t.recalls()) bar_sync(VALUES + j, t.readers(j));
+        if (!t.uses_cache()) bar_sync(VALUES + j, t.readers(j));
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             weight[h] = exp2_fast((score[j][h] - most[h]) * base);
@@ -149,7 +148,7 @@ __device__ __forceinline__ void attend(const token &t, const tile_smem &m, const
                 v[8 * i + 2 * l + 1] += weight[l % 2] * of.y;
             }
         }
-        if (!t.recalls()) bar_arrive(READ + j, t.readers(j));
+        if (!t.uses_cache()) bar_arrive(READ + j, t.readers(j));
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = 1.0f / sum[h];
@@ -177,7 +176,7 @@ __device__ __forceinline__ void round_four(uint32_t (&k)[4], const float (&c)[32
 /* y = what attention gives, from slab s on */
 __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, const token &t,
                                           row_sums &y, int layer, int s) {
-    if (t.recalls()) recall(p, m, t, layer, 0);
+    if (t.uses_cache()) load_kv_cache(p, m, t, layer, 0);
 #pragma unroll 1
     for (int head = 0; head < HEADS; head++, s += HEAD_SLABS) {
         float c[32];
@@ -194,8 +193,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[i * WARPGROUP] = four(k);
+            if (!t.newest()) store_keys(m, t.group, i, k);
+            if (t.grows) kv_cache_at(p, layer, head, t.group)[i * WARPGROUP] = four(k);
             add_dots(score[TOKENS - 1], q[i], k);
         }
         finish_dots(score[TOKENS - 1]);
@@ -208,8 +207,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
         for (int i = 0; i < 4; i++) {
             uint32_t k[4];
             round_four(k, c, i);
-            if (!t.newest()) leave_keys(m, t.group, 4 + i, k);
-            if (t.grows) cache_at(p, layer, head, t.group)[(4 + i) * WARPGROUP] = four(k);
+            if (!t.newest()) store_keys(m, t.group, 4 + i, k);
+            if (t.grows) kv_cache_at(p, layer, head, t.group)[(4 + i) * WARPGROUP] = four(k);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 float2 v = pair_of(k[j]);
@@ -218,7 +217,7 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
         }
         if (!t.newest()) bar_arrive(VALUES + t.group, t.readers(t.group));
         attend(t, m, score, c, q);
-        if (t.recalls() && head + 1 < HEADS) recall(p, m, t, layer, head + 1);
+        if (t.uses_cache() && head + 1 < HEADS) load_kv_cache(p, m, t, layer, head + 1);
         t.mark(token::ATTENDED);
         await(m, s + 3);
         t.mark(token::WAITED);
@@ -228,7 +227,8 @@ __device__ __forceinline__ void attention(const tiles_task &p, tile_smem &m, con
     }
 }
 
-/* a token that is not asked itself leaves its keys and values; it takes part in all barriers */
+/* a token whose own result is not needed leaves its keys and values; it takes part in all barriers
+ */
 __device__ __forceinline__ void keys_only(const tiles_task &p, tile_smem &m, const token &t,
                                           int layer, int s) {
 #pragma unroll 1
@@ -244,9 +244,9 @@ __device__ __forceinline__ void keys_only(const tiles_task &p, tile_smem &m, con
             for (int i = 0; i < 4; i++) {
                 uint32_t k[4];
                 round_four(k, c, i);
-                leave_keys(m, t.group, 4 * part + i, k);
+                store_keys(m, t.group, 4 * part + i, k);
                 if (t.grows)
-                    cache_at(p, layer, head, t.group)[(4 * part + i) * WARPGROUP] = four(k);
+                    kv_cache_at(p, layer, head, t.group)[(4 * part + i) * WARPGROUP] = four(k);
             }
             bar_arrive((part ? VALUES : KEYS) + t.group, t.readers(t.group));
             for (int j = 0; j < t.group; j++) bar_sync((part ? VALUES : KEYS) + j, t.readers(j));

@@ -1,4 +1,4 @@
-/* tiles_pack.cuh - weights of a predictor as the slabs of rollout_tiles.cuh. */
+/* tiles_pack.cuh - weights of a predictor as the slabs of tiles.cuh. */
 #ifndef CGS_ROLLOUT_CUDA_SM90_TILES_PACK_CUH
 #define CGS_ROLLOUT_CUDA_SM90_TILES_PACK_CUH
 
@@ -15,7 +15,7 @@ struct pack_task {
     const float *norm_w, *norm_b, *mean, *var;
 };
 
-/* a block packs a slab */
+/* a CTA packs a slab */
 __global__ void __launch_bounds__(256) pack_slabs(unsigned char *slabs, pack_task p) {
     int layer = (int)blockIdx.x / LAYER_SLABS, r = (int)blockIdx.x % LAYER_SLABS, K = D;
     bool projector = layer == p.layers, rows = true; /* rows: 64 outputs of W; or 64 inputs */

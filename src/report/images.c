@@ -1,4 +1,4 @@
-/* pictures.c - planned episodes, decoded imaginations, surprise, and the stages of the study. */
+/* images.c - planned episodes, decoded plans, surprise, and the stages of the study. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "report/plot.h"
 #include "report/sections.h"
 
-enum { MAX_PICTURES = 24, MAX_EPISODES = 12, MAX_MODELS = 12, MAX_STEPS = 4096, MAX_STAGES = 512 };
+enum { MAX_IMAGES = 24, MAX_EPISODES = 12, MAX_MODELS = 12, MAX_STEPS = 4096, MAX_STAGES = 512 };
 
 #define PNG_MAGIC "\x89PNG\r\n"
 #define GIF_MAGIC "GIF8"
@@ -20,12 +20,11 @@ static void draw_plan(cgs_page *p, const cgs_folder *f, const char *stem) {
     char *data;
     size_t bytes;
     snprintf(name, sizeof name, "plans/%.250s.gif", stem);
-    if (!cgs_folder_picture(f, p, name, GIF_MAGIC, &data, &bytes)) return;
+    if (!cgs_folder_image(f, p, name, GIF_MAGIC, &data, &bytes)) return;
     snprintf(name, sizeof name, "plans/%.250s.json", stem);
     cJSON *j = cgs_folder_json(f, p, name, NULL);
-    char method[128] = "";
     const cJSON *success = j ? cJSON_GetObjectItemCaseSensitive(j, "success") : NULL;
-    cgs_method_name(cgs_json_text(j, "method", ""), method, sizeof method);
+    const char *method = cgs_method_title(cgs_json_text(j, "method", ""));
     snprintf(title, sizeof title, "%.200s", cgs_json_text(j, "title", stem));
     snprintf(caption, sizeof caption, "%s%s%.60s%s%.30s%s", title, method[0] ? " \xC2\xB7 " : "",
              method, j ? " \xC2\xB7 " : "",
@@ -34,7 +33,7 @@ static void draw_plan(cgs_page *p, const cgs_folder *f, const char *stem) {
              : cJSON_IsFalse(success) ? " \xC2\xB7 did not reach the goal"
                                       : "");
     cgs_page_figure(p);
-    cgs_page_picture(p, "image/gif", data, bytes, title);
+    cgs_page_image(p, "image/gif", data, bytes, title);
     cgs_page_figure_end(p, caption);
     cgs_page_command(p, cgs_json_text(j, "command", ""));
     cJSON_Delete(j);
@@ -52,16 +51,16 @@ void cgs_section_plans(cgs_page *p, const cgs_folder *f) {
             cgs_page_section(p, "plans", "Planned episodes");
             cgs_page_grid(p, false);
         }
-        if (drawn > MAX_PICTURES) continue;
+        if (drawn > MAX_IMAGES) continue;
         cgs_text_put(&p->body, "<div>\n");
         draw_plan(p, f, names.name[i]);
         cgs_text_put(&p->body, "</div>\n");
     }
     if (drawn) {
         cgs_page_grid_end(p);
-        if (drawn > MAX_PICTURES)
-            cgs_page_note(p, "The folder holds %d episodes; the first %d are shown.", drawn,
-                          MAX_PICTURES);
+        if (drawn > MAX_IMAGES)
+            cgs_page_note(p, "The folder contains %d episodes; the first %d are shown.", drawn,
+                          MAX_IMAGES);
         cgs_page_section_end(p);
     }
     cgs_names_free(&names);
@@ -75,16 +74,17 @@ void cgs_section_decode(cgs_page *p, const cgs_folder *f) {
     if (strips && strips->child) {
         int count = 0;
         cgs_page_section(p, "decode", "What the model imagines");
-        cgs_page_note(p, "One column a model step: the simulator, and the decoded latent that the "
-                         "model imagined for the plan it then carried out. The last column is the "
-                         "goal and its decoded latent.");
-        for (const cJSON *s = strips->child; s && count < MAX_PICTURES; s = s->next, count++) {
+        cgs_page_note(p,
+                      "One column per model step: the simulator, and the decoded latent that the "
+                      "model predicted for the plan that was then executed. The last column is the "
+                      "goal and its decoded latent.");
+        for (const cJSON *s = strips->child; s && count < MAX_IMAGES; s = s->next, count++) {
             char *data, caption[512];
             size_t bytes, used;
             const char *title = cgs_json_text(s, "title", "strip");
             const cJSON *rows = cgs_json_list(s, "rows");
             const cJSON *success = cJSON_GetObjectItemCaseSensitive(s, "success");
-            if (!cgs_folder_picture(f, p, cgs_json_text(s, "png", ""), PNG_MAGIC, &data, &bytes))
+            if (!cgs_folder_image(f, p, cgs_json_text(s, "png", ""), PNG_MAGIC, &data, &bytes))
                 continue;
             snprintf(caption, sizeof caption, "%.200s%s", title,
                      cJSON_IsTrue(success)    ? " \xC2\xB7 reached the goal"
@@ -99,7 +99,7 @@ void cgs_section_decode(cgs_page *p, const cgs_folder *f) {
             }
             cgs_page_figure(p);
             cgs_text_put(&p->body, "<div class=\"scroll strip\" tabindex=\"0\">");
-            cgs_page_picture(p, "image/png", data, bytes, title);
+            cgs_page_image(p, "image/png", data, bytes, title);
             cgs_text_put(&p->body, "</div>\n");
             cgs_page_figure_end(p, caption);
             free(data);

@@ -1,4 +1,4 @@
-/* shares.c - how a number is distributed, model by model: the share of values at or below. */
+/* distribution.c - empirical distribution functions, one line per model. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void cgs_draw_shares(cgs_page *p, const cJSON *models, const cgs_shares *what) {
+void cgs_draw_distribution(cgs_page *p, const cJSON *models, const cgs_distribution *what) {
     double(*value)[MAX_POINTS] = malloc(2 * MAX_MODELS * sizeof *value);
     double(*share)[MAX_POINTS] = value ? value + MAX_MODELS : NULL;
     cgs_plot_series series[MAX_MODELS];

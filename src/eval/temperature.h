@@ -1,0 +1,18 @@
+/* temperature.h - the temperature of the planners that read one (plan/planners.h), where none is
+ * given: by environment, on the scale of the cost of a family of models. */
+#ifndef CGS_EVAL_TEMPERATURE_H
+#define CGS_EVAL_TEMPERATURE_H
+
+#include "model/model.h"
+#include "plan/planner.h"
+
+/* On the scale of the cost of a family of models ("lewm", "dinowm"), or of a model's; 0 where none
+ * is known. */
+float cgs_family_tau(const char *family, const char *env);
+float cgs_model_tau(const cgs_model *m, const char *env);
+
+/* Sets c->tau to the given value or, where that is 0, to the known one.  Where none is known it
+ * refuses planners that read a temperature. */
+cgs_status cgs_choose_tau(cgs_plan_config *c, double given, const cgs_model *m, const char *env);
+
+#endif /* CGS_EVAL_TEMPERATURE_H */

@@ -1,0 +1,118 @@
+/* planners.c - the rows; see planners.h. */
+#include "plan/planners.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/search.h"
+
+enum {
+    READS_GAUSSIAN = CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_SIGMA,
+    READS_CEM = READS_GAUSSIAN | CGS_READS_ELITES,
+    READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU
+};
+
+static const cgs_planner_kind rows[] = {
+    {.name = "mppi",
+     .title = "MPPI",
+     .summary = "the candidates' average, weighted by exp(-cost / tau)",
+     .needs = CGS_NEEDS_COST,
+     .reads = READS_MPPI,
+     .kernel = CGS_KERNEL_REWEIGHT,
+     .memory = cgs_plan_mppi_memory,
+     .update = cgs_plan_mppi_update},
+    {.name = "pg-mppi",
+     .title = "PG-MPPI",
+     .summary = "mppi around the mean of a prior (cgs prior)",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
+     .reads = READS_MPPI,
+     .kernel = CGS_KERNEL_REWEIGHT,
+     .memory = cgs_plan_mppi_memory,
+     .update = cgs_plan_mppi_update},
+    {.name = "cem",
+     .title = "CEM",
+     .summary = "mean and spread refitted to the candidates of lowest cost",
+     .needs = CGS_NEEDS_COST,
+     .reads = READS_CEM,
+     .kernel = CGS_KERNEL_REFIT,
+     .memory = cgs_plan_cem_memory,
+     .update = cgs_plan_cem_update},
+    {.name = "pg-cem",
+     .title = "PG-CEM",
+     .summary = "cem around the mean of a prior (cgs prior)",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
+     .reads = READS_CEM,
+     .kernel = CGS_KERNEL_REFIT,
+     .memory = cgs_plan_cem_memory,
+     .update = cgs_plan_cem_update},
+    {.name = "gd",
+     .title = "GD",
+     .summary = "gradient descent with Adam from the action at rest",
+     .needs = CGS_NEEDS_GRADIENT,
+     .reads = CGS_READS_STEPS | CGS_READS_LR,
+     .starts_at_rest = true,
+     .kernel = CGS_KERNEL_ADAM,
+     .memory = cgs_plan_descent_memory,
+     .begin = cgs_plan_descent_begin,
+     .update = cgs_plan_descent_update},
+    {.name = "random",
+     .title = "Random",
+     .summary = "the mean action plus noise; asks for no cost",
+     .reads = CGS_READS_SIGMA,
+     .begin = cgs_plan_random_begin},
+    {.name = "zero", .title = "Zero", .summary = "the mean action; asks for no cost"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const cgs_planner_kind *cgs_planner_kind_at(int i) { return i >= 0 && i < ROWS ? &rows[i] : NULL; }
+
+const cgs_planner_kind *cgs_planner_kind_of(const char *name) {
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].name, name)) return &rows[i];
+    return NULL;
+}
+
+cgs_status cgs_planner_kind_find(const cgs_planner_kind **out, const char *name) {
+    char names[CGS_PLANNER_NAMES];
+    *out = cgs_planner_kind_of(name);
+    if (*out) return CGS_OK;
+    return cgs_fail(CGS_EARG, "plan.planner: \"%.80s\" is not %s", name,
+                    cgs_planner_names(names, sizeof names, 0));
+}
+
+const char *cgs_planner_names(char *out, size_t size, unsigned without) {
+    const char *name[ROWS];
+    int count = 0;
+    size_t used = 0;
+    for (int i = 0; i < ROWS; i++)
+        if (!(rows[i].needs & without)) name[count++] = rows[i].name;
+    *out = 0;
+    for (int i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                 i == 0           ? ""
+                                 : i + 1 == count ? " or "
+                                                  : ", ",
+                                 name[i]);
+    return out;
+}
+
+int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *c) {
+    return kind->reads & CGS_READS_SAMPLES ? c->K : 1;
+}
+
+/* ---- settings that planners read ----------------------------------------------------- */
+
+#define X(id, key, label, whole, value)                                                            \
+    static double value_of_##id(const cgs_plan_config *c) { return value; }
+CGS_PLANNER_SETTINGS(X)
+#undef X
+
+static const cgs_planner_setting settings[] = {
+#define X(id, key, label, whole, value) {CGS_READS_##id, key, label, whole, value_of_##id},
+    CGS_PLANNER_SETTINGS(X)
+#undef X
+};
+
+const cgs_planner_setting *cgs_planner_setting_at(int i) {
+    return i >= 0 && i < CGS_PLANNER_SETTING_COUNT ? &settings[i] : NULL;
+}

@@ -1,0 +1,100 @@
+/* planners.h - the table of planners.
+ *
+ * A planner is a row: what it is called, what it asks of its caller, which settings it reads, how
+ * it moves the proposal after an iteration was scored, and what does the same on a device.
+ * Whatever lists planners or tells them apart follows from the rows: options, help, man page and
+ * completion, the public API, sweeps, the fields (and so the hash) of result lines, labels and
+ * order in reports, and the tests of what all planners promise. */
+#ifndef CGS_PLAN_PLANNERS_H
+#define CGS_PLAN_PLANNERS_H
+
+#include "plan/planner.h"
+
+/* What a planner asks of its caller. */
+typedef enum cgs_planner_need {
+    CGS_NEEDS_COST = 1 << 0,     /* costs of its candidates */
+    CGS_NEEDS_GRADIENT = 1 << 1, /* the cost of one plan, and its gradient */
+    CGS_NEEDS_PRIOR = 1 << 2,    /* the mean of a prior as its start */
+    CGS_NEEDS_SCORES = CGS_NEEDS_COST | CGS_NEEDS_GRADIENT
+} cgs_planner_need;
+
+/* The settings that some planners read and others do not, in the order of result lines:
+ * identifier, key in a line, label in tables ("": not shown there), whether it is a whole number,
+ * its value in the settings `c`. */
+#define CGS_PLANNER_SETTINGS(X)                                                                    \
+    X(SAMPLES, "samples", "K", true, c->K)                                                         \
+    X(ITERS, "iters", "I", true, c->iters)                                                         \
+    X(ELITES, "elites", "", true, cgs_plan_elites(c))                                              \
+    X(TAU, "tau", "tau", false, c->tau)                                                            \
+    X(SIGMA, "sigma", "", false, c->sigma)                                                         \
+    X(STEPS, "steps", "steps", true, c->gd_steps)                                                  \
+    X(LR, "lr", "", false, c->lr)
+
+enum {
+#define X(id, key, label, whole, value) CGS_SETTING_##id,
+    CGS_PLANNER_SETTINGS(X)
+#undef X
+        CGS_PLANNER_SETTING_COUNT
+};
+
+/* The same as bits, for cgs_planner_kind.reads. */
+enum {
+#define X(id, key, label, whole, value) CGS_READS_##id = 1 << CGS_SETTING_##id,
+    CGS_PLANNER_SETTINGS(X)
+#undef X
+};
+
+typedef struct cgs_planner_setting {
+    unsigned bit; /* CGS_READS_... */
+    const char *key, *label;
+    bool whole;
+    double (*value)(const cgs_plan_config *c);
+} cgs_planner_setting;
+
+/* What moves the proposal where the loop runs on a device (planner_kernels.h). */
+typedef enum cgs_planner_kernel {
+    CGS_KERNEL_NONE, /* nothing: the loop always runs on the host */
+    CGS_KERNEL_REFIT,
+    CGS_KERNEL_REWEIGHT,
+    CGS_KERNEL_ADAM
+} cgs_planner_kernel;
+
+struct cgs_search; /* search.h */
+
+typedef struct cgs_planner_kind {
+    const char *name;    /* in settings, options and result lines */
+    const char *title;   /* in reports */
+    const char *summary; /* one line, for help */
+    unsigned needs;      /* CGS_NEEDS_... */
+    unsigned reads;      /* CGS_READS_...; SAMPLES: an iteration scores K Gaussian candidates, not
+                          * the plan itself; ITERS or STEPS: how many iterations a solve makes */
+    bool starts_at_rest; /* where nothing is known of a plan, the search begins at the raw action 0,
+                          * an actuator at rest, and not at the mean action of the data: a descent
+                          * follows one trajectory from there, candidates surround the mean */
+    cgs_planner_kernel kernel;
+    /* bytes of its own for E episodes, cgs_search.own; NULL: none */
+    size_t (*memory)(const cgs_plan_config *c, int E);
+    /* before the first iteration; NULL: mean and spread are as the settings say */
+    void (*begin)(struct cgs_search *s);
+    /* after an iteration was scored; NULL for planners that ask for no scores */
+    void (*update)(struct cgs_search *s);
+} cgs_planner_kind;
+
+/* The rows, in the order of help texts and reports; NULL beyond the last. */
+const cgs_planner_kind *cgs_planner_kind_at(int i);
+/* The row of a name; NULL where there is none. */
+const cgs_planner_kind *cgs_planner_kind_of(const char *name);
+/* The same, or an error that lists the names. */
+cgs_status cgs_planner_kind_find(const cgs_planner_kind **out, const char *name);
+
+/* "a, b or c": the planners that need nothing of `without` (CGS_NEEDS_...).  Returns out. */
+enum { CGS_PLANNER_NAMES = 256 }; /* a size that holds all of them */
+const char *cgs_planner_names(char *out, size_t size, unsigned without);
+
+/* The settings above; NULL beyond the last. */
+const cgs_planner_setting *cgs_planner_setting_at(int i);
+
+/* Plans per episode that one iteration scores. */
+int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *c);
+
+#endif /* CGS_PLAN_PLANNERS_H */
