@@ -164,8 +164,7 @@ static cgs_status obey(cgs_cpu_answer *out, const char *limit) {
         return CGS_OK;
     }
     return cgs_fail(CGS_EARG,
-                    "unknown instruction set \"%.40s\" (--isa, CGS_ISA): use base, v3, "
-                    "v4 and amx",
+                    "unknown instruction set \"%.40s\" (--isa, CGS_ISA): use base, v3, v4 or amx",
                     limit);
 }
 

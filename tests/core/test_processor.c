@@ -230,11 +230,11 @@ static void test_limits(void **state) {
         assert_int_equal(a.own, isa);
         assert_int_equal(a.libraries, isa);
         assert_int_equal(a.bf16, isa >= CGS_ISA_V4);
-        assert_int_equal(strstr(a.reason, "asked for") != NULL, isa < CGS_ISA_AMX);
+        assert_int_equal(strstr(a.reason, "requested") != NULL, isa < CGS_ISA_AMX);
     }
     assert_int_equal(judge(&f, "").own, CGS_ISA_AMX);
 
-    /* a wish does not lift what is not trusted */
+    /* a request does not lift what is not trusted */
     f.highest = 0x1c;
     assert_int_equal(judge(&f, "amx").own, CGS_ISA_AMX);
     assert_int_equal(judge(&f, "amx").libraries, CGS_ISA_V4);
@@ -247,7 +247,7 @@ static void test_limits(void **state) {
     assert_non_null(strstr(cgs_last_error(), "only v3"));
     assert_int_equal(a.own, CGS_ISA_V3);
     REFUSED(cgs_cpu_judge(&a, &ask, "avx2"), CGS_EARG, "\"avx2\"");
-    REFUSED(cgs_cpu_judge(&a, &ask, "V3"), CGS_EARG, "base, v3, v4 and amx");
+    REFUSED(cgs_cpu_judge(&a, &ask, "V3"), CGS_EARG, "base, v3, v4 or amx");
 }
 
 /* no CPUID at all: another architecture */

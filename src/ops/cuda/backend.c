@@ -190,7 +190,7 @@ const uint64_t *cgs_cuda_step(cgs_device *d, const cgs_record *r) {
 
 void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k) {
     cgs_cuda *c = cgs_cuda_of(d);
-    if (!cgs_cuda_wants(r, k) || r->accumulate[k]) return;
+    if (!cgs_wants(r, k) || r->accumulate[k]) return;
     cgs_cuda_note(c, cudaMemsetAsync(r->in[k]->grad, 0, cgs_bytes(r->in[k]), c->stream),
                   "clearing a gradient");
     STAMP(d, "clearing a gradient");
@@ -231,7 +231,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     if (!y->grad) return CGS_OK;
     l->round_dy = half && y->dtype == CGS_F32;
     const void *dy = l->round_dy ? NULL : y->grad; /* scratch is aligned well */
-    if (cgs_cuda_wants(r, 0)) {
+    if (cgs_wants(r, 0)) {
         cgs_cuda_shape dx = {.M = n,
                              .N = k,
                              .K = m,
@@ -242,7 +242,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                              .aligned = common(x->grad, dy, w)};
         if (m > CGS_CUDA_THIN) CGS_TRY(cgs_cuda_product_find(d, &dx, false, &l->dx));
     }
-    if (cgs_cuda_wants(r, 1)) {
+    if (cgs_wants(r, 1)) {
         cgs_cuda_shape dW = {.M = m,
                              .N = k,
                              .K = n,
@@ -266,7 +266,7 @@ static cgs_status prepare_sigreg(cgs_device *d, cgs_record *r) {
     cgs_cuda_shape y = {.M = n, .N = P, .K = D, .b_transposed = true};
     y.aligned = common(NULL, z->data, A->data);
     CGS_TRY(cgs_cuda_product_find(d, &y, false, &s->forward));
-    if (!cgs_cuda_wants(r, 0)) return CGS_OK;
+    if (!cgs_wants(r, 0)) return CGS_OK;
     cgs_cuda_shape dz = {.M = n, .N = D, .K = P, .accumulate = r->accumulate[0]};
     dz.aligned = common(NULL, z->grad, A->data);
     return cgs_cuda_product_find(d, &dz, false, &s->dz);

@@ -100,14 +100,13 @@ void cgs_cuda_batchnorm_forward(cgs_device *d, const cgs_record *r) {
 void cgs_cuda_batchnorm_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     int C = cgs_cols(x), add = r->accumulate[0] | r->accumulate[1] << 1 | r->accumulate[2] << 2;
-    WITH_TYPE(T, x->dtype,
-              gradient<T><<<blocks_for(C, 32), dim3(32, LANES), 0, stream_of(d)>>>(
-                  cgs_cuda_wants(r, 0) ? (T *)x->grad : NULL,
-                  cgs_cuda_wants(r, 1) ? (float *)r->in[1]->grad : NULL,
-                  cgs_cuda_wants(r, 2) ? (float *)r->in[2]->grad : NULL, (const T *)r->out->grad,
-                  (const T *)x->data, (const float *)r->saved[0]->data,
-                  (const float *)r->saved[1]->data, (const float *)r->in[1]->data, cgs_rows(x), C,
-                  r->arg.batchnorm.training, add));
+    WITH_TYPE(
+        T, x->dtype,
+        gradient<T><<<blocks_for(C, 32), dim3(32, LANES), 0, stream_of(d)>>>(
+            cgs_wants(r, 0) ? (T *)x->grad : NULL, cgs_wants(r, 1) ? (float *)r->in[1]->grad : NULL,
+            cgs_wants(r, 2) ? (float *)r->in[2]->grad : NULL, (const T *)r->out->grad,
+            (const T *)x->data, (const float *)r->saved[0]->data, (const float *)r->saved[1]->data,
+            (const float *)r->in[1]->data, cgs_rows(x), C, r->arg.batchnorm.training, add));
     LAUNCHED(d, "batchnorm backward");
 }
 

@@ -198,10 +198,6 @@ void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g,
                     uint16_t *bf16, size_t n);
 void cgs_cuda_round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n);
 
-/* Whether input k exists and is to get a gradient. */
-static inline bool cgs_cuda_wants(const cgs_record *r, int k) {
-    return r->in[k] && r->in[k]->wants_grad && r->in[k]->grad;
-}
 /* Zeroes the gradient of input k unless it is to be added to. */
 void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k);
 

@@ -108,7 +108,7 @@ terms terms_of(const cgs_record *r) {
     t.out_grad = (const float *)r->out->grad;
     for (int i = 0; i < t.n; i++) {
         t.s[i] = (const float *)r->in[i + 1]->data;
-        t.ds[i] = cgs_cuda_wants(r, i + 1) ? (float *)r->in[i + 1]->grad : NULL;
+        t.ds[i] = cgs_wants(r, i + 1) ? (float *)r->in[i + 1]->grad : NULL;
         t.add[i] = r->accumulate[i + 1];
     }
     return t;
@@ -141,7 +141,7 @@ void cgs_cuda_mse_forward(cgs_device *d, const cgs_record *r) {
 
 void cgs_cuda_mse_backward(cgs_device *d, const cgs_record *r) {
     for (int k = 0; k < 2; k++)
-        if (cgs_cuda_wants(r, k))
+        if (cgs_wants(r, k))
             WITH_TYPE(TA, r->in[0]->dtype,
                       WITH_TYPE(TB, r->in[1]->dtype, mse_backward<TA, TB>(d, r, k)));
 }
@@ -161,14 +161,14 @@ void cgs_cuda_sqdist_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *a = r->in[0], *b = r->in[1];
     size_t D = (size_t)cgs_cols(a), K = (size_t)r->arg.sqdist.K;
     const float *g = (const float *)r->out->grad;
-    if (cgs_cuda_wants(r, 0))
+    if (cgs_wants(r, 0))
         WITH_TYPE(TA, a->dtype,
                   WITH_TYPE(TB, b->dtype,
                             launch_each(d, cgs_numel(a), false, "sqdist backward",
                                         distances_back_a<TA, TB>{
                                             D, K, r->accumulate[0], g, (const TA *)a->data,
                                             (const TB *)b->data, (TA *)a->grad})));
-    if (cgs_cuda_wants(r, 1))
+    if (cgs_wants(r, 1))
         WITH_TYPE(TA, a->dtype,
                   WITH_TYPE(TB, b->dtype,
                             launch_each(d, cgs_numel(b), false, "sqdist backward",

@@ -120,7 +120,7 @@ void cgs_cuda_activation_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     bool add = r->accumulate[0];
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TY, y->dtype,
                         launch_each(d, cgs_numel(x), true, "activation backward",
@@ -133,7 +133,7 @@ void cgs_cuda_dropout_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_dropout_backward(cgs_device *d, const cgs_record *r) {
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(T, r->out->dtype,
               run_dropout<T>(d, r, r->out->grad, r->in[0]->grad, r->accumulate[0]));
 }

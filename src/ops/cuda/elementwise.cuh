@@ -27,7 +27,7 @@ static inline void launch_convert(cgs_device *d, void *to, cgs_dtype to_type, co
 /* Gives d loss / d out to input k.  The tape lets input 0 share the buffer: nothing to do. */
 static inline void pass_gradient(cgs_device *d, const cgs_record *r, int k, const char *what) {
     const cgs_tensor *x = r->in[k];
-    if (!cgs_cuda_wants(r, k) || (x->grad == r->out->grad && !r->accumulate[k])) return;
+    if (!cgs_wants(r, k) || (x->grad == r->out->grad && !r->accumulate[k])) return;
     launch_convert(d, x->grad, x->dtype, r->out->grad, r->out->dtype, cgs_numel(x),
                    r->accumulate[k], what);
 }

@@ -203,8 +203,8 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     int D = cgs_cols(x);
     const cgs_record *sum = r->before, *linear = sum ? sum->before : NULL;
     bool added = sum && cgs_cuda_norm_gives_added(sum);
-    bool bias = added && linear && cgs_cuda_wants(linear, 2);
-    bool affine = cgs_cuda_wants(r, 1) || cgs_cuda_wants(r, 2);
+    bool bias = added && linear && cgs_wants(linear, 2);
+    bool affine = cgs_wants(r, 1) || cgs_wants(r, 2);
     float *parts = affine || bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
     if (added) {
@@ -219,7 +219,7 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
         WITH_TYPE(TX, x->dtype,
                   WITH_TYPE(TY, y->dtype,
                             gradient<V, N><<<blocks, dim3(32, WARPS), shared, stream_of(d)>>>(
-                                cgs_cuda_wants(r, 0) ? (TX *)x->grad : NULL, r->accumulate[0],
+                                cgs_wants(r, 0) ? (TX *)x->grad : NULL, r->accumulate[0],
                                 (TX *)NULL, parts, (const TY *)y->grad, (const TX *)x->data, means,
                                 rstds, w, rows, D)));
     }
@@ -229,7 +229,7 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
         int k;
     } of[3] = {{r, 1}, {r, 2}, {bias ? linear : NULL, 2}};
     for (int i = 0; i < 3; i++)
-        if (of[i].r && cgs_cuda_wants(of[i].r, of[i].k))
+        if (of[i].r && cgs_wants(of[i].r, of[i].k))
             cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad, of[i].r->accumulate[of[i].k],
                                parts + i * (size_t)D, blocks, 3 * (size_t)D, D);
 }

@@ -126,7 +126,7 @@ template <class TX, class TY> void gate_backward(cgs_device *d, const cgs_record
     const cgs_tensor *y = r->in[1], *m = r->in[2];
     conditioning c = {r->arg.gate_add.rows, cgs_cols(y), cgs_cols(m)};
     int g = r->arg.gate_add.gate;
-    bool want_y = cgs_cuda_wants(r, 1), want_m = cgs_cuda_wants(r, 2);
+    bool want_y = cgs_wants(r, 1), want_m = cgs_wants(r, 2);
     WITH_TYPE(TM, m->dtype,
               launch_each(d, cgs_numel(y), eights(c.D, c.C, g, 0), "gate_add backward",
                           gate_back<TX, TY, TM>{c, g, r->accumulate[1], r->accumulate[2],
@@ -154,7 +154,7 @@ void cgs_cuda_modulate_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *m = r->in[1];
     conditioning c = {r->arg.modulate.rows, cgs_cols(x), cgs_cols(m)};
     int shift = r->arg.modulate.shift, scale = r->arg.modulate.scale;
-    bool want_x = cgs_cuda_wants(r, 0), want_m = cgs_cuda_wants(r, 1);
+    bool want_x = cgs_wants(r, 0), want_m = cgs_wants(r, 1);
     cgs_cuda_clear_grad(d, r, 1); /* most of m belongs to other records */
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TM, m->dtype,
@@ -173,7 +173,7 @@ void cgs_cuda_gate_add_forward(cgs_device *d, const cgs_record *r) {
 void cgs_cuda_gate_add_backward(cgs_device *d, const cgs_record *r) {
     pass_gradient(d, r, 0, "gate_add backward");
     cgs_cuda_clear_grad(d, r, 2); /* most of m belongs to other records */
-    if (cgs_cuda_wants(r, 1) || cgs_cuda_wants(r, 2))
+    if (cgs_wants(r, 1) || cgs_wants(r, 2))
         WITH_TYPE(TX, r->in[0]->dtype, WITH_TYPE(TY, r->in[1]->dtype, gate_backward<TX, TY>(d, r)));
 }
 

@@ -124,7 +124,7 @@ void cgs_cuda_take_forward(cgs_device *d, const cgs_record *r) {
 
 void cgs_cuda_take_backward(cgs_device *d, const cgs_record *r) {
     part p = taken_part(r);
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(T, r->out->dtype,
               launch_each(d, cgs_numel(r->in[0]), eights(p.whole, p.taken, p.first),
                           "take backward",
@@ -144,7 +144,7 @@ void cgs_cuda_join_backward(cgs_device *d, const cgs_record *r) {
     size_t B = (size_t)r->out->dim[0], whole = cgs_numel(r->out) / B, first = 0;
     for (int k = 0; k < 2; k++) {
         size_t n = cgs_numel(r->in[k]) / B;
-        if (cgs_cuda_wants(r, k))
+        if (cgs_wants(r, k))
             WITH_TYPE(T, r->out->dtype,
                       launch_each(d, cgs_numel(r->in[k]), eights(whole, n, first), "join backward",
                                   cut<T>{whole, n, first, r->accumulate[k], (const T *)r->out->grad,
@@ -162,7 +162,7 @@ void cgs_cuda_repeat_forward(cgs_device *d, const cgs_record *r) {
 
 void cgs_cuda_repeat_backward(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_numel(r->in[0]) / (size_t)r->in[0]->dim[0], times = (size_t)r->arg.repeat.times;
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(T, r->out->dtype,
               launch_each(d, cgs_numel(r->in[0]), n % 8 == 0, "repeat backward",
                           copies_back<T>{n, times, r->accumulate[0], (const T *)r->out->grad,

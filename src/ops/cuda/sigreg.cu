@@ -121,7 +121,7 @@ void cgs_cuda_sigreg_backward(cgs_device *d, const cgs_record *r) {
     size_t n = cgs_rows(z), D = (size_t)cgs_cols(z);
     int T = z->dim[1], P = (int)cgs_rows(A);
     cgs_cuda_clear_grad(d, r, 1); /* directions are drawn, not learned */
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     float *y = project(d, r);
     launch_each(d, n * P, false, "sigreg backward",
                 derivative{T, P, (float)(2.0 / ((double)T * P)), (const float *)r->saved[0]->data,

@@ -231,7 +231,7 @@ void cgs_cuda_straighten_forward(cgs_device *d, const cgs_record *r) {
 
 void cgs_cuda_straighten_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *z = r->in[0];
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(T, z->dtype,
               corners_back<T><<<z->dim[0], 32, shared_bytes(r), stream_of(d)>>>(
                   (T *)z->grad, r->accumulate[0], (const float *)r->out->grad,
@@ -258,7 +258,7 @@ void cgs_cuda_cgs_backward(cgs_device *d, const cgs_record *r) {
     const float *mask = r->in[2] ? (const float *)r->in[2]->data : NULL;
     cgs_cuda_clear_grad(d, r, 1); /* references carry no gradient */
     cgs_cuda_clear_grad(d, r, 2);
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(T, z->dtype,
               WITH_TYPE(TR, a->dtype,
                         windows_back<T, TR><<<z->dim[0], 32, shared_bytes(r), stream_of(d)>>>(

@@ -187,19 +187,19 @@ void cgs_cuda_tokens_forward(cgs_device *d, const cgs_record *r) {
 void cgs_cuda_tokens_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *cls = r->in[1], *pos = r->in[2], *y = r->out;
     size_t D = (size_t)cgs_cols(x), N = cgs_numel(pos) / D, F = cgs_rows(y) / N;
-    if (cgs_cuda_wants(r, 0))
+    if (cgs_wants(r, 0))
         WITH_TYPE(T, x->dtype,
                   launch_each(
                       d, cgs_numel(x), D % 8 == 0, "tokens backward",
                       place_back<T>{D, N, r->accumulate[0], (const float *)y->grad, (T *)x->grad}));
-    if (!cgs_cuda_wants(r, 1) && !cgs_cuda_wants(r, 2)) return;
+    if (!cgs_wants(r, 1) && !cgs_wants(r, 2)) return;
     /* sums over frames: all of them for positions, the first row of them for the class token */
     float *sums = (float *)cgs_cuda_of(d)->scratch, *parts = sums + N * D;
     cgs_cuda_column_sums(d, sums, false, y->grad, CGS_F32, F, N * D, parts);
-    if (cgs_cuda_wants(r, 1))
+    if (cgs_wants(r, 1))
         launch_convert(d, cls->grad, CGS_F32, sums, CGS_F32, D, r->accumulate[1],
                        "tokens backward");
-    if (cgs_cuda_wants(r, 2))
+    if (cgs_wants(r, 2))
         launch_convert(d, pos->grad, CGS_F32, sums, CGS_F32, N * D, r->accumulate[2],
                        "tokens backward");
 }
@@ -217,7 +217,7 @@ void cgs_cuda_add_pos_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *pos = r->in[1];
     size_t TD = (size_t)x->dim[1] * (size_t)x->dim[2];
     pass_gradient(d, r, 0, "add_pos backward");
-    if (!cgs_cuda_wants(r, 1)) return;
+    if (!cgs_wants(r, 1)) return;
     cgs_cuda_clear_grad(d, r, 1); /* rows beyond T */
     cgs_cuda_column_sums(d, (float *)pos->grad, r->accumulate[1], r->out->grad, CGS_F32,
                          (size_t)x->dim[0], TD, (float *)cgs_cuda_of(d)->scratch);

@@ -62,7 +62,7 @@ void cgs_cuda_unfold_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_unfold_backward(cgs_device *d, const cgs_record *r) {
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     const cgs_tensor *x = r->in[0], *y = r->out;
     WITH_TYPE(
         TX, x->dtype,

@@ -130,8 +130,8 @@ template <class T> void forward(cgs_device *d, const cgs_record *r) {
 
 template <class T> void backward(cgs_device *d, const cgs_record *r) {
     int heads = r->arg.attend_first.heads;
-    float *d_own = cgs_cuda_wants(r, 0) ? (float *)r->in[0]->grad : NULL;
-    T *dqkv = cgs_cuda_wants(r, 1) ? (T *)r->in[1]->grad : NULL;
+    float *d_own = cgs_wants(r, 0) ? (float *)r->in[0]->grad : NULL;
+    T *dqkv = cgs_wants(r, 1) ? (T *)r->in[1]->grad : NULL;
     cgs_cuda_clear_grad(d, r, 1); /* the q of qkv and its row 0 */
     first_backward<<<(unsigned)(r->out->dim[0] * heads), THREADS, shared_bytes(r), stream_of(d)>>>(
         d_own, r->accumulate[0], dqkv, r->accumulate[1], (const float *)r->out->grad,
@@ -155,7 +155,7 @@ void cgs_cuda_attend_first_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_attend_first_backward(cgs_device *d, const cgs_record *r) {
-    if (!cgs_cuda_wants(r, 0) && !cgs_cuda_wants(r, 1)) return;
+    if (!cgs_wants(r, 0) && !cgs_wants(r, 1)) return;
     WITH_TYPE(T, r->in[1]->dtype, backward<T>(d, r));
 }
 

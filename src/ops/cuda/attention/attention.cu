@@ -369,11 +369,11 @@ void cgs_cuda_attention_forward(cgs_device *d, const cgs_record *r) {
 void cgs_cuda_attention_backward(cgs_device *d, const cgs_record *r) {
     const cgs_record *linear = r->before;
     const cgs_tensor *x = r->in[0];
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(TI, x->dtype, WITH_TYPE(TO, r->out->dtype, backward<TI, TO>(d, r)));
     /* a linear layer that joins leaves its bias gradient to attention; its scratch is large enough
      */
-    if (linear && cgs_cuda_wants(linear, 2))
+    if (linear && cgs_wants(linear, 2))
         cgs_cuda_column_sums(d, (float *)linear->in[2]->grad, linear->accumulate[2], x->grad,
                              x->dtype, cgs_rows(x), (size_t)cgs_cols(x),
                              (float *)cgs_cuda_of(d)->scratch);
@@ -391,7 +391,7 @@ void cgs_cuda_attention_short_forward(cgs_device *d, const cgs_record *r) {
 }
 
 void cgs_cuda_attention_short_backward(cgs_device *d, const cgs_record *r) {
-    if (!cgs_cuda_wants(r, 0)) return;
+    if (!cgs_wants(r, 0)) return;
     WITH_TYPE(TI, r->in[0]->dtype, WITH_TYPE(TO, r->out->dtype, backward_short<TI, TO>(d, r)));
 }
 

@@ -20,7 +20,7 @@ static inline bool is_bf16_attention(const cgs_record *r) {
 /* Where backward puts the partial sums of a joined linear layer's bias gradient, after the row
  * dots; NULL: there is no such layer, or its bias wants none. */
 static inline float *bias_parts(const cgs_record *r, float *row_dots) {
-    return r->before && cgs_cuda_wants(r->before, 2) ? row_dots + cgs_numel(r->saved[0]) : NULL;
+    return r->before && cgs_wants(r->before, 2) ? row_dots + cgs_numel(r->saved[0]) : NULL;
 }
 /* ... and adds them up: `count` rows */
 static inline void add_bias_parts(cgs_device *d, const cgs_record *r, const float *parts,

@@ -128,14 +128,14 @@ void backward_parameters(cgs_device *d, const cgs_record *r, cgs_cuda_factor dy)
     const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
     const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
-    if (cgs_cuda_wants(r, 1)) { /* dW = dy^T x */
+    if (cgs_wants(r, 1)) { /* dW = dy^T x */
         if (l->dW)
             cgs_cuda_product_run(d, l->dW, W->grad, dy.p, x->data, NULL, NULL);
         else
             cgs_cuda_own_product(d, W->grad, W->dtype, transposed(dy), {x->data, x->dtype, k, 1}, m,
                                  k, n, NULL, r->accumulate[1]);
     }
-    if (cgs_cuda_wants(r, 2) && !bias_is_done(d, r))
+    if (cgs_wants(r, 2) && !bias_is_done(d, r))
         cgs_cuda_column_sums(d, (float *)b->grad, r->accumulate[2], y->grad, y->dtype, n, m,
                              (float *)(cgs_cuda_of(d)->scratch + rounded_bytes(r)));
 }
@@ -200,7 +200,7 @@ void cgs_cuda_linear_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_factor dy = gradient_of(d, r, l->round_dy && (l->dx || l->dW)), w = weights(r);
-    if (cgs_cuda_wants(r, 0)) { /* dx = dy W */
+    if (cgs_wants(r, 0)) { /* dx = dy W */
         if (l->dx)
             cgs_cuda_product_run(d, l->dx, x->grad, dy.p, w.p, NULL, NULL);
         else

@@ -289,8 +289,8 @@ void cgs_cuda_gelu_wgmma_forward(cgs_device *d, const cgs_record *linear) {
 void cgs_cuda_gelu_wgmma_gradient_backward(cgs_device *d, const cgs_record *linear) {
     const cgs_record *act = linear->before, *made = act->before;
     const cgs_tensor *h = act->in[0], *dy = linear->out, *W = linear->in[1];
-    if (cgs_cuda_wants(act, 0)) {
-        bool bias = made && cgs_cuda_wants(made, 2);
+    if (cgs_wants(act, 0)) {
+        bool bias = made && cgs_wants(made, 2);
         float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
         shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
         launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
