@@ -39,6 +39,7 @@ static void use(cgs_cpu *c, const instruction_set *s) {
     c->isa = s->name;
     c->table = s->table;
     c->tiles = s->tiles;
+    c->pairs = s->needs >= CGS_ISA_V4 && cgs_cpu_ask()->bf16;
 }
 
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {

@@ -73,6 +73,7 @@ typedef struct cgs_cpu {
     const char *isa;
     const cgs_cpu_table *table;
     cgs_tiles tiles;
+    bool pairs; /* vectors multiply bf16 pairs */
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;

@@ -66,7 +66,8 @@ static void *aligned(size_t bytes) {
 /* ---- by tiles ------------------------------------------------------------------------ */
 
 static bool by_tiles(const cgs_cpu *c, const cgs_product *p) {
-    if (!c->tiles || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
+    bool pairs = c->tiles || (p->batch_invariant && c->pairs);
+    if (!pairs || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
     if (!p->a_transposed) return p->K % 32 == 0;
     return p->M % 32 == 0 && !p->b_transposed && p->out == CGS_F32 && !p->bias;
 }
