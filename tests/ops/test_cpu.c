@@ -233,33 +233,39 @@ static void test_batch_invariant(void **state) {
     enum { MOST = 200 * 768 };
     float *A = malloc(MOST * sizeof *A), *B = malloc(MOST * sizeof *B),
           *C = malloc(MOST * sizeof *C);
+    uint16_t *A16 = malloc(MOST * sizeof *A16), *B16 = malloc(MOST * sizeof *B16);
     float first[768];
-    assert_true(A && B && C);
+    assert_true(A && B && C && A16 && B16);
     cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 7);
     for (size_t i = 0; i < MOST; i++) B[i] = cgs_rng_f32(&r) - 0.5f;
-    for (int transposed = 0; transposed < 2; transposed++)
+    for (size_t i = 0; i < MOST; i++) B16[i] = cgs_f32_to_bf16(B[i]);
+    for (int form = 0; form < 4; form++)
         for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
             size_t N = widths[w][0], K = widths[w][1];
+            bool bf16 = form & 1;
             for (size_t i = 0; i < MOST; i++) A[i] = i < K ? cgs_rng_f32(&r) - 0.5f : A[i - K];
+            for (size_t i = 0; i < MOST; i++) A16[i] = cgs_f32_to_bf16(A[i]);
             for (size_t m = 0; m < sizeof rows / sizeof rows[0]; m++) {
                 cgs_product p = {.M = rows[m],
                                  .N = N,
                                  .K = K,
-                                 .b_transposed = transposed,
+                                 .in = bf16 ? CGS_BF16 : CGS_F32,
+                                 .b_transposed = form & 2,
                                  .batch_invariant = true};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 1 + (int)m % 2));
                 OK(cgs_gemm_prepare(&d, &p, &g));
-                cgs_gemm_run(&d, g, C, A, B, NULL, NULL);
+                cgs_gemm_run(&d, g, C, bf16 ? (void *)A16 : A, bf16 ? (void *)B16 : B, NULL, NULL);
                 if (m == 0) memcpy(first, C, N * sizeof *first);
                 for (size_t i = 0; i < rows[m]; i++)
                     if (memcmp(first, C + i * N, N * sizeof *first) != 0)
-                        fail_msg("N %zu, K %zu: row %zu of %zu differs", N, K, i, rows[m]);
+                        fail_msg("%s, N %zu, K %zu: row %zu of %zu differs", bf16 ? "bf16" : "f32",
+                                 N, K, i, rows[m]);
                 cgs_device_close(&d);
             }
         }
-    free(A), free(B), free(C);
+    free(A), free(B), free(C), free(A16), free(B16);
 }
 
 /* bf16 through every variant of pair products: rows that no tile divides, sums over one run of rows
@@ -269,7 +275,7 @@ static void test_products_of_bf16(void **state) {
     const size_t shapes[][3] = {{1, 32, 64}, {70, 96, 32}, {128, 64, 96}, {32, 64, 1101}};
     for (int isa = TABLES - 1; isa < ISAS; isa++)
         for (size_t s = 0; s < 4; s++)
-            for (int way = 0; way < 16; way++) {
+            for (int way = 0; way < 32; way++) {
                 size_t M = shapes[s][0], N = shapes[s][1], K = shapes[s][2];
                 bool tall = K > 1000; /* the products that sum over rows */
                 cgs_product p = {.M = M,
@@ -280,7 +286,8 @@ static void test_products_of_bf16(void **state) {
                                  .a_transposed = tall,
                                  .b_transposed = !tall && way & 2,
                                  .bias = !tall && way & 4,
-                                 .accumulate = way & 8};
+                                 .accumulate = way & 8,
+                                 .batch_invariant = way & 16};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 2));

@@ -3,9 +3,9 @@
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4"); for other processors once, as "base" (aarch64: with NEON).  Each
  * copy ends in one table of functions, and open() picks the best table that this process may use
- * (core/cpu.h).  Where there is AMX, the AVX-512 copy
- * multiplies bf16 with its tiles.  gemm.c gives matrix products to
- * oneDNN where it has a fast one and otherwise to the table's own.
+ * (core/cpu.h).  The AVX-512 copy
+ * multiplies bf16 pairs, with AMX's tiles where they are.  gemm.c says which products go to it, to
+ * oneDNN, and to the table's own.
  *
  * Threads: an operation is run by all members of a team at once (core/team.h).  Loops are cut into
  * pieces that depend on the shapes alone, and partial sums are added in a fixed order, so
@@ -73,7 +73,7 @@ typedef struct cgs_cpu {
     const char *isa;
     const cgs_cpu_table *table;
     cgs_tiles tiles;
-    bool pairs; /* vectors multiply bf16 pairs */
+    bool pairs; /* there are vectors of bf16 pair products, too */
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;
