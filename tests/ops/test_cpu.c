@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "core/team.h"
 #include "expect.h"
 #include "ops/check/check.h"
 #include "ops/cpu/gemm.h"
@@ -232,33 +233,39 @@ static void test_batch_invariant(void **state) {
     enum { MOST = 200 * 768 };
     float *A = malloc(MOST * sizeof *A), *B = malloc(MOST * sizeof *B),
           *C = malloc(MOST * sizeof *C);
+    uint16_t *A16 = malloc(MOST * sizeof *A16), *B16 = malloc(MOST * sizeof *B16);
     float first[768];
-    assert_true(A && B && C);
+    assert_true(A && B && C && A16 && B16);
     cgs_rng r = cgs_rng_stream(1, CGS_STREAM_TEST, 7);
     for (size_t i = 0; i < MOST; i++) B[i] = cgs_rng_f32(&r) - 0.5f;
-    for (int transposed = 0; transposed < 2; transposed++)
+    for (size_t i = 0; i < MOST; i++) B16[i] = cgs_f32_to_bf16(B[i]);
+    for (int form = 0; form < 4; form++)
         for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
             size_t N = widths[w][0], K = widths[w][1];
+            bool bf16 = form & 1;
             for (size_t i = 0; i < MOST; i++) A[i] = i < K ? cgs_rng_f32(&r) - 0.5f : A[i - K];
+            for (size_t i = 0; i < MOST; i++) A16[i] = cgs_f32_to_bf16(A[i]);
             for (size_t m = 0; m < sizeof rows / sizeof rows[0]; m++) {
                 cgs_product p = {.M = rows[m],
                                  .N = N,
                                  .K = K,
-                                 .b_transposed = transposed,
+                                 .in = bf16 ? CGS_BF16 : CGS_F32,
+                                 .b_transposed = form & 2,
                                  .batch_invariant = true};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 1 + (int)m % 2));
                 OK(cgs_gemm_prepare(&d, &p, &g));
-                cgs_gemm_run(&d, g, C, A, B, NULL, NULL);
+                cgs_gemm_run(&d, g, C, bf16 ? (void *)A16 : A, bf16 ? (void *)B16 : B, NULL, NULL);
                 if (m == 0) memcpy(first, C, N * sizeof *first);
                 for (size_t i = 0; i < rows[m]; i++)
                     if (memcmp(first, C + i * N, N * sizeof *first) != 0)
-                        fail_msg("N %zu, K %zu: row %zu of %zu differs", N, K, i, rows[m]);
+                        fail_msg("%s, N %zu, K %zu: row %zu of %zu differs", bf16 ? "bf16" : "f32",
+                                 N, K, i, rows[m]);
                 cgs_device_close(&d);
             }
         }
-    free(A), free(B), free(C);
+    free(A), free(B), free(C), free(A16), free(B16);
 }
 
 /* bf16 through every variant of pair products: rows that no tile divides, sums over one run of rows
@@ -268,7 +275,7 @@ static void test_products_of_bf16(void **state) {
     const size_t shapes[][3] = {{1, 32, 64}, {70, 96, 32}, {128, 64, 96}, {32, 64, 1101}};
     for (int isa = TABLES - 1; isa < ISAS; isa++)
         for (size_t s = 0; s < 4; s++)
-            for (int way = 0; way < 16; way++) {
+            for (int way = 0; way < 32; way++) {
                 size_t M = shapes[s][0], N = shapes[s][1], K = shapes[s][2];
                 bool tall = K > 1000; /* the products that sum over rows */
                 cgs_product p = {.M = M,
@@ -279,7 +286,8 @@ static void test_products_of_bf16(void **state) {
                                  .a_transposed = tall,
                                  .b_transposed = !tall && way & 2,
                                  .bias = !tall && way & 4,
-                                 .accumulate = way & 8};
+                                 .accumulate = way & 8,
+                                 .batch_invariant = way & 16};
                 cgs_device d;
                 cgs_gemm *g;
                 OK(cgs_device_open(&d, "cpu", 2));
@@ -319,6 +327,61 @@ static void test_products_of_bf16(void **state) {
                 free(A), free(B), free(C);
                 cgs_device_close(&d);
             }
+}
+
+typedef struct mixed {
+    const cgs_cpu_table *table;
+    float *C;
+    const float *A;
+    const uint16_t *B;
+    size_t M, N, K;
+} mixed;
+
+static void multiply_mixed(void *context) {
+    const mixed *m = context;
+    m->table->mixed_product(m->C, m->A, m->B, m->M, m->N, m->K);
+}
+
+/* f32 rows times bf16 weights under every instruction set, by one thread and by two: right to
+ * rounding, and a row has the same bits whatever the number of rows */
+static void test_mixed_products(void **state) {
+    (void)state;
+    const size_t shapes[][2] = {{192, 600}, {45, 33}, {7, 5}, {32, 1}, {96, 0}};
+    const size_t rows[] = {1, 2, 3, 4, 5, 13, 40, 67};
+    enum { MOST_N = 192, MOST_K = 600, MOST_ROWS = 67 };
+    float *A = malloc(MOST_ROWS * MOST_K * sizeof *A), *C = malloc(MOST_ROWS * MOST_N * sizeof *C),
+          first[MOST_ROWS * MOST_N];
+    uint16_t *B = malloc(MOST_K * MOST_N * sizeof *B);
+    assert_true(A && B && C);
+    cgs_rng r = cgs_rng_stream(3, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < MOST_ROWS * MOST_K; i++) A[i] = cgs_rng_f32(&r) - 0.5f;
+    for (size_t i = 0; i < MOST_K * MOST_N; i++) B[i] = cgs_f32_to_bf16(cgs_rng_f32(&r) - 0.5f);
+    for (int isa = 0; isa < TABLES; isa++) {
+        cgs_device d;
+        OK(cgs_device_open(&d, "cpu", 1));
+        bool here = tables[isa] && limit(&d, isas[isa], true);
+        cgs_device_close(&d);
+        if (!here) continue;
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+            for (size_t m = sizeof rows / sizeof rows[0]; m-- > 0;) {
+                mixed x = {tables[isa], C, A, B, rows[m], shapes[s][0], shapes[s][1]};
+                cgs_together(1 + (int)m % 2, multiply_mixed, &x);
+                if (rows[m] == MOST_ROWS) memcpy(first, C, x.M * x.N * sizeof *C);
+                if (memcmp(first, C, x.M * x.N * sizeof *C) != 0)
+                    fail_msg("%s, %zu x %zu x %zu: other bits than among %d rows", isas[isa], x.M,
+                             x.N, x.K, MOST_ROWS);
+                for (size_t i = 0; i < x.M * x.N; i++) {
+                    double want = 0;
+                    for (size_t k = 0; k < x.K; k++)
+                        want += (double)A[i / x.N * x.K + k] *
+                                (double)cgs_bf16_to_f32(B[k * x.N + i % x.N]);
+                    if (!(fabs(C[i] - want) <= 1e-5 * (1 + fabs(want))))
+                        fail_msg("%s, %zu x %zu x %zu: %.9g, want %.9g", isas[isa], x.M, x.N, x.K,
+                                 (double)C[i], want);
+                }
+            }
+    }
+    free(A), free(B), free(C);
 }
 
 /* backward of a tall linear layer works through runs of rows and a shorter last one */
@@ -402,6 +465,7 @@ int main(void) {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_batch_invariant),
         cmocka_unit_test(test_products_of_bf16),
+        cmocka_unit_test(test_mixed_products),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_pairs_agree_with_reference),
         cmocka_unit_test(test_threads_do_not_matter),

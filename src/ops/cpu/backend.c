@@ -39,6 +39,7 @@ static void use(cgs_cpu *c, const instruction_set *s) {
     c->isa = s->name;
     c->table = s->table;
     c->tiles = s->tiles;
+    c->pairs = s->needs >= CGS_ISA_V4 && cgs_cpu_ask()->bf16;
 }
 
 cgs_status cgs_cpu_limit_isa(cgs_device *d, const char *isa, bool products) {
@@ -166,6 +167,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
+    /* weights that no run changes are read in bf16; those that training changes were rounded for
+     * forward, and training's bits are those of products in f32 */
+    l->mixed_dx = constant && W->bf16 && x->dtype == CGS_BF16 && y->dtype == CGS_F32;
     l->run = same && n >= 2 * CGS_CPU_LINEAR_ROWS ? CGS_CPU_LINEAR_ROWS : n;
     for (int i = 0; i < 4; i++) {
         int tail = i / 2, accumulate = i % 2;
@@ -185,7 +189,8 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                           .out = CGS_F32,
                           .a_transposed = true,
                           .accumulate = accumulate};
-        if (x->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
+        if (x->wants_grad && !l->mixed_dx)
+            CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
     if (!used || !constant) return CGS_OK;

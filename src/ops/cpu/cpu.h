@@ -3,9 +3,9 @@
  * Everything under simd/ is compiled three times, for plain x86-64 ("base"), AVX2 with
  * FMA ("v3") and AVX-512 ("v4"); for other processors once, as "base" (aarch64: with NEON).  Each
  * copy ends in one table of functions, and open() picks the best table that this process may use
- * (core/cpu.h).  Where there is AMX, the AVX-512 copy
- * multiplies bf16 with its tiles.  gemm.c gives matrix products to
- * oneDNN where it has a fast one and otherwise to the table's own.
+ * (core/cpu.h).  The AVX-512 copy
+ * multiplies bf16 pairs, with AMX's tiles where they are.  gemm.c says which products go to it, to
+ * oneDNN, and to the table's own.
  *
  * Threads: an operation is run by all members of a team at once (core/team.h).  Loops are cut into
  * pieces that depend on the shapes alone, and partial sums are added in a fixed order, so
@@ -39,6 +39,9 @@ typedef struct cgs_cpu_table {
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
     size_t (*product_scratch)(void); /* bytes per thread */
+    /* C (M,N) = A (M,K) B (K,N), B in bf16; simd/mixed_product.c */
+    void (*mixed_product)(float *C, const float *A, const uint16_t *B, size_t M, size_t N,
+                          size_t K);
     /* bf16 products by tiles (simd/product_tiles.c); words: scratch of a product, the packed right
      * factor first */
     size_t (*tiles_words)(const cgs_product *p);
@@ -70,6 +73,7 @@ typedef struct cgs_cpu {
     const char *isa;
     const cgs_cpu_table *table;
     cgs_tiles tiles;
+    bool pairs; /* there are vectors of bf16 pair products, too */
     cgs_gemm_cache *gemms;
     unsigned char *thread; /* (threads, thread_bytes): each thread's own */
     size_t thread_bytes;
@@ -99,6 +103,7 @@ typedef struct cgs_cpu_linear {
         cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
     } back[2];
     size_t run;                      /* rows in a whole run */
+    bool mixed_dx;                   /* dx by the table's mixed_product */
     cgs_prepacked *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;
 

@@ -1,11 +1,13 @@
-/* gemm.c - matrix products: our own by tiles for bf16 where there is AMX, else oneDNN's, else the
- * table's.
+/* gemm.c - matrix products: our own pair products for bf16 (simd/product_tiles.c), by AMX where it
+ * is and by vectors where rows have to be batch-invariant; else oneDNN's; else the table's.
  *
  * Design decisions from measurements on the models' shapes (docs/log/2026-11-cpu-kernels.md):
  * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout
  *   that it chooses, and loses up to half of it on plain weights.  So weights are reordered
  *   (prepacked), which costs their size, before each product, or once if they stay constant.
  * - Products that sum over rows (dW = dy^T x) read both factors as they are.
+ * - To be batch-invariant oneDNN has to be called for blocks of 128 columns each, which costs more
+ *   than half of its rate for the rows of a plan.  Ours sum in one order for any number of rows.
  *
  * oneDNN gets no threads of its own, which would wait for each other like OpenMP's: a product is
  * cut into blocks of the result, and members of the team take them (core/team.h).  The cuts depend
@@ -63,10 +65,11 @@ static void *aligned(size_t bytes) {
     return aligned_alloc(CGS_ALIGN, cgs_align_up(bytes ? bytes : 1));
 }
 
-/* ---- by tiles ------------------------------------------------------------------------ */
+/* ---- by pairs of bf16 numbers ---------------------------------------------------------- */
 
-static bool by_tiles(const cgs_cpu *c, const cgs_product *p) {
-    if (!c->tiles || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
+static bool by_pairs(const cgs_cpu *c, const cgs_product *p) {
+    bool pairs = c->tiles || (p->batch_invariant && c->pairs);
+    if (!pairs || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
     if (!p->a_transposed) return p->K % 32 == 0;
     return p->M % 32 == 0 && !p->b_transposed && p->out == CGS_F32 && !p->bias;
 }
@@ -261,9 +264,9 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
         return cgs_fail(CGS_ENOMEM, "no memory for a %zu x %zu x %zu product", p->M, p->N, p->K);
     g->p = *p;
     cgs_status rc = CGS_OK;
-    if (by_tiles(cpu, p)) {
+    if (by_pairs(cpu, p)) {
         g->tiles = aligned(cpu->table->tiles_words(p) * sizeof *g->tiles);
-        if (!g->tiles) rc = cgs_fail(CGS_ENOMEM, "no memory for a product by tiles");
+        if (!g->tiles) rc = cgs_fail(CGS_ENOMEM, "no memory for a product by pairs");
     } else if (by_onednn(p)) {
         rc = create_onednn(c, g);
     }

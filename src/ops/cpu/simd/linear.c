@@ -123,12 +123,18 @@ static void backward_mixed(cgs_device *d, const cgs_record *r) {
         cgs_gemm_run(d, l->back[0].dW[r->accumulate[1]], W->grad, dy, xt, NULL, NULL);
     }
     if (!cgs_wants(r, 0)) return;
+    size_t n = cgs_numel(x);
+    if (l->mixed_dx) {
+        CGS_FN(mixed_product)
+        (scratch, dy, W->bf16, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
+        SHARE_CHUNKS (at, n) give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
+        return;
+    }
     const float *Wt = weights(r, CGS_F32, &scratch);
     if (x->dtype == CGS_F32) {
         cgs_gemm_run(d, l->back[0].dx[r->accumulate[0]], x->grad, dy, Wt, NULL, l->W_dx);
         return;
     }
-    size_t n = cgs_numel(x);
     cgs_gemm_run(d, l->back[0].dx[0], scratch, dy, Wt, NULL, NULL);
     SHARE_CHUNKS (at, n) give_done(r, 0, at, min_size(CHUNK, n - at), scratch + at);
 }

@@ -1,4 +1,4 @@
-/* product_tiles.c - matrix products of bf16 by tiles (pairs.h), for processors with AMX.
+/* product_tiles.c - matrix products of bf16 by the pair products of pairs.h, AMX's or vectors'.
  *
  * With a short summed axis, as in the models, the code around the tiles dominates: here rows of the
  * left factor are read in place, blocks of sums stay in L1 until they are converted to the type of

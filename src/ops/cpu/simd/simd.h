@@ -38,6 +38,8 @@ void CGS_FN(round_bf16)(uint16_t *to, const float *from, size_t n);
 void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                      const float *bias);
 size_t CGS_FN(product_scratch)(void);
+void CGS_FN(mixed_product)(float *C, const float *A, const uint16_t *B, size_t M, size_t N,
+                           size_t K);
 size_t CGS_FN(tiles_words)(const cgs_product *p);
 void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,

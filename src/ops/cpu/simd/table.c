@@ -19,6 +19,7 @@ const cgs_cpu_table CGS_FN(table) = {
     .round_bf16 = CGS_FN(round_bf16),
     .product = CGS_FN(product),
     .product_scratch = CGS_FN(product_scratch),
+    .mixed_product = CGS_FN(mixed_product),
     .tiles_words = CGS_FN(tiles_words),
     .tiles_pack = CGS_FN(tiles_pack),
     .tiles_product = CGS_FN(tiles_product),
