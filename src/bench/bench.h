@@ -19,6 +19,15 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
 /* Operations at the sizes of the published model: time, and rate of arithmetic or memory traffic.
  * seconds: shortest time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
+/* What runs each matrix product that a device has prepared so far, and why; nothing on devices that
+ * do not choose.  Without those that only measure (dot products of everything), and those that add
+ * to a result, which take the same code. */
+typedef struct cgs_bench_choice {
+    char product[96]; /* "8224x192x576 bf16 to f32 A B^T": rows, length of sums, columns */
+    const char *code, *why;
+} cgs_bench_choice;
+void cgs_bench_choices(const cgs_device *d, void (*fn)(void *user, const cgs_bench_choice *c),
+                       void *user);
 /* A training update of a preset ("paper", "small"): frames per second, fraction of the peak rate,
  * and the time by operation and, with `profile`, also by shape. class_bits:
  * model.encoder.class_bits. */

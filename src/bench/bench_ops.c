@@ -97,6 +97,22 @@ cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench
     return CGS_OK;
 }
 
+void cgs_bench_choices(const cgs_device *d, void (*fn)(void *user, const cgs_bench_choice *c),
+                       void *user) {
+    cgs_gemm_choice c;
+    if (strcmp(d->ops->name, "cpu") != 0) return;
+    for (int i = 0; cgs_gemm_choice_at(d, i, &c); i++) {
+        const cgs_product *p = &c.p;
+        const char *form = p->a_transposed ? "A^T B" : p->b_transposed ? "A B^T" : "A B";
+        cgs_bench_choice said = {.code = c.code, .why = c.why};
+        if (p->accumulate || p->M * p->N <= 1) continue;
+        snprintf(said.product, sizeof said.product, "%zux%zux%zu %s to %s %s%s%s", p->M, p->K, p->N,
+                 type_name(p->in), type_name(p->out), form, p->bias ? " + bias" : "",
+                 p->batch_invariant ? ", batch-invariant" : "");
+        fn(user, &said);
+    }
+}
+
 /* ---- a whole update -------------------------------------------------------------------------- */
 
 typedef struct update {

@@ -113,6 +113,25 @@ void cgs_bench_output_add(void *user, const char *name, cgs_measured m, const ch
     fflush(stdout);
 }
 
+static void print_choice(void *user, const cgs_bench_choice *c) {
+    cgs_bench_output *o = user;
+    if (!o->json) {
+        printf("  product %-50s %-14s %s\n", c->product, c->code, c->why);
+        return;
+    }
+    cJSON *line = cJSON_CreateObject();
+    cgs_document_text_field(line, "bench", o->bench);
+    cgs_document_text_field(line, "product", c->product);
+    cgs_document_text_field(line, "code", c->code);
+    cgs_document_text_field(line, "why", c->why);
+    if (o->rc == CGS_OK) o->rc = cgs_document_print(line, stdout);
+    cJSON_Delete(line);
+}
+
+void cgs_bench_output_choices(cgs_bench_output *o, const cgs_device *d) {
+    cgs_bench_choices(d, print_choice, o);
+}
+
 cgs_status cgs_bench_output_close(cgs_bench_output *o, cgs_status rc) {
     int left = 0;
     for (int i = 0; i < o->before.count; i++) left += !o->before.at[i].taken;

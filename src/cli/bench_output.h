@@ -3,9 +3,9 @@
 #ifndef CGS_CLI_BENCH_OUTPUT_H
 #define CGS_CLI_BENCH_OUTPUT_H
 
+#include "bench/bench.h"
 #include "bench/figures.h"
 #include "core/file.h"
-#include "ops/ops.h"
 
 typedef struct cgs_bench_output {
     const char *bench; /* what is being measured */
@@ -25,6 +25,8 @@ cgs_status cgs_bench_output_open(cgs_bench_output *o, const cgs_device *d, const
                                  const char *compare);
 /* A cgs_bench_fn; user: the output. */
 void cgs_bench_output_add(void *user, const char *name, cgs_measured m, const char *unit);
+/* Prints what runs the device's matrix products. */
+void cgs_bench_output_choices(cgs_bench_output *o, const cgs_device *d);
 /* rc: of the measurements.  A file is written only when all of them succeeded. */
 cgs_status cgs_bench_output_close(cgs_bench_output *o, cgs_status rc);
 

@@ -85,6 +85,12 @@ static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
     return cgs_architectures(d, &o);
 }
 
+static cgs_status operations(const settings *s, cgs_device *d, cgs_dtype act, cgs_bench_output *o) {
+    CGS_TRY(cgs_bench_ops(d, act, s->seconds, cgs_bench_output_add, o));
+    cgs_bench_output_choices(o, d);
+    return CGS_OK;
+}
+
 static cgs_status bench(const char *what, const settings *s, cgs_device *d, cgs_bench_output *o) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
     cgs_bench_target target = {s->model, s->size};
@@ -92,7 +98,7 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, cgs_
     if (!strcmp(what, "architectures")) return architectures(s, d, o->json);
     if (!o->json) printf("%s\n", what);
     if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, cgs_bench_output_add, o);
-    if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, cgs_bench_output_add, o);
+    if (!strcmp(what, "ops")) return operations(s, d, act, o);
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
                                 cgs_bench_output_add, o);
@@ -203,7 +209,8 @@ const cgs_verb cmd_bench = {
     "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
     "tokens in one process and prints their ratios beside the paper's (Table 14).  variants\n"
     "measures work with and without each optional faster form of a GPU's operations; with --list\n"
-    "it prints what they are, on any machine.  Neither is part of all.\n"
+    "it prints what they are, on any machine.  Neither is part of all.  ops ends with what runs\n"
+    "each matrix product on a CPU, and why.\n"
     "--save keeps figures, and --compare prints ratios to them, new / old, with the range of at "
     "most\n"
     "five parts of each measurement; what differs by more is marked.  Other programs on the "

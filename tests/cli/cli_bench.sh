@@ -60,6 +60,13 @@ sed '1s/"unit":"ms"/"unit":7/' new.jsonl >bad.jsonl && refused 'line 1 has no te
 sed "1s/\"unit\":\"ms\"/\"unit\":\"$(printf '%0400d' 0)\"/" new.jsonl >bad.jsonl && refused '400 characters'
 sed '2s/"threads":1/"threads":2/' new.jsonl >bad.jsonl && refused 'line 2 was measured on another'
 
+# what runs each matrix product, and why; not in the file
+"$cgs" bench ops --device cpu --seconds 0 --save ops.jsonl >out || fail "bench ops"
+grep -Eq '^  product 8224x192x576 bf16 to bf16 A B\^T \+ bias +(oneDNN|own tiles|own vectors) +[a-z].*' out ||
+    fail "what runs a linear layer: $(grep product out)"
+grep -q '^  product 576x2048x192 bf16 to f32 A^T B ' out || fail "what runs the gradient of its weights"
+grep -q '"product":' ops.jsonl && fail "a choice is no figure"
+
 # what is no figure
 if "$cgs" bench architectures --save x.jsonl 2>err; then fail "architectures as figures"; fi
 grep -q 'document of its own' err || fail "what architectures writes"
