@@ -9,7 +9,8 @@
 /* Receives one figure: what was measured, the median of five runs with its spread, its unit. */
 typedef void (*cgs_bench_fn)(void *user, const char *name, cgs_measured m, const char *unit);
 
-/* Physics and images of every environment on one core, then collection on all.
+/* Physics and images of every environment on one core, then collection on all, of states alone and
+ * with images.
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,
  * removed afterwards; NULL skips it. */
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user);

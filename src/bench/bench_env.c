@@ -8,7 +8,7 @@
 #include "core/threads.h"
 #include "env/policy.h"
 
-enum { RUNS = 5, WORLDS = 16, EPISODES = 16, EPISODES_CUBE = 4, SIDE_SMALL = 64 };
+enum { RUNS = 5, WORLDS = 16, EPISODES = 4 /* per thread */, SIDE_SMALL = 64 };
 
 /* environments in different random states, so that no image is rendered twice in a row */
 typedef struct bench {
@@ -92,15 +92,15 @@ static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_benc
     return CGS_OK;
 }
 
-static cgs_status bench_collect(const char *scratch, const char *env, const char *policy, int side,
-                                int episodes, cgs_bench_fn fn, void *user) {
+/* with the policy that collects by default; side 0: no images */
+static cgs_status bench_collect(const char *scratch, const cgs_env_class *cls, int side,
+                                cgs_bench_fn fn, void *user) {
     double rates[RUNS];
     char name[64];
     for (int r = 0; r < RUNS; r++) {
-        cgs_collect_options o = {.env = env,
-                                 .policy = policy,
+        cgs_collect_options o = {.env = cls->id,
                                  .out = scratch,
-                                 .episodes = episodes,
+                                 .episodes = EPISODES * cgs_threads(),
                                  .side = side,
                                  .seed = (uint64_t)r};
         cgs_collect_result result;
@@ -108,23 +108,21 @@ static cgs_status bench_collect(const char *scratch, const char *env, const char
         unlink(scratch);
         rates[r] = (double)result.frames / result.seconds;
     }
-    snprintf(name, sizeof name, "env.%s.collect.%d", env, side);
+    snprintf(name, sizeof name, "env.%s.collect.%d", cls->id, side);
     fn(user, name, cgs_measured_median(rates, RUNS), "frames/s");
     return CGS_OK;
 }
 
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user) {
     for (int i = 0; i < cgs_env_count(); i++) {
+        const cgs_env_class *cls = cgs_env_at(i);
         bench b;
-        cgs_status rc = bench_make(&b, cgs_env_at(i));
-        if (rc == CGS_OK) rc = bench_class(&b, cgs_env_at(i)->id, seconds, fn, user);
+        cgs_status rc = bench_make(&b, cls);
+        if (rc == CGS_OK) rc = bench_class(&b, cls->id, seconds, fn, user);
         bench_free(&b);
+        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, 0, fn, user);
+        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, cls->native, fn, user);
         CGS_TRY(rc);
     }
-    if (!scratch) return CGS_OK;
-    CGS_TRY(bench_collect(scratch, "pusht", "expert", 224, EPISODES, fn, user));
-    const cgs_env_class *cube;
-    if (cgs_env_find("cube", &cube) != CGS_OK) return CGS_OK; /* built without MuJoCo */
-    CGS_TRY(bench_collect(scratch, "cube", "plan", 0, EPISODES_CUBE, fn, user));
-    return bench_collect(scratch, "cube", "plan", 224, EPISODES_CUBE, fn, user);
+    return CGS_OK;
 }
