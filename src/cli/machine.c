@@ -27,8 +27,8 @@
 
 enum { LINE = 256 };
 
-static const char gpu_folder[] = "/proc/driver/nvidia/gpus/";
-static const char gpu_files[] = "/proc/driver/nvidia/gpus/*/information";
+#define GPU_FOLDER "/proc/driver/nvidia/gpus/"
+static const char gpu_files[] = GPU_FOLDER "*/information";
 
 /* the text after "key" and a separator in the first line that has it */
 static bool look_up(const char *path, const char *key, char *out, size_t size) {
@@ -99,7 +99,7 @@ static bool describe_libraries(cJSON *to) {
 /* the model of the i-th of the GPUs that glob found, and its address */
 static bool gpu_model(const glob_t *found, size_t i, char *address, size_t room, char *model,
                       size_t size) {
-    const char *from = found->gl_pathv[i] + sizeof gpu_folder - 1;
+    const char *from = found->gl_pathv[i] + strlen(GPU_FOLDER);
     snprintf(address, room, "%.*s", (int)strcspn(from, "/"), from);
     return look_up(found->gl_pathv[i], "Model", model, size);
 }
