@@ -180,6 +180,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
          OPT_STR, &o.manifest, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"success", "RULE",
+         "when the predicate counts, after any action or after each solve: any, solve (any; "
+         "DINO-WM: solve)",
+         OPT_STR, &o.success, false},
         {"held-out", NULL, "only starts from episodes held out of every model's training", OPT_FLAG,
          &o.held_out, false},
         {"skip-solved", NULL, "skip starts that already satisfy the success predicate", OPT_FLAG,

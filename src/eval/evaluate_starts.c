@@ -5,8 +5,16 @@
 
 #include "core/file.h"
 #include "eval/evaluate_internal.h"
+#include "plan/planners.h"
+#include "rollout/held_out.h"
 
-/* episodes that no model of the comparison has trained on */
+static bool any_needs_prior(const cgs_eval_options *o) {
+    for (int i = 0; i < o->planner_count; i++)
+        if (cgs_planner_kind_of(o->planners[i])->needs & CGS_NEEDS_PRIOR) return true;
+    return false;
+}
+
+/* episodes that no model of the comparison has trained on, nor the prior of one that needs it */
 static cgs_status find_held_out(cgs_eval_session *b) {
     if (!b->o->held_out) return CGS_OK;
     size_t n = (size_t)b->source->episodes;
@@ -20,6 +28,8 @@ static cgs_status find_held_out(cgs_eval_session *b) {
     cgs_status rc = CGS_OK;
     for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
         rc = cgs_loaded_model_held_out(&b->loaded[i], b->source, held);
+        if (rc == CGS_OK && any_needs_prior(b->o))
+            rc = cgs_prior_without_held_out(&b->loaded[i], b->source);
         for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
     }
     free(held);

@@ -17,6 +17,7 @@
 #include "eval_bed.h"
 #include "expect.h"
 #include "random_model.h"
+#include "rollout/held_out.h"
 
 static const char *const one_model[1] = {bed_model_a};
 static const char *const two_models[2] = {bed_model_a, bed_model_b};
