@@ -48,7 +48,7 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .rule = starts->rule,
                              .history = b->o->history,
                              .success = success_rule(b, s),
-                             .prior_held_out = b->o->held_out && needs_prior(&r->plan),
+                             .prior_held_out = starts->rule.held_out && needs_prior(&r->plan),
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,

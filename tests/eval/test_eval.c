@@ -246,11 +246,21 @@ static void test_summary(void **state) {
     cgs_evaluation_free(&e);
 }
 
+static void replace_last_line(const char *path, const char *text, const char *line) {
+    char whole[8192];
+    size_t keep = strlen(text) - 1;
+    while (text[keep - 1] != '\n') keep--;
+    assert_true(keep + strlen(line) < sizeof whole);
+    snprintf(whole, sizeof whole, "%.*s%s", (int)keep, text, line);
+    OK(cgs_write_file(path, whole, strlen(whole)));
+}
+
 static void test_starts(void **state) {
     (void)state;
     cgs_eval_options o = small_eval();
     cgs_evaluation e;
     cgs_starts s;
+    char moved[96];
     o.planners = some_planners + 1; /* zero */
     o.planner_count = 1;
     o.seed_count = 1;
@@ -281,8 +291,19 @@ static void test_starts(void **state) {
     OK(cgs_evaluate(&e, &o));
     assert_int_equal(e.run[0].result.episodes, 6);
     cgs_evaluation_free(&e);
-    /* one that belongs to other data is refused */
+    /* but starts that it calls held out must be held out of these models */
     char *text;
+    (void)lines_of(o.manifest, &text);
+    int seen = 0;
+    while (held[seen]) seen++;
+    snprintf(moved, sizeof moved, "{\"episode\":%d,\"step\":0,\"row\":%lld}\n", seen,
+             (long long)cgs_dataset_source(b.data)->ep_offset[seen]);
+    replace_last_line(o.manifest, text, moved);
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "is not held out of every model's training");
+    cgs_evaluation_free(&e);
+    OK(cgs_write_file(o.manifest, text, strlen(text)));
+    free(text);
+    /* one that belongs to other data is refused */
     (void)lines_of(o.manifest, &text);
     char *rows = strstr(text, "\"rows\":");
     assert_non_null(rows);
