@@ -12,6 +12,7 @@
 #include "eval/shared_starts.h"
 #include "eval/temperature.h"
 #include "plan/planners.h"
+#include "rollout/held_out.h"
 #include "rollout/rollout.h"
 
 enum { GAP = 2, SOLVES_MAX = 64 };
@@ -234,6 +235,8 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
                                  .held_out = o->held_out};
     cgs_outcome *outcome = calloc((size_t)o->episodes, sizeof *outcome);
     cgs_status rc = outcome ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for outcomes");
+    if (rc == CGS_OK && o->held_out)
+        rc = cgs_fitted_without_held_out(&p->card.split, s, src, "decoder", "decode --updates N");
     if (rc == CGS_OK) rc = cgs_shared_starts(&starts, s, 1, src, &rule);
     if (rc == CGS_OK) rc = film_make(&f, s, o);
     if (rc == CGS_OK)

@@ -11,6 +11,7 @@
 #include "eval/shared_starts.h"
 #include "eval/start_states.h"
 #include "model/prior.h"
+#include "rollout/held_out.h"
 #include "rollout/rollout.h"
 
 static const char *const nothings[] = {"control", "mean"};
@@ -88,6 +89,7 @@ static cgs_status open_models(desk *k) {
         k->models = i + 1;
         CGS_TRY(cgs_loaded_model_fits(s, k->env, cgs_dataset_source(k->data)));
         CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, s->weights, &k->device));
+        if (o->held_out) CGS_TRY(cgs_prior_without_held_out(s, cgs_dataset_source(k->data)));
         const cgs_prior_card *p = &k->prior[i]->card;
         const cgs_lewm_config *c = &s->lewm->config;
         if (p->block != cgs_lewm_action_block(c) || p->width != c->width)

@@ -1,7 +1,7 @@
 /* probe.h - how much of the physical effect of actions a model's latents encode.
  *
  * With a an action block, s the state before it, Ds the change of a physical quantity and Dz the
- * change of the latent, everything is scored on held-out episodes:
+ * change of the latent, everything is scored on episodes that the probes were not fitted to:
  *
  *   P_A, P_S, P_AS   R2 of Ds from a, s, (a, s); linear and nonlinear
  *   R2_A_given_S     1 - error of P_AS / error of P_S, nonlinear

@@ -93,7 +93,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
         cgs_document_number(o, "error", p->card.loss);
         cgs_document_number(o, "mean_picture_error", p->card.mean_loss);
         if (!j->json)
-            printf("%s/%s: %llu updates, error of held-out frames %.4f; the mean image has "
+            printf("%s/%s: %llu updates, error of validation frames %.4f; the mean image has "
                    "%.4f\n",
                    dir, CGS_DECODER_FILE, (unsigned long long)p->card.updates, p->card.loss,
                    p->card.mean_loss);

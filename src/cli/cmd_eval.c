@@ -180,6 +180,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
          OPT_STR, &o.manifest, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"success", "RULE",
+         "when the predicate counts, after any action or after each solve: any, solve (any; "
+         "DINO-WM: solve)",
+         OPT_STR, &o.success, false},
         {"held-out", NULL, "only starts from episodes held out of every model's training", OPT_FLAG,
          &o.held_out, false},
         {"skip-solved", NULL, "skip starts that already satisfy the success predicate", OPT_FLAG,
@@ -239,10 +243,11 @@ const cgs_verb cmd_eval = {
     "goal-reaching success with 95% intervals",
     "Defaults are the published protocol: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
     "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25; an\n"
-    "episode succeeds when the predicate holds after any action.  Lists (separated by spaces or\n"
-    "commas) are swept in all combinations that a planner reads.  Each combination, model and\n"
-    "seed is one line of R.jsonl with all settings and every episode; rerun an interrupted\n"
-    "command and it resumes.  Several models are compared on the same starts with McNemar's test.\n"
+    "episode succeeds when the predicate holds after any action (DINO-WM: after a plan).  Lists,\n"
+    "separated by spaces or commas, are swept in all combinations that a planner reads.  Each\n"
+    "combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
+    "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
+    "with McNemar's test.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"
     "           --samples 1,2,4,8,16,32,64,128 --out results.jsonl",
     run};

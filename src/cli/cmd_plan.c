@@ -16,7 +16,7 @@
 #include "eval/temperature.h"
 #include "io/gif.h"
 #include "plan/planners.h"
-#include "rollout/loaded_model.h"
+#include "rollout/held_out.h"
 
 enum { GAP = 4, PIECES = 12 };
 
@@ -189,6 +189,12 @@ static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s
     if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
 }
 
+static cgs_status load_prior(const job *j, cgs_prior **prior, const cgs_loaded_model *s,
+                             const cgs_source *data, cgs_device *d) {
+    if (j->held_out) CGS_TRY(cgs_prior_without_held_out(s, data));
+    return cgs_prior_load(prior, s->dir, s->weights, d);
+}
+
 static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loaded_model *s) {
     const cgs_env_class *env;
     cgs_history history;
@@ -207,6 +213,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
                          .scale = s->scale,
                          .proprio = s->proprio,
                          .history = history,
+                         .success = cgs_success_of(s),
                          .act = s->act,
                          .budget = j->budget,
                          .execute = j->execute,
@@ -215,7 +222,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     CGS_TRY(settings(j, s->model, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
     if (rc == CGS_OK && cgs_planner_kind_of(j->planner)->needs & CGS_NEEDS_PRIOR)
-        rc = cgs_prior_load(&prior, s->dir, s->weights, d);
+        rc = load_prior(j, &prior, s, cgs_dataset_source(data), d);
     c.prior = prior;
     if (rc == CGS_OK)
         rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,

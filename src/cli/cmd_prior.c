@@ -196,7 +196,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_prior = {
     "prior", "--model DIR ... --data F.h5 [--quality [--out Q.json]] [prior.key=value ...]",
     "fits the behaviour-cloning prior of pg-cem and pg-mppi, or measures it",
-    "The latents of a frame and of the frame 25 rows later give the actions between them.\n"
+    "The latents of a frame and of the frame 25 rows later give the actions between them.  Only\n"
+    "episodes that the model trained on are read; some of them validate.\n"
     "Settings: prior.horizon, hidden, batch, updates, every, patience, lr, weight_decay,\n"
     "train_fraction, stride, episodes, seed.  The head with the lowest validation error is\n"
     "stored in the model directory; Ctrl-C ends the fitting early and stores the best so far.\n"

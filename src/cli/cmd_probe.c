@@ -129,9 +129,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_probe = {
     "probe", "--data F.h5 [--model DIR ...] [--out probe.json] [probe.key=value ...]",
     "probes latents for the physical effects of actions",
-    "Scores (R2 on held-out episodes, beside the published ones) of predicting physical changes\n"
-    "from actions, states and both (P) and from latent changes (D), and how far a linear map of\n"
-    "latent changes agrees with the effect that actions predict (C, B); linear and nonlinear.\n"
+    "Scores (R2 on episodes that the probes were not fitted to, beside the published ones) of\n"
+    "predicting physical changes from actions, states and both (P) and from latent changes (D),\n"
+    "and how far a linear map of latent changes agrees with the effect that actions predict\n"
+    "(C, B); linear and nonlinear.\n"
     "Latents are computed once and cached as latents-*.safetensors.  Settings: probe.hidden,\n"
     "batch, epochs, patience, lr, joint.\n"
     "  cgs probe --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/probe.json",

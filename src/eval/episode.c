@@ -22,6 +22,23 @@ cgs_status cgs_history_parse(cgs_history *h, const char *name) {
 
 const char *cgs_history_name(cgs_history h) { return (unsigned)h < 3 ? histories[h] : "?"; }
 
+static const char *const rules[] = {"any", "solve"};
+
+cgs_status cgs_success_parse(cgs_success_rule *r, const char *name) {
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(name, rules[i])) {
+            *r = (cgs_success_rule)i;
+            return CGS_OK;
+        }
+    return cgs_fail(CGS_EARG, "success: \"%.40s\" is not any or solve", name);
+}
+
+const char *cgs_success_name(cgs_success_rule r) { return (unsigned)r < 2 ? rules[r] : "?"; }
+
+cgs_success_rule cgs_success_of(const cgs_loaded_model *s) {
+    return s->lewm ? CGS_SUCCESS_ANY : CGS_SUCCESS_SOLVE;
+}
+
 int cgs_history_context(cgs_history h, const cgs_model *m) {
     return h == CGS_HISTORY_DATASET ? m->history : 1;
 }
@@ -271,9 +288,17 @@ static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first
     return CGS_OK;
 }
 
+/* whether the predicate counts after action k of a block, the step-th of the episode */
+static bool success_counts(const cgs_loop *l, int block, int k, int step) {
+    const cgs_loop_config *c = &l->config;
+    bool plan_ends = block + 1 == l->execute && k + 1 == c->scale.frameskip;
+    return c->success == CGS_SUCCESS_ANY || plan_ends || step == c->budget;
+}
+
 /* one primitive action of every running episode */
 static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcome *out) {
     const cgs_action_scale *s = &l->config.scale;
+    bool counts = success_counts(l, block, k, step);
     for (int e = 0; e < E; e++) {
         if (!l->running[e]) continue;
         const float *a = l->plan + ((size_t)e * (size_t)l->H + (size_t)block) * (size_t)l->A +
@@ -285,7 +310,7 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
     for (int e = 0; e < E; e++) {
         if (!l->running[e]) continue;
         out[e].actions++;
-        if (l->envs.success[e]) {
+        if (counts && l->envs.success[e]) {
             out[e].success = true;
             out[e].first = out[e].actions;
             l->envs.done[e] = 1; /* later actions cannot change the outcome */

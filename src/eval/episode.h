@@ -29,9 +29,20 @@ typedef enum cgs_history {
 cgs_status cgs_history_parse(cgs_history *h, const char *name);
 const char *cgs_history_name(cgs_history h);
 
+/* When the success predicate counts.  The paper judges LeWM after every action; the planners that
+ * DINO-WM is compared with judge the state that an executed plan leaves behind. */
+typedef enum cgs_success_rule {
+    CGS_SUCCESS_ANY,  /* after every action */
+    CGS_SUCCESS_SOLVE /* after the last action executed of a plan, and at the end of the budget */
+} cgs_success_rule;
+cgs_status cgs_success_parse(cgs_success_rule *r, const char *name);
+const char *cgs_success_name(cgs_success_rule r);
+/* The default: solve for DINO-WM, any for LeWM. */
+cgs_success_rule cgs_success_of(const cgs_loaded_model *s);
+
 /* How one episode went. */
 typedef struct cgs_outcome {
-    bool success; /* the predicate held after some action */
+    bool success; /* the predicate held when it counted */
     int first;    /* actions until then, or 0 */
     int actions;  /* carried out */
     int solves;
@@ -62,6 +73,7 @@ typedef struct cgs_loop_config {
     cgs_proprio_scale proprio; /* where the model has it as an input */
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
+    cgs_success_rule success;
     cgs_dtype act;
     int budget;                /* largest number of actions per episode */
     int execute;               /* action blocks of a plan to execute before replanning; 0: all */

@@ -25,6 +25,8 @@ static cgs_status check_lists(const cgs_eval_options *o) {
         o->seed_count < 1)
         return cgs_fail(CGS_EARG, "at least one model, planner, number of samples, number of "
                                   "iterations and seed is needed");
+    cgs_success_rule rule;
+    if (o->success) CGS_TRY(cgs_success_parse(&rule, o->success));
     for (int i = 0; i < o->seed_count; i++)
         for (int k = 0; k < i; k++)
             if (o->seeds[i] == o->seeds[k])

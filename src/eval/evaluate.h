@@ -32,6 +32,7 @@ typedef struct cgs_eval_options {
                 * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
+    const char *success;            /* any or solve; NULL: by the kind of model (cgs_success_of) */
     const char *device, *precision; /* precision NULL: as the model was trained */
     int threads;
     /* Called now and then; both may be NULL. */

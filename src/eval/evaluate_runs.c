@@ -27,6 +27,16 @@ static int declared_batch(const cgs_eval_session *b) {
     return on_gpu(b) ? GPU_BATCH : CPU_BATCH;
 }
 
+static cgs_success_rule success_rule(const cgs_eval_session *b, const cgs_loaded_model *s) {
+    cgs_success_rule r = cgs_success_of(s);
+    if (b->o->success) (void)cgs_success_parse(&r, b->o->success); /* checked before */
+    return r;
+}
+
+static bool needs_prior(const cgs_plan_config *p) {
+    return cgs_planner_kind_of(p->kind.s)->needs & CGS_NEEDS_PRIOR;
+}
+
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
     const cgs_loaded_model *s = &b->loaded[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
@@ -37,6 +47,8 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .dataset_rows = b->source->rows,
                              .rule = starts->rule,
                              .history = b->o->history,
+                             .success = success_rule(b, s),
+                             .prior_held_out = starts->rule.held_out && needs_prior(&r->plan),
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
@@ -160,6 +172,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
                          .proprio = s->proprio,
                          .plan = run->plan,
                          .history = o->history,
+                         .success = success_rule(b, s),
                          .act = s->act,
                          .budget = o->budget,
                          .execute = o->execute,

@@ -5,10 +5,18 @@
 
 #include "core/file.h"
 #include "eval/evaluate_internal.h"
+#include "plan/planners.h"
+#include "rollout/held_out.h"
 
-/* episodes that no model of the comparison has trained on */
+static bool any_needs_prior(const cgs_eval_options *o) {
+    for (int i = 0; i < o->planner_count; i++)
+        if (cgs_planner_kind_of(o->planners[i])->needs & CGS_NEEDS_PRIOR) return true;
+    return false;
+}
+
+/* episodes that no model of the comparison has trained on, nor the prior of one that needs it */
 static cgs_status find_held_out(cgs_eval_session *b) {
-    if (!b->o->held_out) return CGS_OK;
+    if (b->use) return CGS_OK;
     size_t n = (size_t)b->source->episodes;
     uint8_t *held = malloc(n);
     b->use = malloc(n);
@@ -20,10 +28,26 @@ static cgs_status find_held_out(cgs_eval_session *b) {
     cgs_status rc = CGS_OK;
     for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
         rc = cgs_loaded_model_held_out(&b->loaded[i], b->source, held);
+        if (rc == CGS_OK && any_needs_prior(b->o))
+            rc = cgs_prior_without_held_out(&b->loaded[i], b->source);
         for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
     }
     free(held);
     return rc;
+}
+
+/* Held-out starts of a manifest were held out of the models that it was made for; these may be
+ * others. */
+static cgs_status check_manifest(cgs_eval_session *b, const char *name, const cgs_starts *s) {
+    if (!b->o->held_out && !s->rule.held_out) return CGS_OK;
+    CGS_TRY(find_held_out(b));
+    for (int i = 0; i < s->count; i++)
+        if (!b->use[s->start[i].episode])
+            return cgs_fail(CGS_EARG,
+                            "%s: episode %lld of its starts is not held out of every model's "
+                            "training",
+                            name, (long long)s->start[i].episode);
+    return CGS_OK;
 }
 
 /* starts that satisfy the success predicate before anything is done */
@@ -59,7 +83,10 @@ static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episode
                                   : snprintf(name, sizeof name, "%s", o->manifest);
         if (n < 0 || n >= (int)sizeof name)
             return cgs_fail(CGS_EARG, "%.64s...: the name is too long", o->manifest);
-        if (cgs_file_exists(name)) return cgs_starts_load(s, name, ep);
+        if (cgs_file_exists(name)) {
+            CGS_TRY(cgs_starts_load(s, name, ep));
+            return check_manifest(b, name, s);
+        }
     }
     solved_filter f = {.b = b};
     cgs_status rc = CGS_OK;
@@ -85,7 +112,7 @@ cgs_status cgs_eval_session_starts(cgs_eval_session *b) {
                         "horizon %d: a plan of %lld actions is longer than every episode of %s "
                         "(at most %d)",
                         o->horizon, (long long)o->horizon * frameskip, o->data, longest - 1);
-    CGS_TRY(find_held_out(b));
+    if (o->held_out) CGS_TRY(find_held_out(b));
     cgs_episodes ep = {.count = b->source->episodes,
                        .length = b->ep_len,
                        .offset = b->source->ep_offset,

@@ -81,6 +81,9 @@ static cJSON *describe(const cgs_eval_settings *s) {
     cJSON_AddBoolToObject(j, "skip_solved", s->rule.skip_solved);
     put_u64(j, "starts", s->starts, "%016llx");
     cJSON_AddStringToObject(j, "history", cgs_history_name(s->history));
+    if (s->success != CGS_SUCCESS_ANY)
+        cJSON_AddStringToObject(j, "success", cgs_success_name(s->success));
+    if (s->prior_held_out) cJSON_AddTrueToObject(j, "prior_held_out");
     cJSON_AddNumberToObject(j, "budget", s->budget);
     cJSON_AddNumberToObject(j, "execute", s->execute);
     put_planner(j, &s->plan);

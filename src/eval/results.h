@@ -27,6 +27,9 @@ typedef struct cgs_eval_settings {
     cgs_start_rule rule;
     uint64_t starts; /* checksum of the rows */
     cgs_history history;
+    cgs_success_rule success; /* left out where it is any, which lines from before it meant */
+    bool prior_held_out;      /* starts are held out of the prior's fit too; false where the planner
+                               * needs none, and then it is left out */
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rollout/held_out.h"
+
 cgs_status cgs_shared_starts(cgs_starts *out, const cgs_loaded_model *s, int models,
                              const cgs_source *data, const cgs_start_rule *rule) {
     size_t n = (size_t)data->episodes;

@@ -74,25 +74,16 @@ static const struct {
     card_kind kind;
     size_t offset, size;
 } CARD_FIELDS[] = {
-    CARD(CARD_TEXT, method),
-    CARD(CARD_TEXT, env),
-    CARD(CARD_TEXT, env_version),
-    CARD(CARD_TEXT, dataset),
-    CARD(CARD_WHOLE, dataset_bytes),
-    CARD(CARD_WHOLE, stats_rows),
-    CARD(CARD_TEXT, std_divisor),
-    CARD(CARD_TEXT, precision),
-    CARD(CARD_TEXT, reference),
-    CARD(CARD_REAL, sigreg_weight),
-    CARD(CARD_REAL, ts_weight),
-    CARD(CARD_REAL, cgs_weight),
-    CARD(CARD_SEED, seed),
-    CARD(CARD_WHOLE, updates),
-    CARD(CARD_WHOLE, schedule_updates),
-    CARD(CARD_REAL, train_fraction),
-    CARD(CARD_TEXT, split),
-    CARD(CARD_TEXT, code_version),
-    CARD(CARD_TEXT, code_commit),
+    CARD(CARD_TEXT, method),         CARD(CARD_TEXT, env),
+    CARD(CARD_TEXT, env_version),    CARD(CARD_TEXT, dataset),
+    CARD(CARD_WHOLE, dataset_bytes), CARD(CARD_WHOLE, dataset_episodes), /* not in older cards */
+    CARD(CARD_WHOLE, stats_rows),    CARD(CARD_TEXT, std_divisor),
+    CARD(CARD_TEXT, precision),      CARD(CARD_TEXT, reference),
+    CARD(CARD_REAL, sigreg_weight),  CARD(CARD_REAL, ts_weight),
+    CARD(CARD_REAL, cgs_weight),     CARD(CARD_SEED, seed),
+    CARD(CARD_WHOLE, updates),       CARD(CARD_WHOLE, schedule_updates),
+    CARD(CARD_REAL, train_fraction), CARD(CARD_TEXT, split),
+    CARD(CARD_TEXT, code_version),   CARD(CARD_TEXT, code_commit),
 };
 #define CARD_COUNT ((int)(sizeof CARD_FIELDS / sizeof CARD_FIELDS[0]))
 

@@ -1,6 +1,7 @@
 /* decoder.c - see decoder.h. */
 #include "model/decoder.h"
 
+#include <cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ cgs_status cgs_decoder_save(const char *dir, const cgs_decoder *p) {
     const char *key[11] = {"version", "latent", "image",   "patch", "width",    "layers",
                            "heads",   "model",  "updates", "loss",  "mean_loss"};
     const int whole[7] = {1, c->latent, c->image, c->patch, c->width, c->layers, c->heads};
-    cgs_meta meta[12] = {{"format", FORMAT}};
+    cgs_meta meta[13] = {{"format", FORMAT}};
     for (int i = 0; i < 7; i++) snprintf(text[i], sizeof text[i], "%d", whole[i]);
     snprintf(text[7], sizeof text[7], "%016llx", (unsigned long long)c->model);
     snprintf(text[8], sizeof text[8], "%llu", (unsigned long long)c->updates);
@@ -193,7 +194,14 @@ cgs_status cgs_decoder_save(const char *dir, const cgs_decoder *p) {
     snprintf(text[10], sizeof text[10], "%.9g", c->mean_loss);
     for (int i = 0; i < 11; i++) meta[i + 1] = (cgs_meta){key[i], text[i]};
     CGS_TRY(cgs_path_join(path, sizeof path, dir, CGS_DECODER_FILE));
-    return cgs_params_save(&p->params, path, meta, 12);
+    cJSON *record = cgs_split_record_json(&c->split);
+    char *split = record ? cJSON_PrintUnformatted(record) : NULL;
+    cJSON_Delete(record);
+    if (!split) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
+    meta[12] = (cgs_meta){"split", split};
+    cgs_status rc = cgs_params_save(&p->params, path, meta, 13);
+    cJSON_free(split);
+    return rc;
 }
 
 static cgs_status whole_number(const cgs_weights *w, const char *key, int low, int high, int *out) {
@@ -226,7 +234,12 @@ static cgs_status read_card(const cgs_weights *w, cgs_decoder_card *c) {
     c->model = model ? strtoull(model, NULL, 16) : 0;
     c->loss = loss ? strtod(loss, NULL) : NAN;
     c->mean_loss = mean ? strtod(mean, NULL) : NAN;
-    return CGS_OK;
+    const char *split = cgs_weights_meta(w, "split");
+    cJSON *j = split ? cJSON_Parse(split) : NULL;
+    cgs_status rc = split && !j ? cgs_fail(CGS_EFORMAT, "%s: \"split\" is not JSON", w->path)
+                                : cgs_split_record_parse(&c->split, w->path, j);
+    cJSON_Delete(j);
+    return rc;
 }
 
 cgs_status cgs_decoder_load(cgs_decoder **out, const char *dir, uint64_t model, cgs_device *d) {

@@ -10,14 +10,16 @@
 #define CGS_MODEL_DECODER_H
 
 #include "model/lewm.h"
+#include "model/split_record.h"
 
 typedef struct cgs_decoder_card {
     int latent, image, patch; /* D; pixels per side of an image and of a patch */
     int width, layers, heads; /* of its own tokens */
     uint64_t model;           /* cgs_params_checksum of the model it was fitted to */
     uint64_t updates;
-    double loss, mean_loss; /* mean squared error of normalised pixels on held-out frames; of
+    double loss, mean_loss; /* mean squared error of normalised pixels on validation frames; of
                                the mean image */
+    cgs_split_record split; /* the model's; no held-out episode was read for the fit */
 } cgs_decoder_card;
 
 #define CGS_DECODER_LAYERS 16 /* at most */

@@ -125,7 +125,8 @@ static cgs_status save_card(const char *path, const cgs_prior_card *c) {
         cJSON_AddNumberToObject(j, "validation_pairs", (double)c->validation_pairs) &&
         cJSON_AddNumberToObject(j, "loss", c->loss) &&
         cJSON_AddNumberToObject(j, "validation_loss", c->validation_loss) &&
-        cJSON_AddNumberToObject(j, "zero_loss", c->zero_loss))
+        cJSON_AddNumberToObject(j, "zero_loss", c->zero_loss) &&
+        cJSON_AddItemToObject(j, "split", cgs_split_record_json(&c->split)))
         text = cJSON_Print(j);
     cJSON_Delete(j);
     if (!text) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
@@ -188,6 +189,7 @@ static cgs_status parse_card(const char *path, const cJSON *j, cgs_prior_card *c
                           .loss = v[7],
                           .validation_loss = v[8],
                           .zero_loss = v[9]};
+    CGS_TRY(cgs_split_record_parse(&c->split, path, cJSON_GetObjectItemCaseSensitive(j, "split")));
     CGS_TRY(text_u64(path, j, "seed", 10, &c->seed));
     return text_u64(path, j, "model", 16, &c->model);
 }
@@ -203,15 +205,21 @@ static cgs_status read_card(const char *path, cgs_prior_card *c) {
     return rc;
 }
 
-cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_device *d) {
+cgs_status cgs_prior_load_card(cgs_prior_card *card, const char *dir) {
     char path[4096];
-    cgs_prior_card card;
-    *out = NULL;
     CGS_TRY(cgs_path_join(path, sizeof path, dir, "prior.json"));
     if (!cgs_file_exists(path))
         return cgs_fail(CGS_EIO, "%s: the model has no prior; cgs prior --model %s fits one", path,
                         dir);
-    CGS_TRY(read_card(path, &card));
+    return read_card(path, card);
+}
+
+cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_device *d) {
+    char path[4096];
+    cgs_prior_card card;
+    *out = NULL;
+    CGS_TRY(cgs_prior_load_card(&card, dir));
+    CGS_TRY(cgs_path_join(path, sizeof path, dir, "prior.json"));
     if (card.model != model)
         return cgs_fail(CGS_EFORMAT,
                         "%s: the prior was fitted to weights %016llx, the model has %016llx", path,

@@ -8,6 +8,7 @@
 #define CGS_MODEL_PRIOR_H
 
 #include "model/lewm.h"
+#include "model/split_record.h"
 
 /* The contents of prior.json. */
 typedef struct cgs_prior_card {
@@ -17,6 +18,7 @@ typedef struct cgs_prior_card {
     uint64_t seed, updates;
     int64_t pairs, validation_pairs;
     double loss, validation_loss, zero_loss; /* mean squared errors; zero: of the mean action */
+    cgs_split_record split; /* the model's; no held-out episode was read for the fit */
 } cgs_prior_card;
 
 typedef struct cgs_prior {
@@ -43,6 +45,8 @@ cgs_status cgs_prior_plan(cgs_prior *p, const float *z, const float *goal, int E
 
 /* Weights first, then the card, each atomically. */
 cgs_status cgs_prior_save(const char *dir, const cgs_prior *p);
+/* The card of the prior of a model directory; CGS_EIO when it has none. */
+cgs_status cgs_prior_load_card(cgs_prior_card *card, const char *dir);
 /* The prior of a model directory; model: the checksum of the weights it must belong to. */
 cgs_status cgs_prior_load(cgs_prior **out, const char *dir, uint64_t model, cgs_device *d);
 

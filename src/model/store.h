@@ -17,6 +17,7 @@ typedef struct cgs_model_card {
     char env_version[64];
     char dataset[256]; /* file name of the training data                  */
     int64_t dataset_bytes, stats_rows;
+    int64_t dataset_episodes; /* 0: not known                                   */
     double action_mean[CGS_CARD_ACTIONS], action_std[CGS_CARD_ACTIONS]; /* (action_dim) */
     char std_divisor[16]; /* "rows" or "rows-1"                              */
     char precision[8];    /* "f32" or "bf16"                                 */

@@ -77,8 +77,9 @@ static void representation_table(cgs_page *p, const cJSON *j, const cJSON *model
     cgs_page_table_end(p);
     cgs_page_note(
         p,
-        "Explained variance (R2) on held-out episodes; 1 is perfect. D: true motion decoded from "
-        "the latent step. C: the motion that actions (A), or actions and states (AS), "
+        "Explained variance (R2) on episodes that the probes were not fitted to; 1 is perfect. D: "
+        "true motion decoded from the latent step. C: the motion that actions (A), or actions and "
+        "states (AS), "
         "predict, decoded from the latent step. B: agreement of the linear D with those.");
 }
 

@@ -38,7 +38,7 @@ static bool is_model_key(const char *key) {
 
 /* planner settings that every planner has; the others are rows of CGS_PLANNER_SETTINGS */
 static bool is_planner_key(const char *key) {
-    static const char *const keys[] = {"planner", "horizon", "deadline", "batch"};
+    static const char *const keys[] = {"planner", "horizon", "deadline", "batch", "prior_held_out"};
     const cgs_planner_setting *s;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;

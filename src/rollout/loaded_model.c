@@ -3,10 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "data/stats.h"
-#include "data/windows.h"
 
 enum { CPU_FRAMES = 8, GPU_FRAMES = 64 }; /* fewer leave a GPU waiting for launches */
 
@@ -139,22 +137,4 @@ cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class 
                         data->path, data->height, data->width, s->dir, m->image_size,
                         m->image_size);
     return CGS_OK;
-}
-
-cgs_status cgs_loaded_model_held_out(const cgs_loaded_model *s, const cgs_source *data,
-                                     uint8_t *held) {
-    struct stat st;
-    if (strcmp(s->card.split, "episode") != 0 || !(s->card.train_fraction > 0))
-        return cgs_fail(CGS_EARG,
-                        "%s: the model was not trained with a split by episode (\"%s\"), "
-                        "so no episode is held out",
-                        s->dir, s->card.split);
-    if (s->card.dataset_bytes > 0 && stat(data->path, &st) == 0 &&
-        (int64_t)st.st_size != s->card.dataset_bytes)
-        return cgs_fail(CGS_EARG,
-                        "%s: the model was trained on %s of %lld bytes; %s has %lld, so nothing is "
-                        "known of its held-out episodes",
-                        s->dir, s->card.dataset, (long long)s->card.dataset_bytes, data->path,
-                        (long long)st.st_size);
-    return cgs_split_episodes(data->episodes, s->card.train_fraction, s->card.seed, held);
 }

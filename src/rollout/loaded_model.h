@@ -56,9 +56,4 @@ cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class *
 cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class *env,
                                  const cgs_source *data);
 
-/* held (episodes): 1 for those that the model never trained on.  Refused unless it was trained
- * on this file with a split by episode. */
-cgs_status cgs_loaded_model_held_out(const cgs_loaded_model *s, const cgs_source *data,
-                                     uint8_t *held);
-
 #endif /* CGS_ROLLOUT_LOADED_MODEL_H */

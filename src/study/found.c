@@ -180,7 +180,7 @@ static void fitted(line *l, const cJSON *all, const cgs_stage *g) {
     say_each(l, "distance from the goal under the prior, relative to doing nothing",
              item(j, "models"), mean_ratio);
     if (!isnan(number(card, "validation_loss")))
-        say(l, "squared error on held-out pairs %.3f; the mean action has %.3f",
+        say(l, "squared error on validation pairs %.3f; the mean action has %.3f",
             number(card, "validation_loss"), number(card, "zero_loss"));
     cJSON_Delete(j);
 }

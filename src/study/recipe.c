@@ -31,7 +31,6 @@ const cgs_study_row cgs_study_rows[] = {
      "train.validate_every={validate} train.checkpoint_every={checkpoint} {train} {extra}",
      "@/models/{model}/model.safetensors", "collect pretrain", true, false},
     {"prior", CGS_EACH_MODEL, "prior {model}",
-     /* the split of the training, so that held-out starts are unseen by the prior too */
      "prior --model @/models/{model} --data {data} --json {device} {threads} prior.seed={seed} "
      "{prior}",
      "@/models/{model}/prior.safetensors", "train", false, false},

@@ -35,6 +35,7 @@ typedef struct fitting {
     const cgs_source *src;
     cgs_decoder_fit_observer watch;
     void *user;
+    cgs_fit_episodes from;
     material m;
     /* one batch */
     cgs_tape *tape;
@@ -47,14 +48,33 @@ static bool tell(fitting *f, const char *what, double done, double total, double
     return !f->watch || f->watch(f->user, what, done, total, loss);
 }
 
+/* rows of the dataset in increasing order, counted over the episodes of the fit alone */
+typedef struct cursor {
+    const fitting *f;
+    int at;         /* the present episode of the list */
+    int64_t before; /* rows of those before it */
+} cursor;
+
+/* the image at or before row `row` of those, as a row of the dataset */
+static int64_t drawn_row(cursor *k, int64_t row) {
+    const cgs_source *src = k->f->src;
+    const int *episode = k->f->from.episode;
+    while (row - k->before >= src->ep_len[episode[k->at]])
+        k->before += src->ep_len[episode[k->at++]];
+    return cgs_source_drawn(src, src->ep_offset[episode[k->at]] + row - k->before);
+}
+
 static cgs_status collect(fitting *f) {
     const cgs_lewm_config *c = &f->s->lewm->config;
     material *m = &f->m;
+    int64_t rows = 0;
     if (f->src->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", f->src->path);
     if (f->src->height != c->image_size || f->src->width != c->image_size)
         return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         f->src->path, f->src->height, f->src->width, c->image_size, c->image_size);
-    m->count = f->src->rows < f->c->frames ? (int)f->src->rows : f->c->frames;
+    CGS_TRY(cgs_fit_episodes_of(&f->from, f->s, f->src));
+    for (int i = 0; i < f->from.count; i++) rows += f->src->ep_len[f->from.episode[i]];
+    m->count = rows < f->c->frames ? (int)rows : f->c->frames;
     m->S = c->image_size;
     m->D = c->width;
     if (m->count < 2 * VALIDATION_EVERY || m->count < f->c->batch)
@@ -65,17 +85,16 @@ static cgs_status collect(fitting *f) {
     m->z = malloc((size_t)m->count * (size_t)m->D * sizeof *m->z);
     if (!m->frames || !m->z) return cgs_fail(CGS_ENOMEM, "no memory for %d frames", m->count);
     cgs_rng r = cgs_rng_stream(f->c->seed, CGS_STREAM_DATA, UINT64_C(1) << 40);
+    cursor k = {.f = f};
     for (int at = 0; at < m->count; at += READ) {
         int n = m->count - at < READ ? m->count - at : READ;
         uint8_t *to = m->frames + (size_t)at * frame;
         for (int i = 0; i < n;
              i++) /* one per segment of equal length, so that all parts of the data are used */
         {
-            int64_t low = f->src->rows * (at + i) / m->count;
-            int64_t high = f->src->rows * (at + i + 1) / m->count;
-            int64_t row = low + (int64_t)cgs_rng_below(&r, (uint64_t)(high - low));
-            row = cgs_source_drawn(f->src, row);
-            if (row < 0) row = f->src->ep_offset[0];
+            int64_t low = rows * (at + i) / m->count;
+            int64_t high = rows * (at + i + 1) / m->count;
+            int64_t row = drawn_row(&k, low + (int64_t)cgs_rng_below(&r, (uint64_t)(high - low)));
             CGS_TRY(f->src->read_pixels(f->src->self, row, 1, 1, to + (size_t)i * frame));
         }
         CGS_TRY(cgs_encoder_run(f->s->encoder, to, n, m->z + (size_t)at * (size_t)m->D));
@@ -195,7 +214,8 @@ static cgs_status fit(fitting *f, cgs_decoder **out) {
                              .width = f->c->width,
                              .layers = f->c->layers,
                              .heads = f->c->heads,
-                             .model = f->s->weights};
+                             .model = f->s->weights,
+                             .split = f->from.split};
     CGS_TRY(cgs_decoder_create(out, &card, f->s->lewm->params.device, true));
     CGS_TRY(cgs_params_init(&(*out)->params, f->c->seed));
     CGS_TRY(start_from_mean(f, *out));
@@ -229,6 +249,7 @@ cgs_status cgs_decoder_fit(cgs_decoder **out, cgs_loaded_model *s, cgs_dataset *
     free(f.latents);
     free(f.m.frames);
     free(f.m.z);
+    cgs_fit_episodes_free(&f.from);
     if (rc != CGS_OK) {
         cgs_decoder_destroy(*out);
         *out = NULL;

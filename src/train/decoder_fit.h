@@ -4,7 +4,7 @@
 
 #include "core/config.h"
 #include "model/decoder.h"
-#include "rollout/loaded_model.h"
+#include "rollout/held_out.h"
 
 /* clang-format off */
 #define CGS_DECODER_FIT_CONFIG(X)                                                                       \
@@ -29,7 +29,8 @@ cgs_section cgs_decoder_fit_section(cgs_decoder_fit_config *c);
 typedef bool (*cgs_decoder_fit_observer)(void *user, const char *what, double done, double total,
                                          double loss);
 
-/* A decoder fitted to frames of the dataset; an eighth of them validate it.  The caller saves and
+/* A decoder fitted to frames of the episodes that the model trained on (rollout/held_out.h); an
+ * eighth of them validate it.  The caller saves and
  * destroys it. */
 cgs_status cgs_decoder_fit(cgs_decoder **out, cgs_loaded_model *s, cgs_dataset *data,
                            const cgs_decoder_fit_config *c, cgs_decoder_fit_observer watch,

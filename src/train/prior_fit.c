@@ -23,9 +23,9 @@ enum { READ = 512 }; /* frames read at a time */
 typedef struct material {
     int D, n;       /* of a latent, of a plan */
     int ahead;      /* frames from t to the goal */
-    int64_t frames; /* of all episodes, one after the other */
+    int64_t frames; /* of all episodes used, one after the other */
     float *z;       /* (frames, D) */
-    int64_t *first; /* (episodes + 1) first frame of each episode */
+    int64_t *first; /* (episodes + 1) first frame of each episode used */
     int64_t pairs[2];
     int64_t *pair[2]; /* frame t of each pair; 0: training, 1: validation */
     float *target[2]; /* (pairs, n) */
@@ -38,9 +38,26 @@ typedef struct fitting {
     const cgs_source *src;
     cgs_prior_fit_observer watch;
     void *user;
-    int stride, episodes;
+    int stride;
+    cgs_prior_episodes used;
     material m;
 } fitting;
+
+cgs_status cgs_prior_episodes_choose(cgs_prior_episodes *p, const cgs_loaded_model *s,
+                                     const cgs_source *data, const cgs_prior_fit_config *c) {
+    p->validates = NULL;
+    CGS_TRY(cgs_fit_episodes_of(&p->of, s, data));
+    if (c->episodes && c->episodes < p->of.count) p->of.count = c->episodes;
+    p->validates = malloc((size_t)p->of.count + 1);
+    if (!p->validates) return cgs_fail(CGS_ENOMEM, "prior: no memory for %d episodes", p->of.count);
+    return cgs_split_episodes(p->of.count, c->fraction, c->seed, p->validates);
+}
+
+void cgs_prior_episodes_free(cgs_prior_episodes *p) {
+    cgs_fit_episodes_free(&p->of);
+    free(p->validates);
+    p->validates = NULL;
+}
 
 static void material_free(material *m) {
     free(m->z);
@@ -73,26 +90,31 @@ static cgs_status check(fitting *f) {
     if (f->src->height != m->image_size || f->src->width != m->image_size)
         return cgs_fail(CGS_EARG, "%s: images of %d x %d pixels, the model sees %d x %d",
                         f->src->path, f->src->height, f->src->width, m->image_size, m->image_size);
-    f->episodes = f->src->episodes;
-    if (f->c->episodes && f->c->episodes < f->episodes) f->episodes = f->c->episodes;
     f->m.D = m->width;
     f->m.n = f->c->horizon * cgs_lewm_action_block(m);
     f->m.ahead = span / f->stride;
     return CGS_OK;
 }
 
-/* which frames and pairs there are; held (episodes): 1 for validation */
-static cgs_status count(fitting *f, uint8_t *held) {
+/* rows of the i-th episode used */
+static int rows_of(const fitting *f, size_t i) { return f->src->ep_len[f->used.of.episode[i]]; }
+
+static int64_t offset_of(const fitting *f, size_t i) {
+    return f->src->ep_offset[f->used.of.episode[i]];
+}
+
+/* which frames and pairs there are */
+static cgs_status count(fitting *f) {
     material *m = &f->m;
-    size_t E = (size_t)f->episodes;
+    CGS_TRY(cgs_prior_episodes_choose(&f->used, f->s, f->src, f->c));
+    size_t E = (size_t)f->used.of.count;
     m->first = malloc((E + 1) * sizeof *m->first);
     if (!m->first) return cgs_fail(CGS_ENOMEM, "prior: no memory for %zu episodes", E);
-    CGS_TRY(cgs_split_episodes(f->episodes, f->c->fraction, f->c->seed, held));
     m->first[0] = 0;
     for (size_t e = 0; e < E; e++) {
-        int64_t kept = (f->src->ep_len[e] - 1) / f->stride + 1;
+        int64_t kept = (rows_of(f, e) - 1) / f->stride + 1;
         m->first[e + 1] = m->first[e] + kept;
-        if (kept > m->ahead) m->pairs[held[e]] += kept - m->ahead;
+        if (kept > m->ahead) m->pairs[f->used.validates[e]] += kept - m->ahead;
     }
     m->frames = m->first[E];
     if (m->pairs[0] < f->c->batch || m->pairs[1] < 1)
@@ -118,11 +140,11 @@ static cgs_status encode_all(fitting *f) {
     int64_t row[READ], done = 0;
     uint8_t *pixels = malloc(READ * frame);
     cgs_status rc = pixels ? CGS_OK : cgs_fail(CGS_ENOMEM, "prior: no memory for %d frames", READ);
-    for (int e = 0; rc == CGS_OK && done < m->frames;) {
+    for (size_t e = 0; rc == CGS_OK && done < m->frames;) {
         int n = 0;
         for (int64_t i; n < READ && (i = done + n) < m->frames; n++) {
             while (i >= m->first[e + 1]) e++;
-            row[n] = f->src->ep_offset[e] + (i - m->first[e]) * f->stride;
+            row[n] = offset_of(f, e) + (i - m->first[e]) * f->stride;
         }
         rc = cgs_source_images(f->src, row, n, pixels);
         if (rc == CGS_OK)
@@ -135,22 +157,22 @@ static cgs_status encode_all(fitting *f) {
     return rc;
 }
 
-static cgs_status read_targets(fitting *f, const uint8_t *held) {
+static cgs_status read_targets(fitting *f) {
     material *m = &f->m;
     const cgs_action_scale *scale = &f->s->scale;
     int dim = scale->dim, span = m->ahead * f->stride;
     int64_t at[2] = {0, 0};
     float *raw = NULL;
     cgs_status rc = CGS_OK;
-    for (int e = 0; e < f->episodes && rc == CGS_OK; e++) {
-        int rows = f->src->ep_len[e], side = held[e];
+    for (size_t e = 0; e < (size_t)f->used.of.count && rc == CGS_OK; e++) {
+        int rows = rows_of(f, e), side = f->used.validates[e];
         float *more = realloc(raw, (size_t)rows * (size_t)dim * sizeof *raw);
         if (!more) {
             rc = cgs_fail(CGS_ENOMEM, "prior: no memory for an episode of %d rows", rows);
             break;
         }
         raw = more;
-        rc = cgs_dataset_read_rows(f->data, "action", f->src->ep_offset[e], rows, raw);
+        rc = cgs_dataset_read_rows(f->data, "action", offset_of(f, e), rows, raw);
         for (int64_t i = 0; rc == CGS_OK && i + m->ahead < m->first[e + 1] - m->first[e]; i++) {
             const float *from = raw + i * f->stride * dim;
             float *to = m->target[side] + at[side] * m->n;
@@ -158,8 +180,7 @@ static cgs_status read_targets(fitting *f, const uint8_t *held) {
             for (int k = 0; k < span * dim && rc == CGS_OK; k++) {
                 if (!isfinite(from[k]))
                     rc = cgs_fail(CGS_EFORMAT, "%s: action %d of row %lld is %g", f->src->path,
-                                  k % dim,
-                                  (long long)(f->src->ep_offset[e] + i * f->stride + k / dim),
+                                  k % dim, (long long)(offset_of(f, e) + i * f->stride + k / dim),
                                   (double)from[k]);
                 to[k] = (float)((from[k] - scale->mean[k % dim]) / scale->std[k % dim]);
             }
@@ -297,6 +318,7 @@ static cgs_status fit(fitting *f, cgs_prior **out) {
                            .block = cgs_lewm_action_block(&f->s->lewm->config),
                            .model = f->s->weights,
                            .seed = f->c->seed,
+                           .split = f->used.of.split,
                            .pairs = m->pairs[0],
                            .validation_pairs = m->pairs[1],
                            .zero_loss = zero_error(m)};
@@ -324,12 +346,11 @@ cgs_status cgs_prior_fit(cgs_prior **out, cgs_loaded_model *s, cgs_dataset *data
                  .user = user};
     *out = NULL;
     CGS_TRY(check(&f));
-    uint8_t *held = malloc((size_t)f.episodes);
-    cgs_status rc = held ? count(&f, held) : cgs_fail(CGS_ENOMEM, "prior: no memory");
-    if (rc == CGS_OK) rc = read_targets(&f, held);
+    cgs_status rc = count(&f);
+    if (rc == CGS_OK) rc = read_targets(&f);
     if (rc == CGS_OK) rc = encode_all(&f);
     if (rc == CGS_OK) rc = fit(&f, out);
-    free(held);
+    cgs_prior_episodes_free(&f.used);
     material_free(&f.m);
     if (rc != CGS_OK) {
         cgs_prior_destroy(*out);

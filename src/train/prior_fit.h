@@ -2,14 +2,14 @@
  *
  * A pair is a row t with the row H * frameskip later in the same episode: the input is the two
  * frozen latents, the target the standardised actions between them.  Latents are computed once.
- * Whole episodes are held out for validation, and the head with the lowest validation error is the
- * result. */
+ * Only episodes that the model trained on are read (rollout/held_out.h); some of them validate, and
+ * the head with the lowest validation error is the result. */
 #ifndef CGS_TRAIN_PRIOR_FIT_H
 #define CGS_TRAIN_PRIOR_FIT_H
 
 #include "core/config.h"
 #include "model/prior.h"
-#include "rollout/loaded_model.h"
+#include "rollout/held_out.h"
 
 /* clang-format off */
 #define CGS_PRIOR_FIT_CONFIG(X)                                                                        \
@@ -23,11 +23,11 @@
     X(float, lr,           1e-3, 0,    10,      "prior.lr",       "learning rate")                 \
     X(float, weight_decay, 1e-4, 0,    10,      "prior.weight_decay", "decoupled")                 \
     X(float, fraction,     0.9,  0.01, 0.999,   "prior.train_fraction",                            \
-      "fraction of episodes to fit")                                                    \
+      "fraction of the episodes used to fit; the others validate")                       \
     X(int,   stride,       0,    0,    4096,    "prior.stride",                                    \
       "rows between the frames used; 0: the frameskip")                                       \
-    X(int,   episodes,     0,    0,    1 << 30, "prior.episodes", "episodes used; 0: all")         \
-    X(u64,   seed,         0,    0,    0,       "prior.seed",     "seed of weights, order and split")
+    X(int,   episodes,     0,    0,    1 << 30, "prior.episodes", "the model's training episodes used; 0: all")         \
+    X(u64,   seed,         0,    0,    0,       "prior.seed",     "seed of weights, order and validation")
 /* clang-format on */
 
 typedef struct cgs_prior_fit_config {
@@ -40,6 +40,16 @@ cgs_section cgs_prior_fit_section(cgs_prior_fit_config *c);
  * the fit, which keeps the best head so far. */
 typedef bool (*cgs_prior_fit_observer)(void *user, const char *what, double done, double total,
                                        double loss, double best);
+
+/* The episodes of a fit, in the order of the file: the first c->episodes of those that the model
+ * trained on.  Free with cgs_prior_episodes_free, also after a failure. */
+typedef struct cgs_prior_episodes {
+    cgs_fit_episodes of;
+    uint8_t *validates; /* (of.count) 1: it validates, 0: it is fitted */
+} cgs_prior_episodes;
+cgs_status cgs_prior_episodes_choose(cgs_prior_episodes *p, const cgs_loaded_model *s,
+                                     const cgs_source *data, const cgs_prior_fit_config *c);
+void cgs_prior_episodes_free(cgs_prior_episodes *p);
 
 /* The best head, ready to be saved; the caller destroys it. */
 cgs_status cgs_prior_fit(cgs_prior **out, cgs_loaded_model *s, cgs_dataset *data,

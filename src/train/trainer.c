@@ -132,7 +132,14 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
     return cgs_fail(CGS_EARG, "data.split: \"%.40s\" is not episode or window", c->split.s);
 }
 
-/* scale of joint displacements, over all pairs of frames one model step apart */
+/* trained (episodes): 1 for those that a training window lies in */
+static void mark_trained(const cgs_trainer *t, uint8_t *trained) {
+    for (int64_t i = 0; i < t->split.train_count; i++)
+        trained[t->windows.episode[t->split.train[i]]] = 1;
+}
+
+/* scale of joint displacements, over all pairs of frames one model step apart in the episodes that
+ * are trained on */
 static cgs_status measure_joints(cgs_trainer *t) {
     const char *column = cgs_reference_column(&t->reference);
     if (!column) return CGS_OK;
@@ -143,9 +150,13 @@ static cgs_status measure_joints(cgs_trainer *t) {
     size_t rows = (size_t)t->source->rows;
     float *q = malloc(rows * 2 * sizeof *q), *before = malloc(rows * 2 * sizeof *q),
           *after = malloc(rows * 2 * sizeof *q);
-    cgs_status rc = q && before && after ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for joints");
+    uint8_t *trained = calloc((size_t)t->source->episodes, 1);
+    cgs_status rc =
+        q && before && after && trained ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for joints");
     long pairs = 0;
+    if (rc == CGS_OK) mark_trained(t, trained);
     for (int e = 0; rc == CGS_OK && e < t->source->episodes; e++) {
+        if (!trained[e]) continue;
         int n = t->source->ep_len[e];
         rc = t->source->read_rows(t->source->self, at, t->source->ep_offset[e], n, 1, q);
         for (int i = 0; rc == CGS_OK && i + skip < n && (size_t)pairs < rows; i++, pairs++) {
@@ -157,6 +168,7 @@ static cgs_status measure_joints(cgs_trainer *t) {
     free(q);
     free(before);
     free(after);
+    free(trained);
     return rc;
 }
 
@@ -511,6 +523,7 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
     const char *path = cgs_dataset_source(t->dataset)->path;
     struct stat st;
     if (stat(path, &st) == 0) card->dataset_bytes = (int64_t)st.st_size;
+    card->dataset_episodes = cgs_dataset_source(t->dataset)->episodes;
     snprintf(card->method, sizeof card->method, "%.63s", c->method.s);
     snprintf(card->env, sizeof card->env, "%.63s", env ? env : "");
     snprintf(card->env_version, sizeof card->env_version, "%.63s", version ? version : "");

@@ -41,6 +41,11 @@ awk -v a="$(pred a)" -v b="$(pred b)" 'BEGIN { d = a - b; exit !(d < 1e-4 && d >
     --seeds 0 --episodes 1 --budget 10 --horizon 2 --goal-offset 10 --gd-steps 2 --out r.jsonl \
     >table || fail eval
 [ "$(grep -c '"backbone":"stand-in"' r.jsonl)" = 6 ] || fail "a result does not say stand-in"
+[ "$(grep -c '"success":"solve"' r.jsonl)" = 6 ] || fail "a result does not say how success counts"
+"$cgs" eval --model cls --data wall.h5 --planner cem --samples 4 --iters 1 --seeds 0 --episodes 1 \
+    --budget 10 --horizon 2 --goal-offset 10 --success any --out r.jsonl --quiet >/dev/null || fail any
+sed -n '7s/,"outcomes".*//p' r.jsonl | grep -q success\": && fail "any is named in a result"
+[ "$(wc -l <r.jsonl)" = 7 ] || fail "the rule of success is not in the hash"
 [ "$(grep -c '(stand-in backbone)' table)" = 6 ] || fail "a row of the table does not say stand-in"
 "$cgs" plan --model patch --data wall.h5 --planner mppi --samples 4 --iters 1 --budget 5 \
     --horizon 1 --goal-offset 5 | grep -q "frozen backbone: stand-in" || fail plan

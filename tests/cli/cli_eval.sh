@@ -107,6 +107,12 @@ assert abs(a["rho_median"]["median"] - sum(middle) / 2) < 1e-5 * mean, a
 assert a["below_one"] == sum(r < 1 for r in a["ratios"])
 PY
 cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
+# on held-out starts: no episode that the prior or the decoder was fitted to
+"$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0 --episodes 4 --held-out --threads 1 --json |
+    grep -q '"held_out":true' || fail "quality on held-out starts"
+"$cgs" decode --model "$tmp/a" --data "$tmp/data.h5" --updates 1 --strip --held-out --episodes 1 --samples 2 \
+    --iters 1 --budget 10 --threads 1 --quiet --out "$tmp/strips.json" \
+    decode.frames=64 >/dev/null || fail "strips of held-out starts"
 
 # ---- plan
 "$cgs" plan --model "$tmp/a" --data "$tmp/data.h5" --planner gd --threads 1 --json --episode 2 \
@@ -153,6 +159,15 @@ refused 2 "--out belongs to --quality" prior $base --out "$tmp/q.json"
 refused 2 '"none" is not control or mean' prior --quality $base --zero none
 refused 2 "0 starts" prior --quality $base --episodes 0
 refused 1 "prior was fitted to weights" prior --quality --model "$tmp/b" --data "$tmp/data.h5"
+# a prior and a decoder from before they recorded the split
+for f in prior.json decoder.safetensors; do
+    LC_ALL=C sed 's/"split"/"spilt"/' "$tmp/a/$f" >"$tmp/older" && cp "$tmp/older" "$tmp/a/$f"
+done
+older="is not known to have been fitted without the model's held-out episodes"
+refused 2 "prior $older" eval $base --planner pg-mppi --samples 1 --held-out --episodes 2
+refused 2 "prior $older" plan $base --planner pg-mppi --held-out
+refused 2 "prior $older" prior --quality $base --held-out
+refused 2 "decoder $older" decode $base --strip --held-out --out "$tmp/strips.json" --json --quiet
 refused 2 "episode 2 has no step 5000" plan $base --episode 2 --step 5000
 # a dataset and a model of other versions of the environment
 sed 's/"env_version"\( *:[ \t]*\)"1"/"env_version"\1"77"/' "$tmp/a/config.json" >"$tmp/config" &&

@@ -59,7 +59,7 @@ for f in study.json stages.jsonl data.h5 results.jsonl models/lewm-cgs/prior.saf
 done
 n=$(grep -c . "$tmp/a/stages.jsonl")
 [ "$n" = 18 ] || fail "$n stages instead of 18"
-grep -q 'held-out pairs' "$tmp/first" || fail "a stage does not say what it found"
+grep -q 'validation pairs' "$tmp/first" || fail "a stage does not say what it found"
 
 # ---- again: nothing runs
 "$tmp/tiny" "$tmp/a" >"$tmp/again"

@@ -17,6 +17,8 @@
 #include "eval_bed.h"
 #include "expect.h"
 #include "random_model.h"
+#include "rollout/held_out.h"
+#include "train/prior_fit.h"
 
 static const char *const one_model[1] = {bed_model_a};
 static const char *const two_models[2] = {bed_model_a, bed_model_b};
@@ -78,6 +80,34 @@ static void test_batch_in_hash(void **state) {
     assert_string_equal(hash[0], "03d7eebb0f1fe4cf");
     assert_string_not_equal(hash[0], hash[1]);
     assert_string_not_equal(hash[1], hash[2]);
+}
+
+/* So are the rule of success and that a prior was checked, where lines from before have neither. */
+static void test_rules_in_hash(void **state) {
+    (void)state;
+    cgs_eval_settings s = {.model = "runs/a",
+                           .method = "lewm",
+                           .env = "tworooms",
+                           .env_version = 1,
+                           .dataset = "data.h5",
+                           .rule = {.count = 50, .goal_offset = 25},
+                           .success = CGS_SUCCESS_SOLVE,
+                           .prior_held_out = true,
+                           .budget = 50,
+                           .execute = 5,
+                           .plan = cgs_plan_defaults(),
+                           .device = "cpu",
+                           .precision = "f32"};
+    char *json, hash[2][17];
+    OK(cgs_eval_describe(&s, &json, hash[0]));
+    assert_non_null(strstr(json, "\"success\":\"solve\",\"prior_held_out\":true,"));
+    free(json);
+    s.success = CGS_SUCCESS_ANY;
+    OK(cgs_eval_describe(&s, &json, hash[1]));
+    assert_null(strstr(json, "success"));
+    free(json);
+    assert_string_not_equal(hash[0], hash[1]);
+    assert_string_not_equal(hash[1], "03d7eebb0f1fe4cf"); /* that of test_batch_in_hash */
 }
 
 static void test_resume(void **state) {
@@ -216,11 +246,21 @@ static void test_summary(void **state) {
     cgs_evaluation_free(&e);
 }
 
+static void replace_last_line(const char *path, const char *text, const char *line) {
+    char whole[8192];
+    size_t keep = strlen(text) - 1;
+    while (text[keep - 1] != '\n') keep--;
+    assert_true(keep + strlen(line) < sizeof whole);
+    snprintf(whole, sizeof whole, "%.*s%s", (int)keep, text, line);
+    OK(cgs_write_file(path, whole, strlen(whole)));
+}
+
 static void test_starts(void **state) {
     (void)state;
     cgs_eval_options o = small_eval();
     cgs_evaluation e;
     cgs_starts s;
+    char moved[96];
     o.planners = some_planners + 1; /* zero */
     o.planner_count = 1;
     o.seed_count = 1;
@@ -251,8 +291,19 @@ static void test_starts(void **state) {
     OK(cgs_evaluate(&e, &o));
     assert_int_equal(e.run[0].result.episodes, 6);
     cgs_evaluation_free(&e);
-    /* one that belongs to other data is refused */
+    /* but starts that it calls held out must be held out of these models */
     char *text;
+    (void)lines_of(o.manifest, &text);
+    int seen = 0;
+    while (held[seen]) seen++;
+    snprintf(moved, sizeof moved, "{\"episode\":%d,\"step\":0,\"row\":%lld}\n", seen,
+             (long long)cgs_dataset_source(b.data)->ep_offset[seen]);
+    replace_last_line(o.manifest, text, moved);
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "is not held out of every model's training");
+    cgs_evaluation_free(&e);
+    OK(cgs_write_file(o.manifest, text, strlen(text)));
+    free(text);
+    /* one that belongs to other data is refused */
     (void)lines_of(o.manifest, &text);
     char *rows = strstr(text, "\"rows\":");
     assert_non_null(rows);
@@ -329,7 +380,53 @@ static void test_refusals(void **state) {
     o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 were requested");
     o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
     o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
+    o = base, o.success = "twice", refuse(&o, CGS_EARG, "\"twice\" is not any or solve");
     o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");
+}
+
+/* A prior's split is checked as the model's is, where a planner needs the prior. */
+static void test_held_out_prior(void **state) {
+    (void)state;
+    static const char *const pg[] = {"mppi", "pg-cem"};
+    bed b;
+    cgs_prior *p;
+    cgs_prior_fit_config c;
+    cgs_section section = cgs_prior_fit_section(&c);
+    cgs_config_defaults(&section, 1);
+    c.batch = 16, c.hidden = 8, c.updates = c.every = 1;
+    bed_open(&b, 1, 1, 1);
+    OK(cgs_prior_fit(&p, &b.s, b.data, &c, NULL, NULL));
+    OK(cgs_prior_save(bed_model_a, p));
+
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    char *text;
+    o.models = one_model;
+    o.model_count = 1;
+    o.planners = pg;
+    o.planner_count = 2;
+    o.held_out = true;
+    o.out = bed_path("held.jsonl");
+    OK(cgs_evaluate(&e, &o));
+    cgs_evaluation_free(&e);
+    assert_int_equal(lines_of(o.out, &text), 8);
+    int marked = 0;
+    for (char *at = text; (at = strstr(at, "\"prior_held_out\":true")); at++) marked++;
+    assert_int_equal(marked, 4);
+    free(text);
+
+    p->card.split = (cgs_split_record){.split = ""}; /* one from before records */
+    OK(cgs_prior_save(bed_model_a, p));
+    refuse(&o, CGS_EARG, "the prior is not known to have been fitted without");
+    o.planner_count = 1; /* which needs none */
+    OK(cgs_evaluate(&e, &o));
+    cgs_evaluation_free(&e);
+    o.planner_count = 2, o.held_out = false;
+    OK(cgs_evaluate(&e, &o));
+    cgs_evaluation_free(&e);
+    cgs_prior_destroy(p);
+    remove(bed_path("a/prior.json"));
+    bed_close(&b);
 }
 
 /* models that do not belong to the data */
@@ -405,6 +502,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
         cmocka_unit_test(test_starts),        cmocka_unit_test(test_images),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_rules_in_hash), cmocka_unit_test(test_held_out_prior),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

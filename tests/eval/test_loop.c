@@ -215,6 +215,65 @@ static void test_receding(void **state) {
     bed_close(&b);
 }
 
+/* ---- when success counts ------------------------------------------------------------- */
+
+enum { BUDGET = 50, SOLVE = 25, PASSED = 7 }; /* actions; of a plan; of a state on the way */
+
+/* the states of the first episode of a batch, the start included */
+static cgs_status note_state(void *user, const cgs_env_batch *envs, int step) {
+    memcpy((double *)user + 2 * step, envs->state, 2 * sizeof(double));
+    return CGS_OK;
+}
+
+static cgs_outcome run_for(bed *b, cgs_success_rule rule, int execute, const double goal[2],
+                           double *states) {
+    cgs_loop_config c = loop_config(b, "mppi", CGS_HISTORY_NATIVE, 1);
+    cgs_loop *l;
+    cgs_outcome out;
+    c.success = rule;
+    c.execute = execute;
+    if (states) c.watch.stepped = note_state, c.watch.user = states;
+    memcpy(b->cases.goal_state, goal, 2 * sizeof *goal);
+    OK(cgs_loop_create(&l, &c));
+    OK(cgs_loop_run(l, &b->cases, &out));
+    cgs_loop_destroy(l);
+    return out;
+}
+
+/* A goal that is passed on the way counts after every action and not after a solve; one that a plan
+ * ends in counts for both. */
+static void test_success_rules(void **state) {
+    (void)state;
+    bed b;
+    bed_open(&b, 1, 1, 1);
+    static double at[2 * (BUDGET + 1)];
+    const double nowhere[2] = {20, 200};
+    const double *passed = at + 2 * PASSED, *end = at + 2 * SOLVE;
+    cgs_env *env;
+    OK(cgs_env_create(&env, b.env));
+    cgs_outcome out = run_for(&b, CGS_SUCCESS_ANY, 0, nowhere, at);
+    assert_true(!out.success && out.actions == BUDGET);
+    /* otherwise the test says nothing */
+    assert_false(cgs_env_reached(env, end, passed));
+    assert_false(cgs_env_reached(env, at + 2 * BUDGET, passed));
+
+    out = run_for(&b, CGS_SUCCESS_ANY, 0, passed, NULL);
+    assert_true(out.success && out.first <= PASSED && out.actions == out.first);
+    out = run_for(&b, CGS_SUCCESS_SOLVE, 0, passed, NULL);
+    assert_true(!out.success && out.actions == BUDGET && out.solves == 2);
+    out = run_for(&b, CGS_SUCCESS_ANY, 0, end, NULL);
+    assert_true(out.success && out.first <= SOLVE);
+    out = run_for(&b, CGS_SUCCESS_SOLVE, 0, end, NULL);
+    assert_true(out.success && out.first == SOLVE && out.actions == SOLVE && out.solves == 1);
+    /* after each replanning */
+    run_for(&b, CGS_SUCCESS_ANY, 2, nowhere, at);
+    out = run_for(&b, CGS_SUCCESS_SOLVE, 2, at + 2 * BUDGET, NULL);
+    assert_true(out.success && out.first % 10 == 0);
+    assert_int_equal(cgs_success_of(&b.s), CGS_SUCCESS_ANY);
+    cgs_env_destroy(env);
+    bed_close(&b);
+}
+
 /* ---- the prior --------------------------------------------------------------------- */
 
 typedef struct losses {
@@ -247,6 +306,8 @@ static void test_prior(void **state) {
     c.every = 10;
     c.patience = 1000;
     c.lr = 0.01f; /* latents of random weights differ little */
+    /* with nothing held out, so that there are enough of them to tell latents apart */
+    b.s.card.split[0] = '\0';
     losses l = {0};
     cgs_prior *p, *q;
     OK(cgs_prior_fit(&p, &b.s, b.data, &c, note_loss, &l));
@@ -291,7 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_determinism), cmocka_unit_test(test_recorded_history),
         cmocka_unit_test(test_histories),   cmocka_unit_test(test_receding),
-        cmocka_unit_test(test_prior),
+        cmocka_unit_test(test_prior),       cmocka_unit_test(test_success_rules),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

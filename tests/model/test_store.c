@@ -19,6 +19,7 @@ static cgs_model_card some_card(void) {
     strcpy(card.env, "pusht");
     strcpy(card.dataset, "a \"quoted\" name.h5");
     card.dataset_bytes = 123456789012;
+    card.dataset_episodes = 4000;
     card.stats_rows = 4321;
     card.action_mean[0] = 0.1;
     card.action_mean[1] = -1.0 / 3;

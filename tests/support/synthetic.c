@@ -2,6 +2,7 @@
 #include "synthetic.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,19 +42,32 @@ void synthetic_episode(int index, int length, int size, uint64_t seed, uint8_t *
     }
 }
 
-cgs_status synthetic_dataset(const char *path, int episodes, int length, int size, uint64_t seed) {
+static void change(synthetic_change what, int length, int size, uint8_t *pixels, float *action,
+                   float *joints) {
+    size_t bytes = (size_t)length * (size_t)size * (size_t)size * 3;
+    for (size_t i = 0; what == SYNTHETIC_SEEN && i < bytes; i++) pixels[i] = 255 - pixels[i];
+    for (int i = 0; i < 2 * length; i++) {
+        if (what == SYNTHETIC_SEEN) action[i] *= 50;
+        if (what == SYNTHETIC_JOINTS) joints[i] *= 50;
+    }
+}
+
+static cgs_status write_dataset(const char *path, int episodes, int length, int size, uint64_t seed,
+                                bool with_joints, const uint8_t *changed, synthetic_change what) {
     const cgs_column_spec columns[] = {{"pixels", CGS_COL_U8, 3, {size, size, 3}},
                                        {"action", CGS_COL_F32, 1, {2}},
                                        {"proprio", CGS_COL_F32, 1, {2}},
-                                       {"state", CGS_COL_F32, 1, {2}}};
+                                       {"state", CGS_COL_F32, 1, {2}},
+                                       {"qpos", CGS_COL_F32, 1, {2}}};
     cgs_writer *w = NULL;
     uint8_t *pixels = malloc((size_t)length * (size_t)size * (size_t)size * 3);
     float *action = malloc((size_t)length * 2 * sizeof(float));
     float *state = malloc((size_t)length * 2 * sizeof(float));
+    float *joints = malloc((size_t)length * 2 * sizeof(float));
     cgs_status rc = CGS_OK;
     int64_t done = 0;
-    if (!pixels || !action || !state) rc = cgs_fail(CGS_ENOMEM, "%s: no memory", path);
-    if (rc == CGS_OK) rc = cgs_writer_create(&w, path, columns, 4);
+    if (!pixels || !action || !state || !joints) rc = cgs_fail(CGS_ENOMEM, "%s: no memory", path);
+    if (rc == CGS_OK) rc = cgs_writer_create(&w, path, columns, with_joints ? 5 : 4);
     if (rc == CGS_OK) rc = cgs_writer_text(w, "env", "synthetic");
     if (rc == CGS_OK) rc = cgs_writer_integer(w, "env_version", 1);
     if (rc == CGS_OK) rc = cgs_writer_text(w, "policy", "random");
@@ -64,12 +78,24 @@ cgs_status synthetic_dataset(const char *path, int episodes, int length, int siz
     if (rc == CGS_OK) rc = cgs_writer_begin(w, &done);
     for (int e = (int)done; e < episodes && rc == CGS_OK; e++) {
         synthetic_episode(e, length, size, seed, pixels, action, state);
-        rc = cgs_writer_add(w, length, (const void *const[]){pixels, action, state, state});
+        for (int i = 0; i < 2 * length; i++) joints[i] = state[i] / (float)size;
+        if (changed && changed[e]) change(what, length, size, pixels, action, joints);
+        rc = cgs_writer_add(w, length, (const void *const[]){pixels, action, state, state, joints});
     }
     if (rc == CGS_OK) rc = cgs_writer_finish(w);
     cgs_writer_destroy(w);
     free(pixels);
     free(action);
     free(state);
+    free(joints);
     return rc;
+}
+
+cgs_status synthetic_dataset(const char *path, int episodes, int length, int size, uint64_t seed) {
+    return write_dataset(path, episodes, length, size, seed, false, NULL, SYNTHETIC_SEEN);
+}
+
+cgs_status synthetic_dataset_changed(const char *path, int episodes, int length, int size,
+                                     uint64_t seed, const uint8_t *changed, synthetic_change what) {
+    return write_dataset(path, episodes, length, size, seed, true, changed, what);
 }

@@ -16,6 +16,12 @@
 /* Writes `episodes` episodes of `length` rows (length - 1 actions) each. */
 cgs_status synthetic_dataset(const char *path, int episodes, int length, int size, uint64_t seed);
 
+/* The same with a column of joint positions, qpos f32 (2) = p / size, where the marked episodes
+ * have other images and larger actions, or larger joint positions.  changed: (episodes), or NULL */
+typedef enum synthetic_change { SYNTHETIC_SEEN, SYNTHETIC_JOINTS } synthetic_change;
+cgs_status synthetic_dataset_changed(const char *path, int episodes, int length, int size,
+                                     uint64_t seed, const uint8_t *changed, synthetic_change what);
+
 /* Episode `index` alone: pixels (length, size, size, 3), action and state (length, 2). */
 void synthetic_episode(int index, int length, int size, uint64_t seed, uint8_t *pixels,
                        float *action, float *state);
