@@ -1,4 +1,5 @@
 /* bench_env.c - how fast environments step and render, and data are collected. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "core/threads.h"
 #include "env/policy.h"
 
-enum { RUNS = 5, WORLDS = 16, EPISODES = 4 /* per thread */, SIDE_SMALL = 64 };
+enum { RUNS = 5, WORLDS = 16, EPISODES = 4 /* per thread, or more */, SIDE_SMALL = 64 };
 
 /* environments in different random states, so that no image is rendered twice in a row */
 typedef struct bench {
@@ -92,20 +93,29 @@ static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_benc
     return CGS_OK;
 }
 
-/* with the policy that collects by default; side 0: no images */
+static cgs_status collect_once(const char *scratch, const cgs_env_class *cls, int side,
+                               int episodes, int seed, cgs_collect_result *result) {
+    cgs_collect_options o = {.env = cls->id, /* with its first policy */
+                             .out = scratch,
+                             .episodes = episodes,
+                             .side = side,
+                             .seed = (uint64_t)seed};
+    CGS_TRY(cgs_collect(&o, result));
+    unlink(scratch);
+    return CGS_OK;
+}
+
+/* side 0: no images */
 static cgs_status bench_collect(const char *scratch, const cgs_env_class *cls, int side,
-                                cgs_bench_fn fn, void *user) {
+                                double seconds, cgs_bench_fn fn, void *user) {
     double rates[RUNS];
     char name[64];
+    int episodes = EPISODES * cgs_threads();
+    cgs_collect_result result;
+    CGS_TRY(collect_once(scratch, cls, side, episodes, 0, &result)); /* says how many fill a run */
+    if (result.seconds < seconds) episodes *= (int)ceil(seconds / fmax(result.seconds, 1e-3));
     for (int r = 0; r < RUNS; r++) {
-        cgs_collect_options o = {.env = cls->id,
-                                 .out = scratch,
-                                 .episodes = EPISODES * cgs_threads(),
-                                 .side = side,
-                                 .seed = (uint64_t)r};
-        cgs_collect_result result;
-        CGS_TRY(cgs_collect(&o, &result));
-        unlink(scratch);
+        CGS_TRY(collect_once(scratch, cls, side, episodes, r, &result));
         rates[r] = (double)result.frames / result.seconds;
     }
     snprintf(name, sizeof name, "env.%s.collect.%d", cls->id, side);
@@ -120,8 +130,9 @@ cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, v
         cgs_status rc = bench_make(&b, cls);
         if (rc == CGS_OK) rc = bench_class(&b, cls->id, seconds, fn, user);
         bench_free(&b);
-        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, 0, fn, user);
-        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, cls->native, fn, user);
+        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, 0, seconds, fn, user);
+        if (rc == CGS_OK && scratch)
+            rc = bench_collect(scratch, cls, cls->native, seconds, fn, user);
         CGS_TRY(rc);
     }
     return CGS_OK;
