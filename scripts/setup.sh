@@ -12,7 +12,7 @@ if command -v apt-get >/dev/null; then
       liblz4-dev libzstd-dev liblapacke-dev libopenblas-dev libchipmunk-dev libcmocka-dev"
     wanted="libmujoco-dev clang libomp-dev libclang-rt-dev patchelf python3 python3-h5py python3-numpy"
     case " $* " in *" deb "*) needed="$needed build-essential debhelper" ;; esac
-    case " $* " in *" ci "*) wanted="$wanted clang-format qemu-user-static gcc-aarch64-linux-gnu" ;; esac
+    case " $* " in *" ci "*) wanted="$wanted clang-format valgrind qemu-user-static gcc-aarch64-linux-gnu" ;; esac
     present() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
     known() { apt-cache show "$1" >/dev/null 2>&1; }
     refresh() { $as_root apt-get update -qq; }
@@ -24,7 +24,7 @@ elif command -v dnf >/dev/null; then # no MuJoCo there
     needed="gcc make git pkgconf-pkg-config onednn-devel hdf5-devel cjson-devel libpng-devel zlib-devel
       blosc-devel lz4-devel libzstd-devel lapack-devel openblas-devel chipmunk-devel libcmocka-devel"
     wanted="clang libomp-devel compiler-rt patchelf python3 python3-h5py python3-numpy"
-    case " $* " in *" ci "*) wanted="$wanted clang-tools-extra qemu-user-static gcc-aarch64-linux-gnu" ;; esac
+    case " $* " in *" ci "*) wanted="$wanted clang-tools-extra valgrind qemu-user-static gcc-aarch64-linux-gnu" ;; esac
     present() { rpm -q --whatprovides "$1" >/dev/null 2>&1; }
     known() { dnf -q list "$1" >/dev/null 2>&1; }
     refresh() { :; }

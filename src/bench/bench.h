@@ -2,13 +2,15 @@
 #ifndef CGS_BENCH_BENCH_H
 #define CGS_BENCH_BENCH_H
 
+#include "core/measured.h"
 #include "core/status.h"
 #include "model/model.h"
 
-/* Receives one result: what was measured, the median of five runs, its unit. */
-typedef void (*cgs_bench_fn)(void *user, const char *name, double value, const char *unit);
+/* Receives one figure: what was measured, the median of five runs with its spread, its unit. */
+typedef void (*cgs_bench_fn)(void *user, const char *name, cgs_measured m, const char *unit);
 
-/* Physics and images of every environment on one core, then collection on all.
+/* Physics and images of every environment on one core, then collection on all, of states alone and
+ * with images.
  * seconds: of one run.  scratch: a file name that does not exist yet, for the collection,
  * removed afterwards; NULL skips it. */
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user);
@@ -18,6 +20,15 @@ cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user);
 /* Operations at the sizes of the published model: time, and rate of arithmetic or memory traffic.
  * seconds: shortest time of one measurement. */
 cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench_fn fn, void *user);
+/* What runs each matrix product that a device has prepared so far, and why; nothing on devices that
+ * do not choose.  Without those that only measure (dot products of everything), and those that add
+ * to a result, which take the same code. */
+typedef struct cgs_bench_choice {
+    char product[96]; /* "8224x192x576 bf16 to f32 A B^T": rows, length of sums, columns */
+    const char *code, *why;
+} cgs_bench_choice;
+void cgs_bench_choices(const cgs_device *d, void (*fn)(void *user, const cgs_bench_choice *c),
+                       void *user);
 /* A training update of a preset ("paper", "small"): frames per second, fraction of the peak rate,
  * and the time by operation and, with `profile`, also by shape. class_bits:
  * model.encoder.class_bits. */

@@ -1,4 +1,5 @@
 /* bench_env.c - how fast environments step and render, and data are collected. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "core/threads.h"
 #include "env/policy.h"
 
-enum { RUNS = 5, WORLDS = 16, EPISODES = 16, EPISODES_CUBE = 4, SIDE_SMALL = 64 };
+enum { RUNS = 5, WORLDS = 16, EPISODES = 4 /* per thread, or more */, SIDE_SMALL = 64 };
 
 /* environments in different random states, so that no image is rendered twice in a row */
 typedef struct bench {
@@ -59,14 +60,9 @@ static cgs_status run_images(bench *b, double *count) {
     return CGS_OK;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* the median rate of RUNS runs, after a warm-up */
 static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double seconds,
-                       double *out) {
+                       cgs_measured *out) {
     double rates[RUNS];
     for (int r = -1; r < RUNS; r++) {
         double count = 0, start = cgs_now(), took;
@@ -76,15 +72,14 @@ static cgs_status rate(bench *b, cgs_status (*work)(bench *, double *), double s
         } while (took < seconds);
         if (r >= 0) rates[r] = count / took;
     }
-    qsort(rates, RUNS, sizeof *rates, ascending);
-    *out = rates[RUNS / 2];
+    *out = cgs_measured_median(rates, RUNS);
     return CGS_OK;
 }
 
 static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_bench_fn fn,
                               void *user) {
     char name[64];
-    double value;
+    cgs_measured value;
     CGS_TRY(rate(b, run_steps, seconds, &value));
     snprintf(name, sizeof name, "env.%s.step", id);
     fn(user, name, value, "steps/s/core");
@@ -98,40 +93,47 @@ static cgs_status bench_class(bench *b, const char *id, double seconds, cgs_benc
     return CGS_OK;
 }
 
-static cgs_status bench_collect(const char *scratch, const char *env, const char *policy, int side,
-                                int episodes, cgs_bench_fn fn, void *user) {
+static cgs_status collect_once(const char *scratch, const cgs_env_class *cls, int side,
+                               int episodes, int seed, cgs_collect_result *result) {
+    cgs_collect_options o = {.env = cls->id, /* with its first policy */
+                             .out = scratch,
+                             .episodes = episodes,
+                             .side = side,
+                             .seed = (uint64_t)seed};
+    CGS_TRY(cgs_collect(&o, result));
+    unlink(scratch);
+    return CGS_OK;
+}
+
+/* side 0: no images */
+static cgs_status bench_collect(const char *scratch, const cgs_env_class *cls, int side,
+                                double seconds, cgs_bench_fn fn, void *user) {
     double rates[RUNS];
     char name[64];
+    int episodes = EPISODES * cgs_threads();
+    cgs_collect_result result;
+    CGS_TRY(collect_once(scratch, cls, side, episodes, 0, &result)); /* says how many fill a run */
+    if (result.seconds < seconds) episodes *= (int)ceil(seconds / fmax(result.seconds, 1e-3));
     for (int r = 0; r < RUNS; r++) {
-        cgs_collect_options o = {.env = env,
-                                 .policy = policy,
-                                 .out = scratch,
-                                 .episodes = episodes,
-                                 .side = side,
-                                 .seed = (uint64_t)r};
-        cgs_collect_result result;
-        CGS_TRY(cgs_collect(&o, &result));
-        unlink(scratch);
+        CGS_TRY(collect_once(scratch, cls, side, episodes, r, &result));
         rates[r] = (double)result.frames / result.seconds;
     }
-    qsort(rates, RUNS, sizeof *rates, ascending);
-    snprintf(name, sizeof name, "env.%s.collect.%d", env, side);
-    fn(user, name, rates[RUNS / 2], "frames/s");
+    snprintf(name, sizeof name, "env.%s.collect.%d", cls->id, side);
+    fn(user, name, cgs_measured_median(rates, RUNS), "frames/s");
     return CGS_OK;
 }
 
 cgs_status cgs_bench_env(double seconds, const char *scratch, cgs_bench_fn fn, void *user) {
     for (int i = 0; i < cgs_env_count(); i++) {
+        const cgs_env_class *cls = cgs_env_at(i);
         bench b;
-        cgs_status rc = bench_make(&b, cgs_env_at(i));
-        if (rc == CGS_OK) rc = bench_class(&b, cgs_env_at(i)->id, seconds, fn, user);
+        cgs_status rc = bench_make(&b, cls);
+        if (rc == CGS_OK) rc = bench_class(&b, cls->id, seconds, fn, user);
         bench_free(&b);
+        if (rc == CGS_OK && scratch) rc = bench_collect(scratch, cls, 0, seconds, fn, user);
+        if (rc == CGS_OK && scratch)
+            rc = bench_collect(scratch, cls, cls->native, seconds, fn, user);
         CGS_TRY(rc);
     }
-    if (!scratch) return CGS_OK;
-    CGS_TRY(bench_collect(scratch, "pusht", "expert", 224, EPISODES, fn, user));
-    const cgs_env_class *cube;
-    if (cgs_env_find("cube", &cube) != CGS_OK) return CGS_OK; /* built without MuJoCo */
-    CGS_TRY(bench_collect(scratch, "cube", "plan", 0, EPISODES_CUBE, fn, user));
-    return bench_collect(scratch, "cube", "plan", 224, EPISODES_CUBE, fn, user);
+    return CGS_OK;
 }

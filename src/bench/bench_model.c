@@ -16,11 +16,6 @@
 
 enum { RUNS = 5 };
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static cgs_status dinowm(cgs_model **out, cgs_bench_target s, bool with_backbone, cgs_device *d) {
     cgs_dinowm_config c;
     cgs_backbone_view view;
@@ -96,8 +91,7 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, in
     }
     if (rc == CGS_OK) {
         char name[96], share[160];
-        qsort(seconds, RUNS, sizeof *seconds, by_size);
-        double took = seconds[RUNS / 2];
+        cgs_measured took = cgs_measured_median(seconds, RUNS);
         for (int i = 0; i < cgs_tape_records(t); i++) {
             cgs_cost c = cgs_forward_cost(cgs_tape_record(t, i));
             flop += c.flops;
@@ -107,11 +101,11 @@ cgs_status cgs_bench_encode(cgs_device *d, cgs_bench_target s, cgs_dtype act, in
         snprintf(name, sizeof name, "%s %s%s%s %s, %d frames", dino ? "features" : "encode",
                  s.preset, dino ? " " : "", dino ? s.family : "", act == CGS_BF16 ? "bf16" : "f32",
                  frames);
-        fn(user, name, frames / took, "frames/s");
-        fn(user, name, 1e-9 * flop / took, "GFLOP/s");
+        fn(user, name, cgs_measured_rate(frames, took), "frames/s");
+        fn(user, name, cgs_measured_rate(1e-9 * flop, took), "GFLOP/s");
         snprintf(share, sizeof share, "%s: fraction of the peak rate of matrix products", name);
-        fn(user, share, 100 * flop / took / peak, "%");
-        fn(user, name, 1e-9 * bytes / took, "GB/s");
+        fn(user, share, cgs_measured_rate(100 * flop / peak, took), "%");
+        fn(user, name, cgs_measured_rate(1e-9 * bytes, took), "GB/s");
     }
     cgs_tape_destroy(t);
     cgs_model_destroy(m);
@@ -149,8 +143,8 @@ static cgs_status read_rate(const cgs_source *s, const char *name, cgs_bench_fn 
         if (i >= 0) seconds[i] = cgs_now() - start;
     }
     if (rc == CGS_OK) {
-        qsort(seconds, RUNS, sizeof *seconds, by_size);
-        fn(user, name, 8 * 64 * 4 / seconds[RUNS / 2], "frames/s");
+        cgs_measured took = cgs_measured_median(seconds, RUNS);
+        fn(user, name, cgs_measured_rate(8 * 64 * 4, took), "frames/s");
     }
     cgs_loader_destroy(l);
     free(ids);
@@ -175,7 +169,8 @@ cgs_status cgs_bench_data(const char *scratch, cgs_bench_fn fn, void *user) {
         rc = cgs_packed_ensure(&p, packed, scratch, 224, NULL, NULL);
         if (rc == CGS_OK)
             fn(user, "packing 224x224 frames",
-               (double)cgs_dataset_source(d)->rows / (cgs_now() - start), "frames/s");
+               cgs_measured_once((double)cgs_dataset_source(d)->rows / (cgs_now() - start)),
+               "frames/s");
     }
     if (rc == CGS_OK)
         rc = read_rate(cgs_packed_source(p), "batches of 224x224 frames from the packed copy", fn,

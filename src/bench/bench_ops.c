@@ -18,20 +18,15 @@ enum { RUNS = 5, WARM_UP = 3, PROJECTIONS = 1024 };
 
 static const char *type_name(cgs_dtype t) { return t == CGS_BF16 ? "bf16" : "f32"; }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 cgs_status cgs_bench_gemm(cgs_device *d, cgs_bench_fn fn, void *user) {
     for (int i = 0; i < 2; i++) {
         cgs_dtype type = i ? CGS_BF16 : CGS_F32;
-        double flops;
+        double rates[RUNS];
         char name[64];
-        CGS_TRY(cgs_bench_gemm_peak(d, type, &flops));
+        for (int run = 0; run < RUNS; run++) CGS_TRY(cgs_bench_gemm_peak(d, type, &rates[run]));
         snprintf(name, sizeof name, "matrix product %d^3 %s", cgs_bench_gemm_side(d),
                  type_name(type));
-        fn(user, name, 1e-9 * flops, "GFLOP/s");
+        fn(user, name, cgs_measured_times(cgs_measured_median(rates, RUNS), 1e-9), "GFLOP/s");
     }
     return CGS_OK;
 }
@@ -69,15 +64,16 @@ static const struct {
 static void report(const char *name, const char *pass, const cgs_timing *t, double peak,
                    cgs_bench_fn fn, void *user) {
     char text[128];
-    if (t->runs == 0) return;
+    if (t->seconds.runs == 0) return;
     snprintf(text, sizeof text, "%s %s", name, pass);
-    fn(user, text, 1e3 * t->median, "ms");
+    fn(user, text, cgs_measured_times(t->seconds, 1e3), "ms");
     /* a product does many operations per byte; the others are memory-bound */
     if (t->cost.flops > 16 * t->cost.bytes) {
-        fn(user, text, 1e-9 * t->cost.flops / t->median, "GFLOP/s");
-        fn(user, text, 100 * t->cost.flops / t->median / peak, "% of matrix product");
+        fn(user, text, cgs_measured_rate(1e-9 * t->cost.flops, t->seconds), "GFLOP/s");
+        fn(user, text, cgs_measured_rate(100 * t->cost.flops / peak, t->seconds),
+           "% of matrix product");
     } else {
-        fn(user, text, 1e-9 * t->cost.bytes / t->median, "GB/s");
+        fn(user, text, cgs_measured_rate(1e-9 * t->cost.bytes, t->seconds), "GB/s");
     }
 }
 
@@ -101,12 +97,28 @@ cgs_status cgs_bench_ops(cgs_device *d, cgs_dtype act, double seconds, cgs_bench
     return CGS_OK;
 }
 
+void cgs_bench_choices(const cgs_device *d, void (*fn)(void *user, const cgs_bench_choice *c),
+                       void *user) {
+    cgs_gemm_choice c;
+    if (strcmp(d->ops->name, "cpu") != 0) return;
+    for (int i = 0; cgs_gemm_choice_at(d, i, &c); i++) {
+        const cgs_product *p = &c.p;
+        const char *form = p->a_transposed ? "A^T B" : p->b_transposed ? "A B^T" : "A B";
+        cgs_bench_choice said = {.code = c.code, .why = c.why};
+        if (p->accumulate || p->M * p->N <= 1) continue;
+        snprintf(said.product, sizeof said.product, "%zux%zux%zu %s to %s %s%s%s", p->M, p->K, p->N,
+                 type_name(p->in), type_name(p->out), form, p->bias ? " + bias" : "",
+                 p->batch_invariant ? ", batch-invariant" : "");
+        fn(user, &said);
+    }
+}
+
 /* ---- a whole update -------------------------------------------------------------------------- */
 
 typedef struct update {
     cgs_lewm *model;
     cgs_tape *tape;
-    double *seconds; /* (2 records) of each record: forward, then backward in reverse; summed */
+    double *seconds; /* (RUNS, 2 records) of each record: forward, then backward in reverse */
     double flops;
 } update;
 
@@ -142,11 +154,12 @@ static const cgs_record *called(const update *u, int i, bool *back) {
 
 /* Times every record of one update separately.  A device with a clock is not synchronised between
  * them, so that short operations do not measure the synchronisation. */
-static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
+static cgs_status update_parts(update *u, cgs_device *d, int run) {
     const cgs_backend *ops = d->ops;
     int calls = 2 * cgs_tape_records(u->tape);
+    double *seconds = u->seconds + run * calls;
     bool back;
-    cgs_tape_set_step(u->tape, step);
+    cgs_tape_set_step(u->tape, 1);
     u->flops = 0;
     for (int i = 0; i < calls; i++) {
         const cgs_record *r = called(u, i, &back);
@@ -157,12 +170,12 @@ static cgs_status update_parts(update *u, cgs_device *d, uint64_t step) {
         u->flops += (back ? cgs_backward_cost(r) : cgs_forward_cost(r)).flops;
         if (ops->mark) continue;
         CGS_TRY(ops->sync(d));
-        u->seconds[i] += cgs_now() - begin;
+        seconds[i] = cgs_now() - begin;
     }
     if (!ops->mark) return CGS_OK;
     ops->mark(d, calls);
     CGS_TRY(ops->sync(d));
-    for (int i = 0; i < calls; i++) u->seconds[i] += ops->between(d, i, i + 1);
+    for (int i = 0; i < calls; i++) seconds[i] = ops->between(d, i, i + 1);
     return CGS_OK;
 }
 
@@ -189,19 +202,21 @@ static cgs_status update_run(update *u, cgs_device *d, uint64_t step, double *se
 
 static void report_by_operation(const update *u, const char *preset, cgs_dtype act, double whole,
                                 cgs_bench_fn fn, void *user) {
-    double sum[2][CGS_OP_COUNT] = {{0}};
+    double sum[2][CGS_OP_COUNT][RUNS] = {{{0}}};
+    int calls = 2 * cgs_tape_records(u->tape);
     bool back;
     char name[96];
-    for (int i = 0; i < 2 * cgs_tape_records(u->tape); i++) {
+    for (int i = 0; i < calls; i++) {
         const cgs_record *r = called(u, i, &back);
-        sum[back][r->op] += u->seconds[i] / RUNS;
+        for (int run = 0; run < RUNS; run++) sum[back][r->op][run] += u->seconds[run * calls + i];
     }
     for (int op = 0; op < CGS_OP_COUNT; op++)
         for (int pass = 0; pass < 2; pass++) {
-            if (sum[pass][op] < 1e-3 * whole) continue;
+            cgs_measured took = cgs_measured_median(sum[pass][op], RUNS);
+            if (took.value < 1e-3 * whole) continue;
             snprintf(name, sizeof name, "update %s %s: %s %s", preset, type_name(act),
                      cgs_op_name((cgs_opcode)op), pass ? "backward" : "forward");
-            fn(user, name, 1e3 * sum[pass][op], "ms");
+            fn(user, name, cgs_measured_times(took, 1e3), "ms");
         }
 }
 
@@ -213,7 +228,7 @@ static void report_by_shape(const update *u, cgs_bench_fn fn, void *user) {
     for (int i = 0; i < calls; i++) {
         const cgs_record *r = called(u, i, &back);
         const cgs_tensor *x = r->in[0] ? r->in[0] : r->out;
-        double seconds = 0;
+        double seconds[RUNS] = {0};
         cgs_cost cost = {0, 0};
         int count = 0;
         bool seen = false;
@@ -228,18 +243,20 @@ static void report_by_shape(const update *u, cgs_bench_fn fn, void *user) {
             cgs_cost c = back ? cgs_backward_cost(s) : cgs_forward_cost(s);
             cost.flops += c.flops;
             cost.bytes += c.bytes;
-            seconds += u->seconds[k] / RUNS;
+            for (int run = 0; run < RUNS; run++) seconds[run] += u->seconds[run * calls + k];
             count++;
         }
-        if (seen || seconds < 10e-6) continue;
+        cgs_measured took = cgs_measured_median(seconds, RUNS);
+        if (seen || took.value < 10e-6) continue;
         char name[128];
         snprintf(name, sizeof name, "%s%s%s %zux%d to %d, %d times%s", cgs_op_name(r->op),
                  r->before ? " fused with its predecessor" : "",
                  r->next ? " fused with its successor" : "", cgs_rows(x), cgs_cols(x),
                  cgs_cols(r->out), count, back ? ", backward" : "");
-        fn(user, name, 1e3 * seconds, "ms");
-        fn(user, name, 1e-9 * cost.bytes / seconds, "GB/s");
-        if (cost.flops > 16 * cost.bytes) fn(user, name, 1e-9 * cost.flops / seconds, "GFLOP/s");
+        fn(user, name, cgs_measured_times(took, 1e3), "ms");
+        fn(user, name, cgs_measured_rate(1e-9 * cost.bytes, took), "GB/s");
+        if (cost.flops > 16 * cost.bytes)
+            fn(user, name, cgs_measured_rate(1e-9 * cost.flops, took), "GFLOP/s");
     }
 }
 
@@ -248,21 +265,22 @@ static cgs_status update_report(update *u, cgs_device *d, const char *preset, cg
     double seconds[RUNS], peak;
     char name[96];
     CGS_TRY(cgs_bench_gemm_peak(d, act, &peak));
-    u->seconds = calloc(2 * (size_t)cgs_tape_records(u->tape), sizeof *u->seconds);
+    u->seconds = calloc(RUNS * 2 * (size_t)cgs_tape_records(u->tape), sizeof *u->seconds);
     if (!u->seconds) return cgs_fail(CGS_ENOMEM, "no memory for times");
     for (int i = 0; i < WARM_UP; i++) CGS_TRY(update_run(u, d, 1 + (uint64_t)i, seconds));
     for (int i = 0; i < RUNS; i++)
         CGS_TRY(update_run(u, d, 1 + WARM_UP + (uint64_t)i, &seconds[i]));
-    for (int i = 0; i < RUNS; i++) CGS_TRY(update_parts(u, d, 1));
-    qsort(seconds, RUNS, sizeof *seconds, by_size);
-    double median = seconds[RUNS / 2];
-    snprintf(name, sizeof name, "update %s %s, %d frames", preset, type_name(act), frames);
-    fn(user, name, 1e3 * median, "ms");
-    fn(user, name, (double)frames / median, "frames/s");
-    fn(user, name, 1e-9 * u->flops / median, "GFLOP/s");
-    fn(user, name, 100 * u->flops / median / peak, "% of matrix product");
-    fn(user, name, (double)cgs_tape_memory(u->tape) / (1 << 20), "MiB of activations");
-    report_by_operation(u, preset, act, median, fn, user);
+    for (int i = 0; i < RUNS; i++) CGS_TRY(update_parts(u, d, i));
+    cgs_measured took = cgs_measured_median(seconds, RUNS);
+    snprintf(name, sizeof name, "update %s %s%s, %d frames", preset, type_name(act),
+             u->model->config.class_bits == 32 ? " with class token in f32" : "", frames);
+    fn(user, name, cgs_measured_times(took, 1e3), "ms");
+    fn(user, name, cgs_measured_rate(frames, took), "frames/s");
+    fn(user, name, cgs_measured_rate(1e-9 * u->flops, took), "GFLOP/s");
+    fn(user, name, cgs_measured_rate(100 * u->flops / peak, took), "% of matrix product");
+    fn(user, name, cgs_measured_count((double)cgs_tape_memory(u->tape) / (1 << 20)),
+       "MiB of activations");
+    report_by_operation(u, preset, act, took.value, fn, user);
     if (profile) report_by_shape(u, fn, user);
     return CGS_OK;
 }

@@ -6,7 +6,6 @@
 
 #include "bench/bench.h"
 #include "core/rng.h"
-#include "core/statistics.h"
 #include "core/threads.h"
 #include "ops/check/cost.h"
 #include "ops/cpu/gemm.h"
@@ -27,14 +26,14 @@ typedef struct bed {
     void *user;
 } bed;
 
-static void say(const bed *b, const char *planner, const char *what, double value,
+static void say(const bed *b, const char *planner, const char *what, cgs_measured m,
                 const char *unit) {
     char name[128];
     bool lewm = !strcmp(b->target.family, "lewm");
     snprintf(name, sizeof name, "%s %s%s%s %s, %d episode%s: %s", planner, b->target.preset,
              lewm ? "" : " ", lewm ? "" : b->target.family, b->act == CGS_BF16 ? "bf16" : "f32",
              b->episodes, b->episodes == 1 ? "" : "s", what);
-    b->fn(b->user, name, value, unit);
+    b->fn(b->user, name, m, unit);
 }
 
 static double tape_flops(const cgs_tape *t, bool backward) {
@@ -67,22 +66,24 @@ static double tape_plans(const cgs_tape *t) {
 
 /* seconds of each kind of operation in one forward run of the tape */
 static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
-    double spent[CGS_OP_COUNT] = {0}, total = 0;
+    double spent[CGS_OP_COUNT][RUNS] = {{0}}, total[RUNS] = {0};
     for (int run = 0; run < RUNS; run++)
         for (int i = 0; i < cgs_tape_records(t); i++) {
             const cgs_record *r = cgs_tape_record(t, i);
             double begin = cgs_now();
             b->device->ops->forward[r->op](b->device, r);
             b->device->ops->sync(b->device);
-            double took = (cgs_now() - begin) / RUNS;
-            spent[r->op] += took;
-            total += took;
+            double took = cgs_now() - begin;
+            spent[r->op][run] += took;
+            total[run] += took;
         }
     for (int op = 0; op < CGS_OP_COUNT; op++) {
         char what[64];
-        if (spent[op] < 0.005 * total) continue;
+        for (int run = 0; run < RUNS; run++) spent[op][run] *= 100 / total[run];
+        cgs_measured share = cgs_measured_median(spent[op], RUNS);
+        if (share.value < 0.5) continue;
         snprintf(what, sizeof what, "fraction of %s in a rollout", cgs_op_name((cgs_opcode)op));
-        say(b, planner, what, 100 * spent[op] / total, "%");
+        say(b, planner, what, share, "%");
     }
 }
 
@@ -110,7 +111,7 @@ static cgs_status one_scoring(const bed *b, const char *planner, const cgs_devic
     }
     d->ops->release(d, memory);
     if (rc == CGS_OK)
-        say(b, planner, "one scoring, launched by the host", cgs_median(took, RUNS), "us");
+        say(b, planner, "one scoring, launched by the host", cgs_measured_median(took, RUNS), "us");
     return rc;
 }
 
@@ -171,7 +172,8 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     /* the first solve on a device builds its program */
     if (rc == CGS_OK && q.on_device) {
         rc = cgs_planner_solve(s.planner, &q, &result);
-        if (rc == CGS_OK) say(b, planner, "first solve", result.times.total, "s");
+        if (rc == CGS_OK)
+            say(b, planner, "first solve", cgs_measured_once(result.times.total), "s");
     }
     for (int run = 0; run < RUNS && rc == CGS_OK; run++) {
         rc = cgs_planner_solve(s.planner, &q, &result);
@@ -180,24 +182,26 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
     }
     if (rc == CGS_OK) {
         const cgs_tape *t = cgs_rollout_tape(s.rollout);
-        double took = cgs_median(seconds, RUNS), turns = cgs_plan_iterations(&p);
+        cgs_measured took = cgs_measured_median(seconds, RUNS);
+        double turns = cgs_plan_iterations(&p);
         turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
         if (E == 1) *work = tape_flops(t, s.config.gradient) * turns;
         say(b, planner, "solve", took, "s");
-        say(b, planner, "arithmetic", 1e-9 * *work * E / took, "GFLOP/s");
+        say(b, planner, "arithmetic", cgs_measured_rate(1e-9 * *work * E, took), "GFLOP/s");
         say(b, planner, "fraction of the peak rate of matrix products",
-            100 * *work * E / took / b->peak, "%");
+            cgs_measured_rate(100 * *work * E / b->peak, took), "%");
         if (q.on_device) {
             say(b, planner, "rollouts by one kernel (1) or by the tape (0)",
-                cgs_rollout_fused(s.rollout), "");
+                cgs_measured_count(cgs_rollout_fused(s.rollout)), "");
             rc = one_scoring(b, planner, q.on_device, E, p.H * p.A);
         } else {
-            say(b, planner, "outside the rollouts", cgs_median(outside, RUNS), "%");
+            say(b, planner, "outside the rollouts", cgs_measured_median(outside, RUNS), "%");
         }
-        say(b, planner, "memory of the tape", 1e-6 * (double)cgs_rollout_memory(s.rollout), "MB");
+        say(b, planner, "memory of the tape",
+            cgs_measured_count(1e-6 * (double)cgs_rollout_memory(s.rollout)), "MB");
         if (E == 1) {
-            say(b, planner, "operands of the operations", 1e-9 * tape_bytes(t) * turns / took,
-                "GB/s");
+            say(b, planner, "operands of the operations",
+                cgs_measured_rate(1e-9 * tape_bytes(t) * turns, took), "GB/s");
             breakdown(b, planner, t);
         }
     }
@@ -233,9 +237,16 @@ static cgs_status latency(bed *b, double *seconds, int solves) {
     }
     close_solver(&s);
     if (rc != CGS_OK) return rc;
-    say(b, "mppi", "solve, median", 1e3 * cgs_percentile(seconds, solves, 50), "ms");
-    say(b, "mppi", "solve, 99th percentile", 1e3 * cgs_percentile(seconds, solves, 99), "ms");
-    say(b, "mppi", "solve, longest", 1e3 * cgs_percentile(seconds, solves, 100), "ms");
+    static const struct {
+        const char *name;
+        double q;
+    } reported[] = {{"solve, median", 50}, {"solve, 99th percentile", 99}, {"solve, longest", 100}};
+    double *again = seconds + solves; /* in the order of the solves: a percentile sorts */
+    for (int i = 0; i < 3; i++) {
+        memcpy(again, seconds, (size_t)solves * sizeof *again);
+        cgs_measured m = cgs_measured_percentile(again, solves, reported[i].q);
+        say(b, "mppi", reported[i].name, cgs_measured_times(m, 1e3), "ms");
+    }
     return CGS_OK;
 }
 
@@ -243,7 +254,7 @@ cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, i
                              cgs_bench_fn fn, void *user) {
     bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
     if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
-    double *seconds = malloc((size_t)solves * sizeof *seconds);
+    double *seconds = malloc(2 * (size_t)solves * sizeof *seconds);
     cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
     if (rc == CGS_OK) rc = latency(&b, seconds, solves);
     close_bed(&b);

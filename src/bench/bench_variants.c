@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/statistics.h"
 #include "core/threads.h"
 #include "ops/cuda/variants.h"
 
@@ -14,10 +13,10 @@ enum { RUNS = 5, SIDE = 224 };
 /* picks the value whose name ends with `suffix` from a measurement's results */
 typedef struct capture {
     const char *suffix, *unit;
-    double value;
+    cgs_measured value;
 } capture;
 
-static void take(void *user, const char *name, double value, const char *unit) {
+static void take(void *user, const char *name, cgs_measured value, const char *unit) {
     capture *c = user;
     size_t length = strlen(name), suffix = strlen(c->suffix);
     if (!strcmp(unit, c->unit) && length >= suffix && !strcmp(name + length - suffix, c->suffix))
@@ -27,14 +26,14 @@ static void take(void *user, const char *name, double value, const char *unit) {
 /* ---- the workloads, in milliseconds ------------------------------------------------------------
  */
 
-static cgs_status update(cgs_device *d, int windows, double *ms) {
+static cgs_status update(cgs_device *d, int windows, cgs_measured *ms) {
     capture c = {.suffix = " frames", .unit = "ms"};
     cgs_status rc = cgs_bench_update(d, "paper", CGS_BF16, 16, windows, false, take, &c);
     *ms = c.value;
     return rc;
 }
 
-static cgs_status patches(cgs_device *d, int windows, double *ms) {
+static cgs_status patches(cgs_device *d, int windows, cgs_measured *ms) {
     (void)windows;
     capture c = {.suffix = "median", .unit = "ms"};
     cgs_bench_target world = {"patch", "paper"};
@@ -47,7 +46,7 @@ static cgs_status patches(cgs_device *d, int windows, double *ms) {
  * the device's memory where that is free, otherwise from pinned host memory. */
 static cgs_status batch_arrives(cgs_device *d, unsigned char *host, void *from, void *to,
                                 const int64_t *which, size_t count, size_t bytes, bool cached,
-                                double *ms) {
+                                cgs_measured *ms) {
     double took[RUNS];
     for (int i = -1; i < RUNS; i++) { /* the first warms up */
         double begin = cgs_now();
@@ -60,11 +59,11 @@ static cgs_status batch_arrives(cgs_device *d, unsigned char *host, void *from, 
         CGS_TRY(d->ops->sync(d));
         if (i >= 0) took[i] = 1e3 * (cgs_now() - begin);
     }
-    *ms = cgs_median(took, RUNS);
+    *ms = cgs_measured_median(took, RUNS);
     return CGS_OK;
 }
 
-static cgs_status frames(cgs_device *d, int windows, double *ms) {
+static cgs_status frames(cgs_device *d, int windows, cgs_measured *ms) {
     const size_t count = 4 * (size_t)windows, bytes = (size_t)SIDE * SIDE * 3;
     size_t unused, all;
     void *from = NULL, *to = NULL;
@@ -91,7 +90,7 @@ static cgs_status frames(cgs_device *d, int windows, double *ms) {
 
 static const struct {
     const char *name;
-    cgs_status (*timed)(cgs_device *d, int windows, double *ms);
+    cgs_status (*timed)(cgs_device *d, int windows, cgs_measured *ms);
 } works[] = {{"update", update}, {"patches", patches}, {"frames", frames}};
 enum { WORKS = sizeof works / sizeof works[0] };
 
@@ -106,7 +105,7 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
 static cgs_status measure(cgs_device *d, int windows, int work, cgs_bench_fn fn, void *user) {
     char name[96];
-    double whole, ms;
+    cgs_measured whole, ms;
     CGS_TRY(cgs_device_without(d, ""));
     CGS_TRY(works[work].timed(d, windows, &whole));
     snprintf(name, sizeof name, "%s, all variants", works[work].name);
@@ -117,7 +116,7 @@ static cgs_status measure(cgs_device *d, int windows, int work, cgs_bench_fn fn,
         CGS_TRY(works[work].timed(d, windows, &ms));
         snprintf(name, sizeof name, "%s, without %s", works[work].name, variants[i].name);
         fn(user, name, ms, "ms");
-        fn(user, name, 100 * (ms - whole) / whole, "% more");
+        fn(user, name, cgs_measured_once(100 * (ms.value - whole.value) / whole.value), "% more");
     }
     return CGS_OK;
 }

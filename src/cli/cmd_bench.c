@@ -1,39 +1,16 @@
 /* cmd_bench.c - cgs bench: speed, and the share of the machine's peak.
  *
- * Every figure is a median; each JSON line carries device, threads, version and commit. Machines
- * are noisy: compare only figures of the same run. */
+ * Every figure is a median; each JSON line carries its spread, machine, settings and commit. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
 #include "cli/architectures.h"
+#include "cli/bench_output.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
-#include "core/build.h"
-#include "core/threads.h"
 #include "ops/cuda/variants.h"
-
-typedef struct printing {
-    const char *what, *device;
-    bool json;
-} printing;
-
-static void print_result(void *user, const char *name, double value, const char *unit) {
-    const printing *p = user;
-    if (p->json) {
-        struct utsname host;
-        uname(&host);
-        printf("{\"bench\":\"%s\",\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"device\":\"%s\","
-               "\"threads\":%d,\"machine\":\"%s\",\"version\":\"%s\",\"commit\":\"%s\"}\n",
-               p->what, name, value, unit, p->device, cgs_threads(), host.machine, cgs_version(),
-               cgs_commit());
-    } else {
-        printf("  %-58s %12.5g %s\n", name, value, unit);
-    }
-    fflush(stdout);
-}
 
 typedef struct settings {
     const char *device, *size, *model, *precision;
@@ -42,7 +19,7 @@ typedef struct settings {
     bool profile;
     double seconds;
     cgs_timing_work work; /* of architectures */
-    const char *out, *list;
+    const char *out, *list, *save, *compare;
     char command[1024];
 } settings;
 
@@ -108,32 +85,50 @@ static cgs_status architectures(const settings *s, cgs_device *d, bool json) {
     return cgs_architectures(d, &o);
 }
 
-static cgs_status bench(const char *what, const settings *s, cgs_device *d, printing *p) {
+static cgs_status operations(const settings *s, cgs_device *d, cgs_dtype act, cgs_bench_output *o) {
+    CGS_TRY(cgs_bench_ops(d, act, s->seconds, cgs_bench_output_add, o));
+    cgs_bench_output_choices(o, d);
+    return CGS_OK;
+}
+
+static cgs_status bench(const char *what, const settings *s, cgs_device *d, cgs_bench_output *o) {
     cgs_dtype act = !strcmp(s->precision, "f32") ? CGS_F32 : CGS_BF16;
     cgs_bench_target target = {s->model, s->size};
-    p->what = what;
-    if (!strcmp(what, "architectures")) return architectures(s, d, p->json);
-    if (!p->json) printf("%s\n", what);
-    if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, print_result, p);
-    if (!strcmp(what, "ops")) return cgs_bench_ops(d, act, s->seconds, print_result, p);
+    o->bench = what;
+    if (!strcmp(what, "architectures")) return architectures(s, d, o->json);
+    if (!o->json) printf("%s\n", what);
+    if (!strcmp(what, "gemm")) return cgs_bench_gemm(d, cgs_bench_output_add, o);
+    if (!strcmp(what, "ops")) return operations(s, d, act, o);
     if (!strcmp(what, "train"))
         return cgs_bench_update(d, s->size, act, s->class_bits, s->windows, s->profile,
-                                print_result, p);
-    if (!strcmp(what, "variants")) return cgs_bench_variants(d, s->windows, print_result, p);
-    if (!strcmp(what, "plan")) return cgs_bench_plan(d, target, act, print_result, p);
+                                cgs_bench_output_add, o);
+    if (!strcmp(what, "variants"))
+        return cgs_bench_variants(d, s->windows, cgs_bench_output_add, o);
+    if (!strcmp(what, "plan")) return cgs_bench_plan(d, target, act, cgs_bench_output_add, o);
     if (!strcmp(what, "latency"))
-        return cgs_bench_latency(d, target, act, s->solves, print_result, p);
+        return cgs_bench_latency(d, target, act, s->solves, cgs_bench_output_add, o);
     if (!strcmp(what, "encode"))
-        return cgs_bench_encode(d, target, act, 4 * s->windows, print_result, p);
+        return cgs_bench_encode(d, target, act, 4 * s->windows, cgs_bench_output_add, o);
     char scratch[64];
     snprintf(scratch, sizeof scratch, "/tmp/cgs-bench-%ld.h5", (long)getpid());
-    if (!strcmp(what, "data")) return cgs_bench_data(scratch, print_result, p);
-    if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, print_result, p);
+    if (!strcmp(what, "data")) return cgs_bench_data(scratch, cgs_bench_output_add, o);
+    if (!strcmp(what, "env")) return cgs_bench_env(s->seconds, scratch, cgs_bench_output_add, o);
     return cgs_fail(CGS_EARG,
                     "\"%.40s\" is not gemm, ops, train, encode, plan, latency, variants, "
                     "architectures, env, data "
                     "or all",
                     what);
+}
+
+/* not all that is measured is figures */
+static cgs_status check_figures(const cgs_words *words, const char *list) {
+    if (list) return cgs_fail(CGS_EARG, "--list measures nothing to save or compare");
+    for (int i = 0; i < words->count; i++)
+        if (!strcmp(words->word[i], "architectures"))
+            return cgs_fail(CGS_EARG,
+                            "architectures writes a document of its own, with --out: there is "
+                            "nothing for --save and --compare");
+    return CGS_OK;
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -174,6 +169,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          OPT_STR, &s.list, false},
         {"out", "FILE", "architectures: result file for cgs report (timing.json)", OPT_STR, &s.out,
          false},
+        {"save", "FILE", "write the figures to a file of JSON lines", OPT_STR, &s.save, false},
+        {"compare", "FILE", "print the ratio of each figure to that in a file of --save", OPT_STR,
+         &s.compare, false},
         {"threads", "N", "threads, 0: one per core", OPT_INT, &s.threads, false},
         {"json", NULL, "JSON lines", OPT_FLAG, &json, false},
     };
@@ -187,17 +185,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
                       "architectures, env, data or all");
     if (rc == CGS_OK && strcmp(s.precision, "f32") != 0 && strcmp(s.precision, "bf16") != 0)
         rc = cgs_fail(CGS_EARG, "--precision: \"%.20s\" is not f32 or bf16", s.precision);
+    if (rc == CGS_OK && (s.save || s.compare)) rc = check_figures(&words, s.list);
     if (rc == CGS_OK && s.list) return cgs_exit_code(self, list_variants(s.list));
     if (rc == CGS_OK) rc = cgs_device_open(&d, s.device, s.threads);
     if (rc != CGS_OK) return cgs_exit_code(self, rc);
-    printing p = {.device = d.ops->name, .json = json};
+    cgs_bench_output o = {.json = json};
+    rc = cgs_bench_output_open(&o, &d, s.save, s.compare);
     for (int i = 0; rc == CGS_OK && i < words.count; i++) {
         if (strcmp(words.word[i], "all") != 0) {
-            rc = bench(words.word[i], &s, &d, &p);
+            rc = bench(words.word[i], &s, &d, &o);
             continue;
         }
-        for (int k = 0; rc == CGS_OK && k < CGS_COUNT(all); k++) rc = bench(all[k], &s, &d, &p);
+        for (int k = 0; rc == CGS_OK && k < CGS_COUNT(all); k++) rc = bench(all[k], &s, &d, &o);
     }
+    rc = cgs_bench_output_close(&o, rc);
     cgs_device_close(&d);
     return cgs_exit_code(self, rc);
 }
@@ -208,7 +209,15 @@ const cgs_verb cmd_bench = {
     "architectures measures planning through LeWM and through DINO-WM with CLS and with patch\n"
     "tokens in one process and prints their ratios beside the paper's (Table 14).  variants\n"
     "measures work with and without each optional faster form of a GPU's operations; with --list\n"
-    "it prints what they are, on any machine.  Neither is part of all.\n"
+    "it prints what they are, on any machine.  Neither is part of all.  ops ends with what runs\n"
+    "each matrix product on a CPU, and why.\n"
+    "--save keeps figures, and --compare prints ratios to them, new / old, with the range of at "
+    "most\n"
+    "five parts of each measurement; what differs by more is marked.  Other programs on the "
+    "machine\n"
+    "are not part of that range: save and compare more than once.\n"
+    "  cgs bench train plan --save before.jsonl\n"
+    "  cgs bench train plan --compare before.jsonl\n"
     "  cgs bench train plan --device cuda\n"
     "  cgs bench variants --device cuda --windows 128\n"
     "  cgs bench architectures --device cuda\n"

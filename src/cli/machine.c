@@ -27,6 +27,9 @@
 
 enum { LINE = 256 };
 
+#define GPU_FOLDER "/proc/driver/nvidia/gpus/"
+static const char gpu_files[] = GPU_FOLDER "*/information";
+
 /* the text after "key" and a separator in the first line that has it */
 static bool look_up(const char *path, const char *key, char *out, size_t size) {
     char line[4 * LINE];
@@ -93,22 +96,49 @@ static bool describe_libraries(cJSON *to) {
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
+/* the model of the i-th of the GPUs that glob found, and its address */
+static bool gpu_model(const glob_t *found, size_t i, char *address, size_t room, char *model,
+                      size_t size) {
+    const char *from = found->gl_pathv[i] + strlen(GPU_FOLDER);
+    snprintf(address, room, "%.*s", (int)strcspn(from, "/"), from);
+    return look_up(found->gl_pathv[i], "Model", model, size);
+}
+
+static bool first_gpu(char *out, size_t size) {
+    char address[32];
+    glob_t found;
+    if (glob(gpu_files, 0, NULL, &found) != 0) return false;
+    bool named = found.gl_pathc > 0 && gpu_model(&found, 0, address, sizeof address, out, size);
+    globfree(&found);
+    return named;
+}
+
+void cgs_machine_processor(char *out, size_t size, bool gpu) {
+    struct utsname u;
+    char implementer[LINE], part[LINE];
+    if (gpu && first_gpu(out, size)) return;
+    if (look_up("/proc/cpuinfo", "model name", out, size)) return;
+    if (look_up("/proc/cpuinfo", "CPU implementer", implementer, sizeof implementer) &&
+        look_up("/proc/cpuinfo", "CPU part", part, sizeof part)) {
+        snprintf(out, size, "%s (implementer), %s (part)", implementer, part);
+        return;
+    }
+    uname(&u);
+    snprintf(out, size, "%s", u.machine);
+}
+
 static bool describe_system(cJSON *to) {
     struct utsname u;
     char system[LINE] = "unknown", kernel[sizeof u.release + sizeof u.machine + sizeof u.sysname];
-    char processor[LINE] = "", part[LINE / 4] = "";
+    char processor[LINE];
     look_up("/etc/os-release", "PRETTY_NAME", system, sizeof system);
     uname(&u);
     snprintf(kernel, sizeof kernel, "%s %s %s", u.sysname, u.release, u.machine);
-    if (!look_up("/proc/cpuinfo", "model name", processor, sizeof processor) &&
-        look_up("/proc/cpuinfo", "CPU implementer", processor, sizeof processor / 2) &&
-        look_up("/proc/cpuinfo", "CPU part", part, sizeof part))
-        snprintf(processor + strlen(processor), sizeof processor - strlen(processor),
-                 " (implementer), %s (part)", part);
+    cgs_machine_processor(processor, sizeof processor, false);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
     return cJSON_AddStringToObject(to, "system", system) &&
            cJSON_AddStringToObject(to, "kernel", kernel) &&
-           cJSON_AddStringToObject(to, "processor", *processor ? processor : u.machine) &&
+           cJSON_AddStringToObject(to, "processor", processor) &&
            cJSON_AddNumberToObject(to, "memory_mib", (double)(long)memory);
 }
 
@@ -132,19 +162,15 @@ static bool describe_cores(cJSON *to) {
 
 /* the version of NVIDIA's driver, also in a build without CUDA */
 static bool describe_gpus(cJSON *to) {
-    static const char folder[] = "/proc/driver/nvidia/gpus/";
     char text[LINE], address[32];
     bool ok = true;
     glob_t found;
     if (look_up("/proc/driver/nvidia/version", "NVRM version", text, sizeof text))
         ok = cJSON_AddStringToObject(to, "driver", text) != NULL;
-    if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) != 0) return ok;
-    for (size_t i = 0; ok && i < found.gl_pathc; i++) {
-        const char *from = found.gl_pathv[i] + sizeof folder - 1;
-        snprintf(address, sizeof address, "%.*s", (int)strcspn(from, "/"), from);
-        if (look_up(found.gl_pathv[i], "Model", text, sizeof text))
+    if (glob(gpu_files, 0, NULL, &found) != 0) return ok;
+    for (size_t i = 0; ok && i < found.gl_pathc; i++)
+        if (gpu_model(&found, i, address, sizeof address, text, sizeof text))
             ok = cJSON_AddStringToObject(to, address, text) != NULL;
-    }
     globfree(&found);
     return ok;
 }

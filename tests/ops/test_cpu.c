@@ -268,6 +268,35 @@ static void test_batch_invariant(void **state) {
     free(A), free(B), free(C), free(A16), free(B16);
 }
 
+/* what cgs bench ops says: which code runs a product, in the order in which they were prepared */
+static void test_choices(void **state) {
+    (void)state;
+    const cgs_product f32 = {.M = 64, .N = 64, .K = 64, .in = CGS_F32, .out = CGS_F32};
+    cgs_product bf16 = f32;
+    bf16.in = bf16.out = CGS_BF16;
+    bf16.batch_invariant = true;
+    for (int tiles = 0; tiles < 2; tiles++) {
+        cgs_device d;
+        cgs_gemm *g;
+        cgs_gemm_choice c;
+        OK(cgs_device_open(&d, "cpu", 1));
+        if (limit(&d, tiles ? "v4 tiles" : "base", false)) {
+            assert_false(cgs_gemm_choice_at(&d, 0, &c));
+            OK(cgs_gemm_prepare(&d, &f32, &g));
+            OK(cgs_gemm_prepare(&d, &bf16, &g));
+            assert_true(cgs_gemm_choice_at(&d, 0, &c));
+            assert_string_equal(c.code, "own vectors");
+            assert_string_equal(c.why, "no oneDNN");
+            assert_true(c.p.in == CGS_F32);
+            assert_true(cgs_gemm_choice_at(&d, 1, &c));
+            assert_string_equal(c.code, tiles ? "own tiles" : "own vectors");
+            assert_true(c.p.in == CGS_BF16 && c.why[0]);
+            assert_false(cgs_gemm_choice_at(&d, 2, &c));
+        }
+        cgs_device_close(&d);
+    }
+}
+
 /* bf16 through every variant of pair products: rows that no tile divides, sums over one run of rows
  * and a bit, all that can happen to the result */
 static void test_products_of_bf16(void **state) {
@@ -464,6 +493,7 @@ int main(void) {
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_batch_invariant),
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_products_of_bf16),
         cmocka_unit_test(test_mixed_products),
         cmocka_unit_test(test_instruction_sets_agree),

@@ -119,14 +119,16 @@ static void test_measuring(void **state) {
         if (cgs_op_cases[i].heavy || cgs_op_cases[i].op != CGS_OP_linear) continue;
         cgs_timing f, b;
         OK(cgs_measure(&cgs_op_cases[i], (cgs_setup){&ref, CGS_F32}, 0.0, &f, &b));
-        assert_true(f.runs >= 5 && f.median >= f.least && f.median <= f.most && f.least > 0);
+        assert_true(f.seconds.runs >= 5 && f.seconds.value >= f.seconds.least &&
+                    f.seconds.value <= f.seconds.most && f.seconds.least > 0);
         const int *n = cgs_op_cases[i].n;
         assert_near(f.cost.flops, 2.0 * n[0] * n[1] * n[2], 0);
         bool gradient = cgs_op_cases[i].step > 0; /* others have constants only */
         assert_near(b.cost.flops, gradient ? 4.0 * n[0] * n[1] * n[2] : 0, 0);
         if (!strcmp(cgs_op_cases[i].name, "linear/typical"))
             print_message("%s: %.2f GFLOP/s forward, %.2f backward\n", cgs_op_cases[i].name,
-                          1e-9 * f.cost.flops / f.median, 1e-9 * b.cost.flops / b.median);
+                          1e-9 * f.cost.flops / f.seconds.value,
+                          1e-9 * b.cost.flops / b.seconds.value);
     }
 }
 

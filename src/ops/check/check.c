@@ -207,27 +207,20 @@ cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *wor
 
 /* ---- speed ---------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 enum { MIN_RUNS = 5, MAX_RUNS = 1000 };
 
 static cgs_status time_one(cgs_op_trial *t, cgs_op_fn fn, double min_seconds, cgs_timing *out) {
     double seconds[MAX_RUNS], total = 0;
+    int runs;
     fn(t->device, t->record); /* warm up */
     CGS_TRY(t->device->ops->sync(t->device));
-    for (out->runs = 0; out->runs < MAX_RUNS && (out->runs < MIN_RUNS || total < min_seconds);) {
+    for (runs = 0; runs < MAX_RUNS && (runs < MIN_RUNS || total < min_seconds); runs++) {
         double start = cgs_now();
         fn(t->device, t->record);
         CGS_TRY(t->device->ops->sync(t->device));
-        total += seconds[out->runs++] = cgs_now() - start;
+        total += seconds[runs] = cgs_now() - start;
     }
-    qsort(seconds, (size_t)out->runs, sizeof *seconds, ascending);
-    out->median = seconds[out->runs / 2];
-    out->least = seconds[0];
-    out->most = seconds[out->runs - 1];
+    out->seconds = cgs_measured_median(seconds, runs);
     return CGS_OK;
 }
 

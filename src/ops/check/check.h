@@ -3,6 +3,7 @@
 #ifndef CGS_OPS_CHECK_CHECK_H
 #define CGS_OPS_CHECK_CHECK_H
 
+#include "core/measured.h"
 #include "ops/check/cases.h"
 #include "ops/check/cost.h"
 
@@ -30,12 +31,12 @@ cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other
 cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *worst);
 
 typedef struct cgs_timing {
-    double median, least, most; /* seconds */
-    int runs;
+    cgs_measured seconds; /* of no runs where there is nothing to run */
     cgs_cost cost;
 } cgs_timing;
 
-/* Measures the case's operation alone; backward.runs is 0 where there is none. */
+/* Measures the case's operation alone; backward->seconds has no runs where there
+ * is none. */
 cgs_status cgs_measure(const cgs_op_case *c, cgs_setup s, double min_seconds, cgs_timing *forward,
                        cgs_timing *backward);
 

@@ -67,11 +67,18 @@ static void *aligned(size_t bytes) {
 
 /* ---- by pairs of bf16 numbers ---------------------------------------------------------- */
 
-static bool by_pairs(const cgs_cpu *c, const cgs_product *p) {
-    bool pairs = c->tiles || (p->batch_invariant && c->pairs);
-    if (!pairs || p->in != CGS_BF16 || p->M * p->N * p->K == 0 || p->N % 32) return false;
-    if (!p->a_transposed) return p->K % 32 == 0;
-    return p->M % 32 == 0 && !p->b_transposed && p->out == CGS_F32 && !p->bias;
+/* why it does not, or NULL where it does */
+static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
+    if (p->M * p->N * p->K == 0) return "nothing to multiply";
+    if (p->in != CGS_BF16) return "factors in f32";
+    if (!c->tiles && !c->pairs) return "no instructions for bf16 pairs";
+    if (!c->tiles && !p->batch_invariant)
+        return "no AMX; own pairs are for batch-invariant products";
+    if (p->N % 32) return "columns no multiple of 32";
+    if ((p->a_transposed ? p->M : p->K) % 32)
+        return p->a_transposed ? "rows no multiple of 32" : "length of sums no multiple of 32";
+    bool sums = !p->b_transposed && p->out == CGS_F32 && !p->bias;
+    return p->a_transposed && !sums ? "sums over rows that are no gradient of weights" : NULL;
 }
 
 static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
@@ -93,9 +100,11 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
 /* bf16 without hardware instructions is slower than f32, so only those count */
 static bool multiplies_bf16(void) { return cgs_cpu_ask()->bf16; }
 
-static bool by_onednn(const cgs_product *p) {
-    if (p->M * p->N * p->K == 0) return false;
-    return p->in == CGS_BF16 ? multiplies_bf16() : p->out == CGS_F32;
+/* why it does not, or NULL where it may, if it is there and has fast code */
+static const char *not_by_onednn(const cgs_product *p) {
+    if (p->M * p->N * p->K == 0) return "nothing to multiply";
+    if (p->in == CGS_BF16) return multiplies_bf16() ? NULL : "no instructions for bf16 pairs";
+    return p->out == CGS_F32 ? NULL : "factors in f32 and a result in bf16";
 }
 
 static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
@@ -264,10 +273,10 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
         return cgs_fail(CGS_ENOMEM, "no memory for a %zu x %zu x %zu product", p->M, p->N, p->K);
     g->p = *p;
     cgs_status rc = CGS_OK;
-    if (by_pairs(cpu, p)) {
+    if (!not_by_pairs(cpu, p)) {
         g->tiles = aligned(cpu->table->tiles_words(p) * sizeof *g->tiles);
         if (!g->tiles) rc = cgs_fail(CGS_ENOMEM, "no memory for a product by pairs");
-    } else if (by_onednn(p)) {
+    } else if (!not_by_onednn(p)) {
         rc = create_onednn(c, g);
     }
     if (rc != CGS_OK) { /* a partly built one would be found the next time */
@@ -356,6 +365,28 @@ void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void
     else
         cgs_cpu_of(d)->table->product(d, &g->p, C, A, B, bias);
     cgs_meet();
+}
+
+bool cgs_gemm_choice_at(const cgs_device *d, int i, cgs_gemm_choice *out) {
+    const cgs_cpu *cpu = cgs_cpu_of(d);
+    int count = 0;
+    for (const cgs_gemm *g = cpu->gemms->first; g; g = g->next) count++;
+    const cgs_gemm *g = cpu->gemms->first; /* the newest */
+    if (i >= count) return false;
+    for (int k = count - 1; k > i; k--) g = g->next;
+    *out = (cgs_gemm_choice){.p = g->p};
+    if (g->tiles) {
+        out->code = cpu->tiles ? "own tiles" : "own bf16 pairs";
+        out->why = cpu->tiles ? "bf16, and AMX is used" : "bf16, batch-invariant";
+    } else if (g->block[1][1]) {
+        out->code = "oneDNN";
+        out->why = not_by_pairs(cpu, &g->p);
+    } else {
+        out->code = "own vectors";
+        out->why = not_by_onednn(&g->p);
+        if (!out->why) out->why = cpu->gemms->onednn ? "no fast code in oneDNN" : "no oneDNN";
+    }
+    return true;
 }
 
 int cgs_bench_gemm_side(const cgs_device *d) {

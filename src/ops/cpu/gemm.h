@@ -26,6 +26,14 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept);
 
+/* What runs a product, and why not what is preferred to it. */
+typedef struct cgs_gemm_choice {
+    cgs_product p;
+    const char *code, *why;
+} cgs_gemm_choice;
+/* Of the i-th product that was prepared on a CPU device; false after the last. */
+bool cgs_gemm_choice_at(const cgs_device *d, int i, cgs_gemm_choice *out);
+
 /* The best rate of a square product of this type on this device, FLOP/s: the reference for
  * everything else.  Takes about a second. */
 cgs_status cgs_bench_gemm_peak(cgs_device *d, cgs_dtype type, double *flops);
