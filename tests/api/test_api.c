@@ -9,39 +9,11 @@
 
 #include <cmocka.h>
 
+#include "allocations.h"
 #include "core/threads.h"
 #include "expect.h"
 #include "plan/planners.h"
 #include "random_model.h"
-
-/* ---- allocations, counted (the linker sends the library's calls here) --------------- */
-
-static long allocations;
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t align, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t align, size_t n);
-
-void *__wrap_malloc(size_t n) {
-    allocations++;
-    return __real_malloc(n);
-}
-void *__wrap_calloc(size_t n, size_t size) {
-    allocations++;
-    return __real_calloc(n, size);
-}
-void *__wrap_realloc(void *p, size_t n) {
-    allocations++;
-    return __real_realloc(p, n);
-}
-void *__wrap_aligned_alloc(size_t align, size_t n) {
-    allocations++;
-    return __real_aligned_alloc(align, n);
-}
 
 enum { S = 64, D = 96, H = 5, F = 5, ACTIONS = H * F * 2 };
 

@@ -5,35 +5,9 @@
 
 #include <cmocka.h>
 
+#include "allocations.h"
 #include "expect.h"
 #include "ops/tape.h"
-
-static long allocations;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t alignment, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t alignment, size_t n);
-void *__wrap_malloc(size_t n) {
-    allocations++;
-    return __real_malloc(n);
-}
-void *__wrap_calloc(size_t n, size_t size) {
-    allocations++;
-    return __real_calloc(n, size);
-}
-void *__wrap_realloc(void *p, size_t n) {
-    allocations++;
-    return __real_realloc(p, n);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t n) {
-    allocations++;
-    return __real_aligned_alloc(alignment, n);
-}
 
 static void test_inputs(void **state) {
     (void)state;
