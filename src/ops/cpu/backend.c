@@ -288,6 +288,10 @@ static size_t elements(const cgs_record *r) {
 static void run_record(cgs_device *d, const cgs_record *r, cgs_op_fn run) {
     operation o = {d, r, run};
     together(d, elements(r), run_operation, &o);
+    if (r->op != CGS_OP_linear) return;
+    const cgs_cpu_linear *l = r->impl;
+    cgs_gemm_settle(l->W_forward);
+    cgs_gemm_settle(l->W_dx);
 }
 
 static void forward(cgs_device *d, const cgs_record *r) {

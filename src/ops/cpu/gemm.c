@@ -48,7 +48,9 @@ struct cgs_prepacked {
     const void *from;
     size_t bytes;
     int users;
-    bool fresh, transposed; /* a square matrix and its transpose have the same layout */
+    bool fresh;      /* packed after the last change; changes between operations only */
+    bool written;    /* by the operation that runs */
+    bool transposed; /* a square matrix and its transpose have the same layout */
     struct cgs_prepacked *next;
     const cgs_gemm *first;      /* user: a product that defines the layout */
     uint32_t *tiles;            /* one of these two is not NULL */
@@ -91,7 +93,7 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->tiles : g->tiles;
     if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps && cgs_member() == 0) kept->fresh = true; /* packing ended with a barrier */
+    if (keeps && cgs_member() == 0) kept->written = true;
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
@@ -205,7 +207,7 @@ static void run_onednn(cgs_gemm *g, void *C, const void *A, const void *B, const
         }
         cgs_meet();
     }
-    if (keeps && lane == 0) kept->fresh = true;
+    if (keeps && lane == 0) kept->written = true;
     CGS_SHARE (task, g->cut.down * g->cut.across) {
         size_t i = task / g->cut.across, j = task % g->cut.across;
         size_t row = i * g->cut.rows, col = j * g->cut.cols;
@@ -345,6 +347,12 @@ void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k) {
     packed_destroy(k->packed, k->first->cut.across);
     free(k->tiles);
     free(k);
+}
+
+void cgs_gemm_settle(cgs_prepacked *k) {
+    if (!k || !k->written) return;
+    k->fresh = true;
+    k->written = false;
 }
 
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {

@@ -21,6 +21,10 @@ void cgs_gemm_drop(cgs_device *d, cgs_prepacked *k);
 /* Tells that memory was written: its prepacked copies are rebuilt at the next run. */
 void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
 
+/* After the operation that ran a product with k: its copy need not be rebuilt.  Not within it,
+ * where a member that comes late has to make the same steps as those before it. */
+void cgs_gemm_settle(cgs_prepacked *k);
+
 /* Run by all members of a team (core/team.h), with complete inputs; ends with a barrier.  bias is
  * NULL exactly when the product was prepared without one; kept: prepacked B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
