@@ -64,19 +64,21 @@ static double tape_plans(const cgs_tape *t) {
     return 1;
 }
 
-/* seconds of each kind of operation in one forward run of the tape */
-static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
+/* shares of each kind of operation in a forward run of the tape */
+static cgs_status breakdown(const bed *b, const char *planner, cgs_tape *t) {
     double spent[CGS_OP_COUNT][RUNS] = {{0}}, total[RUNS] = {0};
-    for (int run = 0; run < RUNS; run++)
-        for (int i = 0; i < cgs_tape_records(t); i++) {
-            const cgs_record *r = cgs_tape_record(t, i);
-            double begin = cgs_now();
-            b->device->ops->forward[r->op](b->device, r);
-            b->device->ops->sync(b->device);
-            double took = cgs_now() - begin;
-            spent[r->op][run] += took;
-            total[run] += took;
+    int records = cgs_tape_records(t);
+    double *seconds = malloc((size_t)records * sizeof *seconds);
+    if (!seconds) return cgs_fail(CGS_ENOMEM, "bench: no memory for %d records", records);
+    for (int run = 0; run < RUNS; run++) {
+        memset(seconds, 0, (size_t)records * sizeof *seconds);
+        cgs_tape_forward_timed(t, seconds);
+        for (int i = 0; i < records; i++) {
+            spent[cgs_tape_record(t, i)->op][run] += seconds[i];
+            total[run] += seconds[i];
         }
+    }
+    free(seconds);
     for (int op = 0; op < CGS_OP_COUNT; op++) {
         char what[64];
         for (int run = 0; run < RUNS; run++) spent[op][run] *= 100 / total[run];
@@ -85,6 +87,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
         snprintf(what, sizeof what, "fraction of %s in a rollout", cgs_op_name((cgs_opcode)op));
         say(b, planner, what, share, "%");
     }
+    return CGS_OK;
 }
 
 /* microseconds of scoring all candidates once on the device, without the planner */
@@ -181,7 +184,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         outside[run] = 100 * (1 - result.times.cost / result.times.total);
     }
     if (rc == CGS_OK) {
-        const cgs_tape *t = cgs_rollout_tape(s.rollout);
+        cgs_tape *t = cgs_rollout_tape(s.rollout);
         cgs_measured took = cgs_measured_median(seconds, RUNS);
         double turns = cgs_plan_iterations(&p);
         turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
@@ -202,7 +205,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         if (E == 1) {
             say(b, planner, "operands of the operations",
                 cgs_measured_rate(1e-9 * tape_bytes(t) * turns, took), "GB/s");
-            breakdown(b, planner, t);
+            rc = breakdown(b, planner, t);
         }
     }
     close_solver(&s);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/threads.h"
 #include "ops/tape_internal.h"
 
 cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act) {
@@ -27,6 +28,7 @@ void cgs_tape_destroy(cgs_tape *t) {
     free(t->record_chunks);
     free(t->node_chunks);
     free(t->active);
+    tape_free_segments(t);
     free(t);
 }
 
@@ -72,6 +74,7 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     if (!ok) return tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for tensor %d", t->nodes));
     tape_node *n = tape_node_at(t, t->nodes++);
     n->producer = producer;
+    n->segment = -1;
     n->tensor.dtype = dtype;
     n->tensor.rank = rank;
     for (int i = 0; i < rank; i++) n->tensor.dim[i] = dim[i];
@@ -127,9 +130,14 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
 
 static void call_forward(void *tape) {
     const cgs_tape *t = tape;
-    for (int i = 0; i < t->records; i++) {
+    for (int i = 0, s = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
-        t->device->ops->forward[r->op](t->device, r);
+        if (s < t->segments && t->segment[s].first == i) {
+            t->device->ops->forward_segment(t->device, &t->segment[s], NULL);
+            i += t->segment[s++].records - 1;
+        } else {
+            t->device->ops->forward[r->op](t->device, r);
+        }
     }
 }
 
@@ -151,6 +159,25 @@ static void run(cgs_tape *t, int direction, void (*calls)(void *)) {
 
 void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
 void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
+
+void cgs_tape_forward_timed(cgs_tape *t, double *seconds) {
+    cgs_device *d = t->device;
+    for (int i = 0, s = 0; i < t->records; i++) {
+        const cgs_record *r = tape_record(t, i);
+        if (s < t->segments && t->segment[s].first == i) {
+            d->ops->forward_segment(d, &t->segment[s], seconds + i);
+            i += t->segment[s++].records - 1;
+            continue;
+        }
+        double begun = cgs_now();
+        d->ops->forward[r->op](d, r);
+        d->ops->sync(d);
+        seconds[i] += cgs_now() - begun;
+    }
+}
+
+void cgs_tape_one_by_one(cgs_tape *t) { t->one_by_one = true; }
+int cgs_tape_segments(const cgs_tape *t) { return t->segments; }
 
 void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
 cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act) {

@@ -141,6 +141,28 @@ static cgs_status open_cpu(cgs_device *d) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
+/* Weights that a tape does not train stay constant over its runs. */
+static bool constant_weights(const cgs_record *r) { return !r->in[1]->wants_grad || !r->out->grad; }
+
+/* Rows of such a tape may be a few of many (plans of a batch), and they get the same bits in any. */
+static cgs_product forward_product(const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    return (cgs_product){.M = cgs_rows(x),
+                         .N = (size_t)cgs_cols(y),
+                         .K = (size_t)cgs_cols(x),
+                         .in = x->dtype,
+                         .out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32,
+                         .b_transposed = true,
+                         .bias = r->in[2],
+                         .batch_invariant = constant_weights(r) || r->batch_invariant};
+}
+
+static bool separable(cgs_device *d, const cgs_record *r) {
+    if (r->op != CGS_OP_linear) return true;
+    cgs_product p = forward_product(r);
+    return r->in[1]->bf16 && constant_weights(r) && cgs_gemm_separable(d, &p);
+}
+
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
@@ -151,19 +173,11 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     bool mixed = x->dtype != y->dtype;
     size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
     CGS_TRY(need_shared(d, floats * sizeof(float)));
-    cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
-    /* weights that this tape does not train stay constant over its runs, and its rows may be a few
-     * of many (plans of a batch), which get the same bits in any batch */
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    bool constant = !W->wants_grad || !y->grad, alone = constant || r->batch_invariant;
-    cgs_product p = {.M = n,
-                     .N = m,
-                     .K = k,
-                     .in = x->dtype,
-                     .out = out,
-                     .b_transposed = true,
-                     .bias = r->in[2],
-                     .batch_invariant = alone};
+    cgs_product p = forward_product(r);
+    bool constant = constant_weights(r), alone = p.batch_invariant;
+    cgs_product longest = {.K = k > m ? k : m};
+    CGS_TRY(need_thread(d, cgs_cpu_of(d)->table->tiles_scratch(&longest)));
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
@@ -364,6 +378,8 @@ const cgs_backend cgs_backend_cpu = {
     .sync = sync_cpu,
     .prepare = prepare,
     .unprepare = unprepare,
+    .separable = separable,
+    .forward_segment = cgs_cpu_forward_segment,
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = forward,
     .forward = {CGS_OPS(X)},
 #undef X

@@ -47,7 +47,8 @@ typedef struct cgs_cpu_table {
     size_t (*tiles_words)(const cgs_product *p);
     void (*tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
     void (*tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                          const uint32_t *packed, const float *bias, uint32_t *spare);
+                          const uint32_t *packed, const float *bias);
+    size_t (*tiles_scratch)(const cgs_product *p); /* bytes per thread */
     void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                       uint32_t *woven);
     size_t (*attention_scratch)(const cgs_record *r);            /* bytes per thread */
@@ -111,5 +112,7 @@ typedef struct cgs_cpu_linear {
 typedef struct cgs_cpu_sigreg {
     cgs_gemm *forward, *dz;
 } cgs_cpu_sigreg;
+
+void cgs_cpu_forward_segment(cgs_device *d, const cgs_segment *s, double *seconds);
 
 #endif /* CGS_OPS_CPU_CPU_H */

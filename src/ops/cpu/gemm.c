@@ -83,18 +83,22 @@ static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     return p->a_transposed && !sums ? "sums over rows that are no gradient of weights" : NULL;
 }
 
-static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                      const float *bias, cgs_prepacked *kept) {
+static void run_tiles(cgs_device *d, cgs_gemm *g, size_t rows, void *C, const void *A,
+                      const void *B, const float *bias, cgs_prepacked *kept) {
     const cgs_cpu_table *table = cgs_cpu_of(d)->table;
-    if (g->p.a_transposed) {
-        table->tiles_sum(d, &g->p, C, A, B, g->tiles);
+    cgs_product p = g->p;
+    p.M = rows;
+    if (p.a_transposed) {
+        table->tiles_sum(d, &p, C, A, B, g->tiles);
         return;
     }
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->tiles : g->tiles;
-    if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps && cgs_member() == 0) kept->written = true;
-    table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
+    if (!keeps || !kept->fresh) {
+        table->tiles_pack(d, &p, packed, B);
+        if (keeps && cgs_member() == 0) kept->written = true;
+    }
+    table->tiles_product(d, &p, C, A, packed, bias);
 }
 
 /* ---- through oneDNN -------------------------------------------------------------------- */
@@ -363,11 +367,27 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
     }
 }
 
+bool cgs_gemm_separable(const cgs_device *d, const cgs_product *p) {
+    return p->batch_invariant && !p->a_transposed && !not_by_pairs(cgs_cpu_of(d), p);
+}
+
+bool cgs_gemm_is_fresh(const cgs_prepacked *k) { return k->fresh; }
+
+void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepacked *k) {
+    cgs_cpu_of(d)->table->tiles_pack(d, &g->p, k->tiles, B);
+    if (cgs_member() == 0) k->written = true;
+}
+
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept) {
-    if (g->p.M * g->p.N == 0) return;
+    cgs_gemm_run_rows(d, g, g->p.M, C, A, B, bias, kept);
+}
+
+void cgs_gemm_run_rows(cgs_device *d, cgs_gemm *g, size_t rows, void *C, const void *A,
+                       const void *B, const float *bias, cgs_prepacked *kept) {
+    if (rows * g->p.N == 0) return;
     if (g->tiles)
-        run_tiles(d, g, C, A, B, bias, kept);
+        run_tiles(d, g, rows, C, A, B, bias, kept);
     else if (g->block[1][1])
         run_onednn(g, C, A, B, bias, kept);
     else

@@ -42,7 +42,8 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
     if (!direct) scratch += cgs_numel(y);
     const void *W = weights(r, x->dtype, &scratch);
-    cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b, l->W_forward);
+    cgs_gemm_run_rows(d, l->forward, cgs_rows(x), direct ? y->data : wide, x->data, W, b,
+                      l->W_forward);
     if (!direct) convert(y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 

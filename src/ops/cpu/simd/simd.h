@@ -43,7 +43,8 @@ void CGS_FN(mixed_product)(float *C, const float *A, const uint16_t *B, size_t M
 size_t CGS_FN(tiles_words)(const cgs_product *p);
 void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                           const uint32_t *packed, const float *bias, uint32_t *spare);
+                           const uint32_t *packed, const float *bias);
+size_t CGS_FN(tiles_scratch)(const cgs_product *p);
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven);
 size_t CGS_FN(attention_scratch)(const cgs_record *r);
