@@ -45,7 +45,11 @@ multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint
         size_t i = 0;
         for (; i + 12 <= M; i += 12)
             vector_block(12, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
-        for (; i < M; i += 4)
+        if (M - i >= 8) { /* of 4 rows there are too few sums to hide the latency */
+            vector_block(8, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+            i += 8;
+        }
+        if (i < M)
             vector_block(4, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
     }
 }
@@ -142,9 +146,9 @@ DEFINE_MULTIPLY(multiply_plain, PLAIN_STATE, PLAIN_ZERO, PLAIN_LOAD, PLAIN_DOT, 
 
 /* ---- the choice -------------------------------------------------------------------------- */
 
-static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 1};
-static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 16};
-static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 16};
+static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 1, true};
+static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 16, false};
+static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 16, false};
 
 const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     if (!cgs_cpu_ask()->bf16) return NULL;

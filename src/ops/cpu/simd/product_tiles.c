@@ -75,6 +75,10 @@ size_t CGS_FN(tiles_scratch)(const cgs_product *p) { return ROWS * p->K / 2 * 4;
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
                            const uint32_t *packed, const float *bias) {
     const pairs_variant *variant = CGS_FN(pairs_variant)(d);
+    if (variant->vectors) {
+        CGS_FN(vectors_product)(p, C, A, packed, bias);
+        return;
+    }
     const uint32_t *a = A;
     size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS, left = M - last;
     size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
