@@ -4,7 +4,7 @@
  * numbers.  A backend is a table with one forward and one backward function per operation, each of
  * which gets such a record.
  *
- * - Forward overwrites `out` (and `saved`).
+ * - Forward overwrites `out` (and `saved`, which it may leave out where `out` wants no gradient).
  * - Backward reads out->grad and writes in[i]->grad of every input that wants one.
  *   rec->accumulate[i] says whether to add to it (+=) or to overwrite it (=): the first
  *   contribution to a gradient overwrites, so gradients need no clearing.
@@ -123,6 +123,7 @@ typedef struct cgs_record {
             bool causal;
             float dropout;
             uint64_t key;
+            int unread; /* so many tokens at the beginning of the result are read by nobody */
         } attention;
         struct {
             int heads, width;

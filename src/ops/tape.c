@@ -104,6 +104,22 @@ static void join_records(cgs_tape *t) {
     }
 }
 
+/* Marks what of attention nobody reads: of a growing window often the last token only. */
+static void find_unread(cgs_tape *t) {
+    for (int i = 0; i + 1 < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        const cgs_record *take = tape_record(t, i + 1);
+        if (r->op != CGS_OP_attention || take->op != CGS_OP_take || take->in[0] != r->out) continue;
+        bool only = !r->out->keep;
+        for (int j = i + 2; only && j < t->records; j++)
+            for (int k = 0; k < CGS_MAX_IN; k++) {
+                cgs_tensor *x = tape_record(t, j)->in[k];
+                only = only && !(x && tape_root(x) == r->out);
+            }
+        if (only) r->arg.attention.unread = take->arg.take.t0;
+    }
+}
+
 cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     if (t->status != CGS_OK) return cgs_fail(t->status, "%s", t->error);
     if (t->finished) return cgs_fail(CGS_EARG, "tape: finished twice");
@@ -112,6 +128,7 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
                                   "something with a gradient");
     t->loss = loss;
     join_records(t);
+    find_unread(t);
     CGS_TRY(tape_plan_memory(t));
     for (int i = 0; i < t->records; i++) {
         cgs_status rc = t->device->ops->prepare(t->device, tape_record(t, i));

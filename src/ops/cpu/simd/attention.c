@@ -257,6 +257,71 @@ static void short_forward(cgs_device *d, const cgs_record *r, size_t b) {
     }
 }
 
+/* Without gradients and dropout: no lse, no queries that nobody reads, and no scores where a token
+ * sees only itself.  W is a constant wherever this is called, so that a head's part of a row is a
+ * few vectors. */
+static inline __attribute__((always_inline)) void
+infer_window(const cgs_record *r, const window *w, size_t b, size_t W, float *out) {
+    size_t H = w->H, all = H * W;
+    for (size_t i = (size_t)r->arg.attention.unread; i < w->T; i++) {
+        size_t n = visible(r, w->T, i);
+        const float *q = w->x + i * 3 * all, *k = w->x + all, *v = k + all;
+        if (n == 1) {
+            row_done(r->out->data, r->out->dtype, (b * w->T + i) * all, all, v);
+            continue;
+        }
+        for (size_t j = 0; j < n; j++)
+            for (size_t h = 0; h < H; h++) {
+                float s = 0;
+#pragma omp simd reduction(+ : s)
+                for (size_t c = 0; c < W; c++) s += q[h * W + c] * k[j * 3 * all + h * W + c];
+                w->p[j * H + h] = w->scale * s;
+            }
+        for (size_t h = 0; h < H; h++) w->top[h] = w->p[h];
+        for (size_t j = 1; j < n; j++) {
+            const float *p = w->p + j * H;
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) w->top[h] = p[h] > w->top[h] ? p[h] : w->top[h];
+        }
+        memset(w->sum, 0, H * sizeof *w->sum);
+        for (size_t j = 0; j < n; j++) {
+            float *p = w->p + j * H;
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) {
+                p[h] = fast_exp_below_88(p[h] - w->top[h]);
+                w->sum[h] += p[h];
+            }
+        }
+#pragma omp simd
+        for (size_t h = 0; h < H; h++) w->sum[h] = 1.0f / w->sum[h];
+        for (size_t h = 0; h < H; h++) {
+            float sum[64];
+            for (size_t c = 0; c < W; c++) sum[c] = 0;
+            for (size_t j = 0; j < n; j++) {
+                float p = w->p[j * H + h] * w->sum[h];
+                const float *from = v + j * 3 * all + h * W;
+#pragma omp simd
+                for (size_t c = 0; c < W; c++) sum[c] += p * from[c];
+            }
+            memcpy(out + h * W, sum, W * sizeof *sum);
+        }
+        row_done(r->out->data, r->out->dtype, (b * w->T + i) * all, all, out);
+    }
+}
+
+/* whether there is a form of it for this window */
+static bool infer_forward(cgs_device *d, const cgs_record *r, size_t b) {
+    if (r->out->wants_grad || r->arg.attention.dropout > 0) return false;
+    if (r->arg.attention.width != 64 && r->arg.attention.width != 32) return false;
+    window w = window_of(d, r, b);
+    float *out = w.sum + w.H; /* (all) */
+    if (w.W == 64)
+        infer_window(r, &w, b, 64, out);
+    else
+        infer_window(r, &w, b, 32, out);
+    return true;
+}
+
 static void short_backward(cgs_device *d, const cgs_record *r, size_t b) {
     window w = window_of(d, r, b);
     size_t H = w.H, row = 3 * w.all;
@@ -315,7 +380,8 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
-        CGS_SHARE (b, B) short_forward(d, r, b);
+        CGS_SHARE (b, B)
+            if (!infer_forward(d, r, b)) short_forward(d, r, b);
         return;
     }
     CGS_SHARE (task, B * heads) {
