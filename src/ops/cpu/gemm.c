@@ -77,8 +77,9 @@ static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     if (!c->tiles && !p->batch_invariant)
         return "no AMX; own pairs are for batch-invariant products";
     if (p->N % 32) return "columns no multiple of 32";
-    if ((p->a_transposed ? p->M : p->K) % 32)
-        return p->a_transposed ? "rows no multiple of 32" : "length of sums no multiple of 32";
+    if (p->a_transposed && p->M % 32) return "rows no multiple of 32";
+    if (!p->a_transposed && p->K % (c->tiles ? 32 : 2))
+        return c->tiles ? "length of sums no multiple of 32" : "sums of an odd length";
     bool sums = !p->b_transposed && p->out == CGS_F32 && !p->bias;
     return p->a_transposed && !sums ? "sums over rows that are no gradient of weights" : NULL;
 }

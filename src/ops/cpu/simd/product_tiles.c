@@ -3,7 +3,7 @@
  * With a short summed axis, as in the models, the code around the tiles dominates: here rows of the
  * left factor are read in place, blocks of sums stay in L1 until they are converted to the type of
  * the result, and weights are packed into panels of 32 columns, which can be prepacked.  Sizes
- * except rows are multiples of 32.
+ * except rows are multiples of 32; for vectors (product_vectors.c) K need only be even.
  *
  * Products that sum over rows (dW) interleave both factors, a few hundred rows at a time, and add
  * to the result in place.  No result depends on the number of threads. */
@@ -24,7 +24,11 @@ void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const
         size_t j = run * COLS;
         uint32_t *panel = to + j * K / 2;
         if (p->b_transposed) {
-            CGS_FN(turn)(panel, COLS, (const uint32_t *)B + j * K / 2, K / 2, COLS, K / 2);
+            const uint32_t *from = (const uint32_t *)B + j * K / 2;
+            size_t words = K / 2, whole = words / 16 * 16;
+            CGS_FN(turn)(panel, COLS, from, words, COLS, whole);
+            for (size_t k = whole; k < words; k++)
+                for (size_t i = 0; i < COLS; i++) panel[k * COLS + i] = from[i * words + k];
             continue;
         }
         for (size_t k = 0; k < K; k += 2, panel += COLS) {

@@ -127,6 +127,14 @@ static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const 
         memcpy((float *)p + at, v, n * sizeof *v);
 }
 
+/* n elements that the next row will read, from a matrix too large for the caches that rows come from
+ * in pieces */
+static inline void fetch(const cgs_tensor *x, size_t at, size_t n) {
+    size_t size = cgs_dtype_size(x->dtype);
+    const char *p = (const char *)x->data + at * size;
+    for (size_t i = 0; i < n * size; i += 64) __builtin_prefetch(p + i);
+}
+
 /* the same for the gradient of input k, accumulating where the record says so */
 static inline float *give_to(const cgs_record *r, int k, size_t at, float *buf) {
     return r->accumulate[k] ? buf : row_to(r->in[k]->grad, r->in[k]->dtype, at, buf);
