@@ -17,7 +17,7 @@
 
 /* a chunk's linear layers have about ROWS rows, few enough for L2 and enough not to wait for
  * weights; where that leaves threads without work, fewer, but at least LEAST */
-enum { ROWS = 64, LEAST = 8, LINEARS = 2 };
+enum { ROWS = 48, LEAST = 8, LINEARS = 2 };
 
 /* which inputs are by batch elements, the others being parameters; 0: not separable */
 static const unsigned char by_element[CGS_OP_COUNT] = {
