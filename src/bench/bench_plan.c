@@ -10,6 +10,7 @@
 #include "ops/check/cost.h"
 #include "ops/cpu/gemm.h"
 #include "plan/planners.h"
+#include "rollout/encoder.h"
 #include "rollout/rollout.h"
 
 enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
@@ -228,38 +229,73 @@ static void close_bed(bed *b) {
     cgs_model_destroy(b->model);
 }
 
-static cgs_status latency(bed *b, double *seconds, int solves) {
-    cgs_plan_config p = settings(b, "mppi");
-    bench_solver s;
+/* one solve, seconds; e: NULL, or what encodes the current frame first */
+static cgs_status one_solve(const bed *b, bench_solver *s, cgs_encoder *e, const uint8_t *image,
+                            double *seconds) {
     cgs_plan_result result;
-    b->episodes = 1;
-    cgs_status rc = open_solver(&s, b, &p, 1);
-    for (int i = 0; i <= solves && rc == CGS_OK; i++) {
-        rc = cgs_planner_solve(s.planner, &s.problem, &result);
-        if (i > 0) seconds[i - 1] = result.times.total; /* the first warms up */
+    double begun = cgs_now();
+    if (e) {
+        CGS_TRY(cgs_encoder_run(e, image, 1, b->z));
+        CGS_TRY(cgs_rollout_set(s->rollout, 1, b->z, NULL, b->goal));
     }
-    close_solver(&s);
-    if (rc != CGS_OK) return rc;
-    static const struct {
-        const char *name;
-        double q;
-    } reported[] = {{"solve, median", 50}, {"solve, 99th percentile", 99}, {"solve, longest", 100}};
-    double *again = seconds + solves; /* in the order of the solves: a percentile sorts */
-    for (int i = 0; i < 3; i++) {
-        memcpy(again, seconds, (size_t)solves * sizeof *again);
-        cgs_measured m = cgs_measured_percentile(again, solves, reported[i].q);
-        say(b, "mppi", reported[i].name, cgs_measured_times(m, 1e3), "ms");
-    }
+    CGS_TRY(cgs_planner_solve(s->planner, &s->problem, &result));
+    *seconds = cgs_now() - begun;
     return CGS_OK;
 }
 
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
-                             cgs_bench_fn fn, void *user) {
+static void say_latency(const bed *b, const cgs_latency_work *w, double *seconds) {
+    static const struct {
+        const char *name;
+        double q;
+    } reported[] = {{"median", 50}, {"99th percentile", 99}, {"longest", 100}};
+    double *again = seconds + w->solves; /* in the order of the solves: a percentile sorts */
+    for (int i = 0; i < 3; i++) {
+        char what[64];
+        memcpy(again, seconds, (size_t)w->solves * sizeof *again);
+        cgs_measured m = cgs_measured_percentile(again, w->solves, reported[i].q);
+        snprintf(what, sizeof what, "%ssolve, %s", w->encode ? "image and " : "",
+                 reported[i].name);
+        say(b, w->planner, what, cgs_measured_times(m, 1e3), "ms");
+    }
+}
+
+static cgs_status latency(bed *b, const cgs_latency_work *w, double *seconds) {
+    cgs_plan_config p = settings(b, w->planner);
+    p.K = w->samples;
+    p.iters = w->iters;
+    bench_solver s = {.planner = NULL};
+    cgs_encoder *e = NULL;
+    size_t side = (size_t)b->model->image_size;
+    uint8_t *image = calloc(side * side, 3);
+    b->episodes = 1;
+    cgs_status rc = image ? CGS_OK : cgs_fail(CGS_ENOMEM, "bench: no memory");
+    if (rc == CGS_OK && w->encode) rc = cgs_encoder_create(&e, b->model, b->act, 1);
+    if (rc == CGS_OK) rc = open_solver(&s, b, &p, 1);
+    double unused;
+    for (int i = 0; i <= w->solves && rc == CGS_OK; i++) /* the first warms up */
+        rc = one_solve(b, &s, e, image, i ? &seconds[i - 1] : &unused);
+    close_solver(&s);
+    cgs_encoder_destroy(e);
+    free(image);
+    if (rc == CGS_OK) say_latency(b, w, seconds);
+    return rc;
+}
+
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act,
+                             const cgs_latency_work *w, cgs_bench_fn fn, void *user) {
     bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
-    if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
-    double *seconds = malloc(2 * (size_t)solves * sizeof *seconds);
+    const cgs_planner_kind *kind = cgs_planner_kind_of(w->planner);
+    if (w->solves < 1 || w->samples < 1 || w->iters < 1)
+        return cgs_fail(CGS_EARG, "latency: %d solves of %d iterations with %d samples", w->solves,
+                        w->iters, w->samples);
+    if (!kind || !(kind->needs & CGS_NEEDS_SCORES) || kind->needs & CGS_NEEDS_PRIOR)
+        return cgs_fail(CGS_EARG, "latency: \"%.20s\" is no planner that scores plans by itself",
+                        w->planner);
+    if (w->encode && strcmp(s.family, "lewm") != 0)
+        return cgs_fail(CGS_EARG, "latency: images are encoded by lewm only");
+    double *seconds = malloc(2 * (size_t)w->solves * sizeof *seconds);
     cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
-    if (rc == CGS_OK) rc = latency(&b, seconds, solves);
+    if (rc == CGS_OK) rc = latency(&b, w, seconds);
     close_bed(&b);
     free(seconds);
     return rc;
