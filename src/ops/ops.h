@@ -85,6 +85,8 @@ static inline int cgs_resize_first(int S, int R, int i) {
 #define CGS_SIGREG_KNOTS 17
 #define CGS_BATCHNORM_EPS 1e-5f
 
+#define CGS_SHORT_WINDOW 16 /* tokens */
+
 #define CGS_MAX_IN 6
 #define CGS_MAX_SAVED 2
 
@@ -105,6 +107,10 @@ typedef struct cgs_record {
         struct {
             int side;
         } unfold; /* n */
+        /* of each `tokens` rows of the result nobody reads `columns` of the first `unread` */
+        struct {
+            int tokens, unread, columns;
+        } linear;
         struct {
             float eps;
         } layernorm;
@@ -116,8 +122,9 @@ typedef struct cgs_record {
             cgs_rowmap rows;
             int gate;
         } gate_add;
-        /* block of the causal mask: tokens per frame; token i sees token j iff j/block <= i/block
-         */
+        /* block of the causal mask: tokens per frame; token i sees token j iff j/block <= i/block.
+         * Without a gradient nobody reads the query of a token that sees only itself, in windows of
+         * up to CGS_SHORT_WINDOW. */
         struct {
             int heads, width, block;
             bool causal;

@@ -104,19 +104,59 @@ static void join_records(cgs_tape *t) {
     }
 }
 
-/* Marks what of attention nobody reads: of a growing window often the last token only. */
-static void find_unread(cgs_tape *t) {
-    for (int i = 0; i + 1 < t->records; i++) {
-        cgs_record *r = tape_record(t, i);
-        const cgs_record *take = tape_record(t, i + 1);
-        if (r->op != CGS_OP_attention || take->op != CGS_OP_take || take->in[0] != r->out) continue;
-        bool only = !r->out->keep;
-        for (int j = i + 2; only && j < t->records; j++)
-            for (int k = 0; k < CGS_MAX_IN; k++) {
-                cgs_tensor *x = tape_record(t, j)->in[k];
-                only = only && !(x && tape_root(x) == r->out);
+/* ---- what nobody reads --------------------------------------------------------------------- */
+
+/* The only reader of what record i makes, if that is the next record and reads it directly. */
+static const cgs_record *only_reader(const cgs_tape *t, int i) {
+    const cgs_record *r = tape_record(t, i), *reader = NULL;
+    if (r->out->keep) return NULL;
+    for (int j = i + 1; j < t->records; j++)
+        for (int k = 0; k < CGS_MAX_IN; k++) {
+            cgs_tensor *x = tape_record(t, j)->in[k];
+            if (!x || tape_root(x) != r->out) continue;
+            if (j > i + 1 || x != r->out) return NULL;
+            reader = tape_record(t, j);
+        }
+    return reader;
+}
+
+/* Of how many tokens at the beginning of x (B,T,3*all), made by record i, nobody reads queries. */
+static int unread_queries(const cgs_tape *t, int i, const cgs_tensor *x) {
+    int least = x->dim[1];
+    if (x->keep || x->view_of) return 0;
+    for (int j = i + 1; j < t->records; j++)
+        for (int k = 0; k < CGS_MAX_IN; k++) {
+            const cgs_record *r = tape_record(t, j);
+            int mine = 0;
+            if (!r->in[k] || tape_root(r->in[k]) != x) continue;
+            if (r->op == CGS_OP_join && r->in[k] == x) {
+                mine = unread_queries(t, j, r->out) - (k == 1 ? r->in[0]->dim[1] : 0);
+            } else if (r->op == CGS_OP_attention && r->in[k] == x) {
+                bool first = r->arg.attention.causal && r->arg.attention.block == 1;
+                bool infers = !r->out->wants_grad && r->arg.attention.dropout <= 0 &&
+                              x->dim[1] <= CGS_SHORT_WINDOW;
+                if (infers) mine = r->arg.attention.unread > first ? r->arg.attention.unread : first;
             }
-        if (only) r->arg.attention.unread = take->arg.take.t0;
+            if (mine < least) least = mine;
+        }
+    return least < 0 ? 0 : least;
+}
+
+/* Of a window that grows often the last token only is read, and in any the first sees no other. */
+static void find_unread(cgs_tape *t) {
+    for (int i = 0; i < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        const cgs_record *take = r->op == CGS_OP_attention ? only_reader(t, i) : NULL;
+        if (take && take->op == CGS_OP_take) r->arg.attention.unread = take->arg.take.t0;
+    }
+    for (int i = 0; i < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        if (r->op != CGS_OP_linear || r->out->rank != 3 || r->out->wants_grad) continue;
+        int unread = unread_queries(t, i, r->out);
+        if (unread == 0) continue;
+        r->arg.linear.tokens = r->out->dim[1];
+        r->arg.linear.unread = unread;
+        r->arg.linear.columns = r->out->dim[2] / 3;
     }
 }
 

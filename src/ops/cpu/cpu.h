@@ -27,6 +27,8 @@ typedef struct cgs_product {
     bool bias;            /* + bias[j], f32          */
     bool accumulate;      /* C += instead of C =     */
     bool batch_invariant; /* a row of C has the same bits for every M */
+    /* of each run of `tokens` rows the first `unread` may be left out in the first columns */
+    size_t tokens, unread, unread_columns;
 } cgs_product;
 
 /* The functions of one instruction set. */

@@ -84,11 +84,14 @@ static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     return p->a_transposed && !sums ? "sums over rows that are no gradient of weights" : NULL;
 }
 
-static void run_tiles(cgs_device *d, cgs_gemm *g, size_t rows, void *C, const void *A,
+static void run_tiles(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C, const void *A,
                       const void *B, const float *bias, cgs_prepacked *kept) {
     const cgs_cpu_table *table = cgs_cpu_of(d)->table;
     cgs_product p = g->p;
-    p.M = rows;
+    p.M = part->rows;
+    p.tokens = part->tokens;
+    p.unread = part->unread;
+    p.unread_columns = part->unread_columns;
     if (p.a_transposed) {
         table->tiles_sum(d, &p, C, A, B, g->tiles);
         return;
@@ -381,14 +384,14 @@ void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepa
 
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept) {
-    cgs_gemm_run_rows(d, g, g->p.M, C, A, B, bias, kept);
+    cgs_gemm_run_part(d, g, &(cgs_gemm_part){.rows = g->p.M}, C, A, B, bias, kept);
 }
 
-void cgs_gemm_run_rows(cgs_device *d, cgs_gemm *g, size_t rows, void *C, const void *A,
-                       const void *B, const float *bias, cgs_prepacked *kept) {
-    if (rows * g->p.N == 0) return;
+void cgs_gemm_run_part(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C,
+                       const void *A, const void *B, const float *bias, cgs_prepacked *kept) {
+    if (part->rows * g->p.N == 0) return;
     if (g->tiles)
-        run_tiles(d, g, rows, C, A, B, bias, kept);
+        run_tiles(d, g, part, C, A, B, bias, kept);
     else if (g->block[1][1])
         run_onednn(g, C, A, B, bias, kept);
     else

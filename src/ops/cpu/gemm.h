@@ -36,9 +36,13 @@ void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepa
  * NULL exactly when the product was prepared without one; kept: prepacked B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept);
-/* The first rows only, fewer than M if the product is separable. */
-void cgs_gemm_run_rows(cgs_device *d, cgs_gemm *g, size_t rows, void *C, const void *A,
-                       const void *B, const float *bias, cgs_prepacked *kept);
+/* The first rows only, fewer than M if the product is separable; and what of them may be left out,
+ * see cgs_product. */
+typedef struct cgs_gemm_part {
+    size_t rows, tokens, unread, unread_columns;
+} cgs_gemm_part;
+void cgs_gemm_run_part(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C,
+                       const void *A, const void *B, const float *bias, cgs_prepacked *kept);
 
 /* What runs a product, and why not what is preferred to it. */
 typedef struct cgs_gemm_choice {

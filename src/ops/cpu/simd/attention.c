@@ -8,7 +8,7 @@
  * all heads of a batch element. */
 #include "ops/cpu/simd/attention.h"
 
-enum { SHORT = 16 }; /* tokens of the longest window without tiles */
+enum { SHORT = CGS_SHORT_WINDOW }; /* tokens of the longest window without tiles */
 
 /* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
 static float softmax_row(float *p, size_t n, size_t end, float *top) {
@@ -294,32 +294,26 @@ infer_window(const cgs_record *r, const window *w, size_t b, size_t W, float *ou
         }
 #pragma omp simd
         for (size_t h = 0; h < H; h++) w->sum[h] = 1.0f / w->sum[h];
-        for (size_t h = 0; h < H; h++) {
-            float sum[64];
-            for (size_t c = 0; c < W; c++) sum[c] = 0;
+        memset(out, 0, all * sizeof *out);
+        for (size_t h = 0; h < H; h++)
             for (size_t j = 0; j < n; j++) {
                 float p = w->p[j * H + h] * w->sum[h];
                 const float *from = v + j * 3 * all + h * W;
 #pragma omp simd
-                for (size_t c = 0; c < W; c++) sum[c] += p * from[c];
+                for (size_t c = 0; c < W; c++) out[h * W + c] += p * from[c];
             }
-            memcpy(out + h * W, sum, W * sizeof *sum);
-        }
         row_done(r->out->data, r->out->dtype, (b * w->T + i) * all, all, out);
     }
 }
 
-/* whether there is a form of it for this window */
-static bool infer_forward(cgs_device *d, const cgs_record *r, size_t b) {
-    if (r->out->wants_grad || r->arg.attention.dropout > 0) return false;
-    if (r->arg.attention.width != 64 && r->arg.attention.width != 32) return false;
+static void infer_forward(cgs_device *d, const cgs_record *r, size_t b) {
     window w = window_of(d, r, b);
     float *out = w.sum + w.H; /* (all) */
-    if (w.W == 64)
-        infer_window(r, &w, b, 64, out);
-    else
-        infer_window(r, &w, b, 32, out);
-    return true;
+    switch (w.W) {
+    case 64: infer_window(r, &w, b, 64, out); break;
+    case 32: infer_window(r, &w, b, 32, out); break;
+    default: infer_window(r, &w, b, w.W, out);
+    }
 }
 
 static void short_backward(cgs_device *d, const cgs_record *r, size_t b) {
@@ -380,8 +374,13 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
-        CGS_SHARE (b, B)
-            if (!infer_forward(d, r, b)) short_forward(d, r, b);
+        bool infers = !r->out->wants_grad && r->arg.attention.dropout <= 0;
+        CGS_SHARE (b, B) {
+            if (infers)
+                infer_forward(d, r, b);
+            else
+                short_forward(d, r, b);
+        }
         return;
     }
     CGS_SHARE (task, B * heads) {

@@ -18,6 +18,7 @@ enum { BLOCK = 12, ROWS = 5 * BLOCK, COLS = 32 };
 typedef struct job {
     const cgs_product *p;
     void *C;
+    const uint32_t *A;
     const float *bias;
     size_t words; /* of a row of A, and half the rows of a panel */
 } job;
@@ -44,40 +45,47 @@ store(const job *g, size_t at, __m512 x0, __m512 x1) {
     _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(x1, x0));
 }
 
-/* rows i .. i + rows - 1, a constant wherever this is called, by the panel b of columns j ...; next:
- * `step` bytes of it are fetched for each word */
+/* a part of a product: rows first, first + stride, ... by the panel b of columns j ...; while that
+ * runs, `step` bytes from `next` on are fetched for each word of a row */
+typedef struct part {
+    const uint32_t *b;
+    size_t j, first, stride;
+    const char *next;
+    size_t step;
+} part;
+
+/* rows: a constant wherever this is called */
 __attribute__((target("avx512bf16"), always_inline)) static inline void
-block(int rows, const job *g, const uint32_t *a, const uint32_t *b, size_t i, size_t j,
-      const char *next, size_t step) {
-    size_t words = g->words;
+block(int rows, const job *g, const part *t) {
+    size_t words = g->words, lda = t->stride * words;
+    const uint32_t *a = g->A + t->first * words, *b = t->b;
+    const char *next = t->next;
     __m512 s[BLOCK][2];
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) s[r][0] = s[r][1] = _mm512_setzero_ps();
-    for (size_t k = 0; k < words; k++, b += COLS, next += step) {
+    for (size_t k = 0; k < words; k++, b += COLS, next += t->step) {
         __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + 16);
         _mm_prefetch(next, _MM_HINT_T1);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
-            __m512bh x = (__m512bh)_mm512_set1_epi32((int)a[(size_t)r * words + k]);
+            __m512bh x = (__m512bh)_mm512_set1_epi32((int)a[(size_t)r * lda + k]);
             s[r][0] = _mm512_dpbf16_ps(s[r][0], x, b0);
             s[r][1] = _mm512_dpbf16_ps(s[r][1], x, b1);
         }
     }
     __m512 c0 = _mm512_setzero_ps(), c1 = c0;
-    if (g->bias) c0 = _mm512_loadu_ps(g->bias + j), c1 = _mm512_loadu_ps(g->bias + j + 16);
+    if (g->bias) c0 = _mm512_loadu_ps(g->bias + t->j), c1 = _mm512_loadu_ps(g->bias + t->j + 16);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
-        store(g, (i + (size_t)r) * g->p->N + j, _mm512_add_ps(s[r][0], c0),
+        store(g, (t->first + (size_t)r * t->stride) * g->p->N + t->j, _mm512_add_ps(s[r][0], c0),
               _mm512_add_ps(s[r][1], c1));
 }
 
 #define FORM(rows)                                                                                 \
-    case rows: block(rows, g, a, b, i, j, next, step); break
+    case rows: block(rows, g, t); break
 
 __attribute__((target("avx512bf16"))) static void some_rows(size_t rows, const job *g,
-                                                            const uint32_t *a, const uint32_t *b,
-                                                            size_t i, size_t j, const char *next,
-                                                            size_t step) {
+                                                            const part *t) {
     switch (rows) {
         FORM(1);
         FORM(2);
@@ -90,29 +98,45 @@ __attribute__((target("avx512bf16"))) static void some_rows(size_t rows, const j
         FORM(9);
         FORM(10);
         FORM(11);
-    default: block(BLOCK, g, a, b, i, j, next, step);
+    default: block(BLOCK, g, t);
+    }
+}
+
+/* the part's rows below `end`, in blocks of nearly the same size */
+static void all_rows(const job *g, part t, size_t end) {
+    if (t.first >= end) return;
+    size_t rows = (end - t.first + t.stride - 1) / t.stride, first = t.first;
+    size_t blocks = (rows + BLOCK - 1) / BLOCK;
+    for (size_t n = 0; n < blocks; n++) {
+        size_t from = rows * n / blocks, to = rows * (n + 1) / blocks;
+        t.first = first + from * t.stride;
+        some_rows(to - from, g, &t);
+        t.next += g->words * t.step;
     }
 }
 
 void CGS_FN(vectors_product)(const cgs_product *p, void *C, const void *A, const uint32_t *packed,
                              const float *bias) {
-    job g = {p, C, bias, p->K / 2};
+    job g = {p, C, A, bias, p->K / 2};
     size_t M = p->M, row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS;
     /* a thread stays with its rows of x or its columns of W, whichever are more */
     bool by_rows = M > p->N;
     CGS_SHARE (task, row_tasks * col_tasks) {
-        size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
+        size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS, end = min_size(M, i + ROWS);
         size_t panel = by_rows ? task % col_tasks : task / row_tasks;
         const uint32_t *b = packed + panel * COLS * g.words;
         const uint32_t *after = panel + 1 < col_tasks ? b + COLS * g.words : b;
-        size_t rows = min_size(ROWS, M - i), blocks = (rows + BLOCK - 1) / BLOCK;
-        size_t passes = by_rows ? blocks : (M + BLOCK - 1) / BLOCK, step = COLS * 4 / passes + 1;
+        size_t passes = ((by_rows ? end - i : M) + BLOCK - 1) / BLOCK, step = COLS * 4 / passes + 1;
         size_t pass = by_rows ? 0 : i / BLOCK;
-        for (size_t n = 0; n < blocks; n++) { /* of nearly the same size */
-            size_t first = i + rows * n / blocks, end = i + rows * (n + 1) / blocks;
-            const char *next = (const char *)after + (pass + n) * g.words * step;
-            some_rows(end - first, &g, (const uint32_t *)A + first * g.words, b, first,
-                      panel * COLS, next, step);
+        part t = {b, panel * COLS, i, 1, (const char *)after + pass * g.words * step, step};
+        if ((panel + 1) * COLS > p->unread_columns) {
+            all_rows(&g, t, end);
+            continue;
+        }
+        t.stride = p->tokens;
+        for (size_t token = p->unread; token < p->tokens; token++) {
+            t.first = i + (token + p->tokens - i % p->tokens) % p->tokens;
+            all_rows(&g, t, end);
         }
     }
 }
