@@ -253,8 +253,7 @@ static void say_latency(const bed *b, const cgs_latency_work *w, double *seconds
         char what[64];
         memcpy(again, seconds, (size_t)w->solves * sizeof *again);
         cgs_measured m = cgs_measured_percentile(again, w->solves, reported[i].q);
-        snprintf(what, sizeof what, "%ssolve, %s", w->encode ? "image and " : "",
-                 reported[i].name);
+        snprintf(what, sizeof what, "%ssolve, %s", w->encode ? "image and " : "", reported[i].name);
         say(b, w->planner, what, cgs_measured_times(m, 1e3), "ms");
     }
 }

@@ -82,7 +82,7 @@ typedef struct team {
 typedef struct self {
     team *team; /* in whose region it is, or NULL */
     int member;
-    bool apart; /* in a region, but works alone */
+    bool apart;                 /* in a region, but works alone */
     size_t loop;                /* since the last meeting */
     team *own;                  /* that it leads */
     double looked, used, slept; /* clock and CPU time at its last check; asleep since */

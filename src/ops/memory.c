@@ -213,8 +213,7 @@ static size_t place(buffer *buffers, int count) {
     qsort(buffers, (size_t)count, sizeof *buffers, by_size);
     for (int i = 0; i < count; i++) {
         buffers[i].offset = lowest_free(buffers, i, &buffers[i]);
-        if (buffers[i].offset + buffers[i].bytes > top)
-            top = buffers[i].offset + buffers[i].bytes;
+        if (buffers[i].offset + buffers[i].bytes > top) top = buffers[i].offset + buffers[i].bytes;
     }
     return top;
 }

@@ -206,7 +206,7 @@ typedef struct cgs_share {
 } cgs_share;
 
 typedef struct cgs_segment {
-    cgs_record **record; /* (records) */
+    cgs_record **record;           /* (records) */
     cgs_share (*share)[CGS_SLOTS]; /* (records) */
     int first, records;            /* of the tape */
     int elements, chunk;           /* in all, and at a time */
@@ -253,9 +253,9 @@ typedef struct cgs_backend {
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
-    /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some batch
-     * elements with the bits that it has for all; and a segment of such records.  seconds: NULL, or
-     * (records) sums to which the time of each record is added. */
+    /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
+     * batch elements with the bits that it has for all; and a segment of such records.  seconds:
+     * NULL, or (records) sums to which the time of each record is added. */
     bool (*separable)(cgs_device *d, const cgs_record *r);
     void (*forward_segment)(cgs_device *d, const cgs_segment *s, double *seconds);
 

@@ -21,11 +21,11 @@ enum { ROWS = 48, LEAST = 8, LINEARS = 2 };
 
 /* which inputs are by batch elements, the others being parameters; 0: not separable */
 static const unsigned char by_element[CGS_OP_COUNT] = {
-    [CGS_OP_patchify] = 1, [CGS_OP_unfold] = 1,       [CGS_OP_linear] = 1,
-    [CGS_OP_tokens] = 1,   [CGS_OP_add_pos] = 1,      [CGS_OP_add] = 3,
-    [CGS_OP_layernorm] = 1, [CGS_OP_modulate] = 3,    [CGS_OP_gate_add] = 7,
+    [CGS_OP_patchify] = 1,  [CGS_OP_unfold] = 1,       [CGS_OP_linear] = 1,
+    [CGS_OP_tokens] = 1,    [CGS_OP_add_pos] = 1,      [CGS_OP_add] = 3,
+    [CGS_OP_layernorm] = 1, [CGS_OP_modulate] = 3,     [CGS_OP_gate_add] = 7,
     [CGS_OP_attention] = 1, [CGS_OP_attend_first] = 3, [CGS_OP_activation] = 1,
-    [CGS_OP_batchnorm] = 1, [CGS_OP_take] = 1,        [CGS_OP_join] = 3,
+    [CGS_OP_batchnorm] = 1, [CGS_OP_take] = 1,         [CGS_OP_join] = 3,
 };
 
 /* the batch of a tape: the first dimension of its first result with three */

@@ -135,7 +135,8 @@ static int unread_queries(const cgs_tape *t, int i, const cgs_tensor *x) {
                 bool first = r->arg.attention.causal && r->arg.attention.block == 1;
                 bool infers = !r->out->wants_grad && r->arg.attention.dropout <= 0 &&
                               x->dim[1] <= CGS_SHORT_WINDOW;
-                if (infers) mine = r->arg.attention.unread > first ? r->arg.attention.unread : first;
+                if (infers)
+                    mine = r->arg.attention.unread > first ? r->arg.attention.unread : first;
             }
             if (mine < least) least = mine;
         }

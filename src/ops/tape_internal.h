@@ -29,7 +29,7 @@ struct cgs_tape {
     tape_node **node_chunks;
     int records, nodes, record_room, node_room; /* capacities, in chunks */
 
-    bool *active; /* (records) lies between a wanted gradient and the loss */
+    bool *active;         /* (records) lies between a wanted gradient and the loss */
     bool one_by_one;      /* no segments */
     cgs_segment *segment; /* (segments), in the order of their records */
     int segments;

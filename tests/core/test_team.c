@@ -189,12 +189,9 @@ static void test_after_a_fork(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_piece_once),
-        cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_nested_regions_run_alone),
-        cmocka_unit_test(test_members_apart),
-        cmocka_unit_test(test_leaders_do_not_meet),
-        cmocka_unit_test(test_after_a_fork),
+        cmocka_unit_test(test_each_piece_once),          cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_nested_regions_run_alone), cmocka_unit_test(test_members_apart),
+        cmocka_unit_test(test_leaders_do_not_meet),      cmocka_unit_test(test_after_a_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,7 +144,8 @@ static cgs_status open_cpu(cgs_device *d) {
 /* Weights that a tape does not train stay constant over its runs. */
 static bool constant_weights(const cgs_record *r) { return !r->in[1]->wants_grad || !r->out->grad; }
 
-/* Rows of such a tape may be a few of many (plans of a batch), and they get the same bits in any. */
+/* Rows of such a tape may be a few of many (plans of a batch), and they get the same bits in any.
+ */
 static cgs_product forward_product(const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     return (cgs_product){.M = cgs_rows(x),

@@ -260,8 +260,8 @@ static void short_forward(cgs_device *d, const cgs_record *r, size_t b) {
 /* Without gradients and dropout: no lse, no queries that nobody reads, and no scores where a token
  * sees only itself.  W is a constant wherever this is called, so that a head's part of a row is a
  * few vectors. */
-static inline __attribute__((always_inline)) void
-infer_window(const cgs_record *r, const window *w, size_t b, size_t W, float *out) {
+static inline __attribute__((always_inline)) void infer_window(const cgs_record *r, const window *w,
+                                                               size_t b, size_t W, float *out) {
     size_t H = w->H, all = H * W;
     for (size_t i = (size_t)r->arg.attention.unread; i < w->T; i++) {
         size_t n = visible(r, w->T, i);

@@ -49,8 +49,7 @@ multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint
             vector_block(8, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
             i += 8;
         }
-        if (i < M)
-            vector_block(4, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+        if (i < M) vector_block(4, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
     }
 }
 

@@ -37,7 +37,8 @@ store(const job *g, size_t at, __m512 x0, __m512 x1) {
     }
     uint16_t *to = (uint16_t *)g->C + at;
     if (g->p->accumulate) {
-        __m512i old = _mm512_loadu_si512(to), low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(old));
+        __m512i old = _mm512_loadu_si512(to),
+                low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(old));
         __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(old, 1));
         x0 = _mm512_add_ps(x0, _mm512_castsi512_ps(_mm512_slli_epi32(low, 16)));
         x1 = _mm512_add_ps(x1, _mm512_castsi512_ps(_mm512_slli_epi32(high, 16)));
@@ -122,7 +123,8 @@ void CGS_FN(vectors_product)(const cgs_product *p, void *C, const void *A, const
     /* a thread stays with its rows of x or its columns of W, whichever are more */
     bool by_rows = M > p->N;
     CGS_SHARE (task, row_tasks * col_tasks) {
-        size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS, end = min_size(M, i + ROWS);
+        size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS,
+               end = min_size(M, i + ROWS);
         size_t panel = by_rows ? task % col_tasks : task / row_tasks;
         const uint32_t *b = packed + panel * COLS * g.words;
         const uint32_t *after = panel + 1 < col_tasks ? b + COLS * g.words : b;

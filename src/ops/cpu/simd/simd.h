@@ -127,8 +127,8 @@ static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const 
         memcpy((float *)p + at, v, n * sizeof *v);
 }
 
-/* n elements that the next row will read, from a matrix too large for the caches that rows come from
- * in pieces */
+/* n elements that the next row will read, from a matrix too large for the caches that rows come
+ * from in pieces */
 static inline void fetch(const cgs_tensor *x, size_t at, size_t n) {
     size_t size = cgs_dtype_size(x->dtype);
     const char *p = (const char *)x->data + at * size;
