@@ -96,11 +96,11 @@ __attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, con
 }
 #endif
 
-/* whether there is a form for results that are rounded */
+/* whether there is a form for results that are rounded; what has a gradient is as exact as it */
 static bool activate_rounded(const cgs_record *r, size_t at, size_t n) {
 #if defined __AVX512F__
     bool gelu = r->arg.activation.kind == CGS_GELU && r->out->dtype == CGS_BF16;
-    if (!gelu || !cgs_cpu_ask()->bf16) return false;
+    if (!gelu || r->out->wants_grad || !cgs_cpu_ask()->bf16) return false;
     gelu_to_bf16((uint16_t *)r->out->data + at, r->in[0], at, n);
     return true;
 #else
