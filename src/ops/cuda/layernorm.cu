@@ -205,8 +205,8 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     bool added = sum && cgs_cuda_norm_gives_added(sum);
     bool bias = added && linear && cgs_wants(linear, 2);
     bool affine = cgs_wants(r, 1) || cgs_wants(r, 2);
-    float *parts = affine || bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
+    float *parts = affine || bias ? cgs_cuda_parts(d, 3 * (size_t)blocks * D) : NULL;
     if (added) {
         const cgs_tensor *a = sum->in[1];
         WITH_TYPE(
@@ -230,8 +230,8 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     } of[3] = {{r, 1}, {r, 2}, {bias ? linear : NULL, 2}};
     for (int i = 0; i < 3; i++)
         if (of[i].r && cgs_wants(of[i].r, of[i].k))
-            cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad, of[i].r->accumulate[of[i].k],
-                               parts + i * (size_t)D, blocks, 3 * (size_t)D, D);
+            cgs_cuda_give_parts(d, of[i].r, of[i].k, parts + i * (size_t)D, blocks, 3 * (size_t)D,
+                                D);
 }
 
 /* the smallest kernel that holds a row */
@@ -256,7 +256,8 @@ cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r) {
     if (D > WIDEST)
         return cgs_fail(CGS_EARG, "layernorm: rows of %d are wider than the GPU's limit of %d", D,
                         WIDEST);
-    return cgs_cuda_need(d, 3 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D * sizeof(float));
+    if (!r->out->grad) return CGS_OK;
+    return cgs_cuda_need_parts(d, 3 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D);
 }
 
 /* The sum of x and y is normalised next, and y is needed nowhere else. */
