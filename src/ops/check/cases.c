@@ -131,6 +131,14 @@ static cgs_tensor *build_gate_add(cgs_op_trial *t, const int *n) { /* B T D, Tm 
     return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
 }
 
+static cgs_tensor *build_gate_dropout(cgs_op_trial *t, const int *n) { /* the same, p in per cent */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *y = input(t, "y", t->act, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
+    y = cgs_dropout(t->tape, y, (float)n[7] / 100, 79);
+    return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
+}
+
 /* B, T, heads, width, causal, block, dropout in per cent */
 static cgs_tensor *attention_of(cgs_op_trial *t, const int *n, float low, float high) {
     cgs_tensor *x = cgs_op_trial_input(t, "qkv", t->act, low, high, CGS_FILL_UNIFORM,
@@ -201,6 +209,13 @@ static cgs_tensor *build_narrow_mlp(cgs_op_trial *t,
 static cgs_tensor *build_activation(cgs_op_trial *t, const int *n) { /* rows, cols, kind, range */
     cgs_tensor *x = input(t, "x", t->act, (float)n[3], DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, (cgs_activation)n[2]);
+}
+
+static cgs_tensor *build_activation_dropout(cgs_op_trial *t,
+                                            const int *n) { /* rows, cols, kind, p in per cent */
+    cgs_tensor *x = input(t, "x", CGS_F32, 4, DIM(n[0], n[1]));
+    return cgs_dropout(t->tape, cgs_activate(t->tape, x, (cgs_activation)n[2]), (float)n[3] / 100,
+                       80);
 }
 
 static cgs_tensor *build_relu(cgs_op_trial *t, const int *n) { /* away from its corner */
@@ -380,6 +395,10 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(gate_add, "typical",       {16, 3, 192, 3, 1152, 0, 384},     1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "odd",           {2, 2, 5, 4, 17, 2, 9},            1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "single",        {1, 1, 1, 1, 1, 0, 0},             1e-5,  1e-2,  1e-4, H),
+    CASE_BY(gate_add, "of a dropout", build_gate_dropout, {64, 3, 192, 4, 1152, 1, 384, 10},
+                                                                       1e-6,  1e-2,  1e-4, H),
+    CASE_BY(gate_add, "of a dropout, 7 wide", build_gate_dropout, {3, 2, 7, 5, 30, 2, 11, 40},
+                                                                       1e-6,  1e-2,  1e-4, H),
     HEAVY(gate_add, "paper",      {128, 3, 192, 3, 1152, 0, 384}),
 
     CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
@@ -464,6 +483,10 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(dropout, "typical",        {48, 2048, 10},                    1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "odd",            {7, 13, 50},                       1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "single",         {1, 1, 10},                        1e-6,  1e-2,  1e-4, H),
+    CASE_BY(dropout, "of an activation", build_activation_dropout, {48, 768, CGS_GELU, 10},
+                                                                       1e-5,  1e-2,  1e-4, H),
+    CASE_BY(dropout, "of an activation, 37 wide", build_activation_dropout, {3, 37, CGS_SILU, 40},
+                                                                       1e-5,  1e-2,  1e-4, H),
     HEAVY(dropout, "paper",       {384, 2048, 10}),
 
     CASE(batchnorm, "training",     {96, 512, 1},                      1e-5,  1e-2,  1e-4, H),
