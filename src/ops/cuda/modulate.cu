@@ -5,19 +5,9 @@
  * Where y comes from a dropout, the gate does that on the way, in both directions; y itself is
  * written, since backward reads it. */
 #include "ops/cuda/elementwise.cuh"
+#include "ops/cuda/modulate.cuh"
 
 namespace {
-
-/* where token i finds its row of m, and where its column d is */
-struct conditioning {
-    cgs_rowmap map;
-    int D, C;
-    __device__ size_t row(size_t i) const {
-        size_t token = i / D;
-        return (token / map.T * map.Tm + map.t0 + token % map.T) * C;
-    }
-    __device__ int col(size_t i) const { return (int)(i % D); }
-};
 
 template <class TX, class TM> struct modulate {
     conditioning at_;
