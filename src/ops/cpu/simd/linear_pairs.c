@@ -186,6 +186,7 @@ static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, flo
     const cgs_tensor *x = l->r->in[0], *y = l->r->out;
     const uint16_t *dy = (const uint16_t *)y->grad + (l->first + at) * l->m;
     const uint16_t *px = (const uint16_t *)x->data + (l->first + at) * l->k;
+    const uint16_t *into = (l->gelu ? l->gelu : x)->grad;
     weave_left(l, dy, rows, at / 2, sum);
     weave_right(l, px, rows, at / 2);
     for (size_t i = 0; cgs_wants(l->r, 0) && i < rows; i += DOWN) {
@@ -194,6 +195,10 @@ static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, flo
         if (at + rows + i + DOWN <= l->n) { /* the task after this one */
             prefetch(from + rows * l->m, DOWN * l->m * 2);
             prefetch(px + (rows + i) * l->k, DOWN * l->k * 2);
+            prefetch(into + (l->first + at + rows + i) * l->k, DOWN * l->k * 2);
+            if (l->gelu)
+                prefetch((const uint16_t *)l->gelu->data + (l->first + at + rows + i) * l->k,
+                         DOWN * l->k * 2);
         }
         if (some < DOWN) {
             uint16_t *whole = (uint16_t *)thread_scratch(d); /* (DOWN,m) */
