@@ -9,6 +9,8 @@
  * never written: what is written is the gradient of what entered the GELU. */
 #include "ops/cpu/simd/linear_pairs.h"
 
+#include "ops/cpu/simd/pairs.h"
+
 #if defined __AVX512F__
 
 #include <immintrin.h>
@@ -62,16 +64,10 @@ multiply(__m512 s[DOWN][2], const uint32_t *a, size_t apart, size_t step, const 
 
 /* ---- the first step: rows -------------------------------------------------------------------- */
 
-/* rows 2t and 2t+1, 32 columns from each: columns 0 to 15 and 16 to 31 of the pairs */
+/* 32 columns of rows 2t and 2t+1, of which the latter may not exist */
 static inline void weave(__m512i to[2], const uint16_t *low, const uint16_t *high) {
-    static const uint16_t order[2][32] = {
-        {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-         8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
-        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
-         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
-    __m512i a = _mm512_loadu_si512(low), b = high ? _mm512_loadu_si512(high) : _mm512_setzero_si512();
-    to[0] = _mm512_permutex2var_epi16(a, _mm512_loadu_si512(order[0]), b);
-    to[1] = _mm512_permutex2var_epi16(a, _mm512_loadu_si512(order[1]), b);
+    weave_pairs(to, _mm512_loadu_si512(low),
+                high ? _mm512_loadu_si512(high) : _mm512_setzero_si512());
 }
 
 /* adds both rows of the pairs */
