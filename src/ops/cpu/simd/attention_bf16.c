@@ -116,6 +116,16 @@ static inline __m512 exp2_vector(__m512 x) {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
 }
 
+/* to = factor * row, n elements; the row is readable up to a multiple of 16 */
+WITH_BF16 static inline void store_row(uint16_t *to, const float *row, size_t n, float factor) {
+    const __m512 times = _mm512_set1_ps(factor);
+    for (size_t i = 0; i < n; i += 16) {
+        __m256i x =
+            (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(times, _mm512_loadu_ps(row + i)));
+        _mm256_mask_storeu_epi16(to + i, first_of(n - i), x);
+    }
+}
+
 static inline float vector_max(const float *s, size_t n) {
     __m512 top = _mm512_set1_ps(-INFINITY);
     size_t j = 0;
@@ -191,12 +201,8 @@ void CGS_FN(attention_pairs_forward)(cgs_device *d, const cgs_record *r,
             sum[i] = 1.0f / sum[i];
         }
         variant->multiply(o, h.Wc, p, pw, v, h.Wc, rows, h.Wc, pairs, false);
-        for (size_t i = 0; i < n; i++) {
-            float *row = o + i * h.Wc;
-#pragma omp simd
-            for (size_t c = 0; c < h.W; c++) row[c] *= sum[i];
-            row_done(y->data, y->dtype, h.out + (i0 + i) * h.all, h.W, row);
-        }
+        for (size_t i = 0; i < n; i++)
+            store_row((uint16_t *)y->data + h.out + (i0 + i) * h.all, o + i * h.Wc, h.W, sum[i]);
     }
     variant->end();
 }
@@ -297,10 +303,17 @@ static score_row row_of(const cgs_record *r, const head *h, size_t i, float *s, 
     return row;
 }
 
-static void give_scaled(const cgs_record *r, size_t at, float *row, size_t n, float scale) {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) row[i] *= scale;
-    give_done(r, 0, at, n, row);
+/* `n` rows (h->Wc) times `scale` are the gradient of q, k or v from element `at` on */
+static void give_rows(const cgs_record *r, const head *h, size_t at, float *row, size_t n,
+                      float scale) {
+    for (size_t t = 0; t < n; t++, row += h->Wc, at += h->in_row) {
+        if (!r->accumulate[0]) {
+            store_row((uint16_t *)r->in[0]->grad + at, row, h->W, scale);
+            continue;
+        }
+        for (size_t i = 0; i < h->W; i++) row[i] *= scale;
+        give_done(r, 0, at, h->W, row);
+    }
 }
 
 void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
@@ -356,17 +369,14 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
         variant->multiply(dvt, h.Tc, gt + i0 / 2, pw, p, h.Tc, h.Wc, cols, queries, !whole);
         variant->multiply(dkt, h.Tc, qt + i0 / 2, pw, dsw, h.Tc, h.Wc, cols, queries, !whole);
         variant->multiply(dq, h.Wc, dsn, pw, kw, h.Wc, rows, h.Wc, keys, false);
-        for (size_t i = 0; i < n; i++)
-            give_scaled(r, h.in + (i0 + i) * h.in_row, dq + i * h.Wc, h.W, h.scale);
+        give_rows(r, &h, h.in + i0 * h.in_row, dq, n, h.scale);
     }
     variant->end();
     float *rows = (float *)spare; /* (Tc,Wc), over spare and q */
     CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dkt, h.Tc, h.Wc, h.Tc);
-    for (size_t j = 0; j < h.T; j++)
-        give_scaled(r, h.in + h.all + j * h.in_row, rows + j * h.Wc, h.W, h.scale);
+    give_rows(r, &h, h.in + h.all, rows, h.T, h.scale);
     CGS_FN(turn)((uint32_t *)rows, h.Wc, (const uint32_t *)dvt, h.Tc, h.Wc, h.Tc);
-    for (size_t j = 0; j < h.T; j++)
-        give_done(r, 0, h.in + 2 * h.all + j * h.in_row, h.W, rows + j * h.Wc);
+    give_rows(r, &h, h.in + 2 * h.all, rows, h.T, 1.0f);
 }
 
 #else
