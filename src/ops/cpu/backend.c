@@ -1,6 +1,8 @@
 /* backend.c - the fast CPU backend: its table, memory, and the preparation of records. */
+#define _GNU_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/arena.h"
 #include "core/cpu.h"
@@ -61,11 +63,18 @@ const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
+/* An update walks through gigabytes, and with small pages it waits for their addresses. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
     (void)d;
-    size_t size = cgs_align_up(bytes ? bytes : 1);
-    *p = size >= bytes ? aligned_alloc(CGS_ALIGN, size) : NULL;
+    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CGS_ALIGN;
+    size_t size = (bytes ? (bytes - 1) / align + 1 : 1) * align;
+    *p = size >= bytes ? aligned_alloc(align, size) : NULL;
     if (!*p) return cgs_fail(CGS_ENOMEM, "no memory for %zu bytes", bytes);
+#if defined MADV_HUGEPAGE
+    if (align == HUGE_PAGE) madvise(*p, size, MADV_HUGEPAGE); /* where it cannot, nothing is lost */
+#endif
     memset(*p, 0, size);
     return CGS_OK;
 }
