@@ -100,7 +100,7 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
 /* Runs are as long as possible while interleaved rows stay in caches, and of one length: a short
  * last one costs a pass over dW. */
 size_t cgs_gemm_joint_run(const cgs_device *d, size_t n, size_t k, size_t m) {
-    enum { FEWEST = 1024, WIDE = 1056 * 768 };
+    enum { FEWEST = 1024, WIDE = 768 * 768 };
     const cgs_cpu *c = cgs_cpu_of(d);
     if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return 0;
     size_t most = WIDE / (k > m ? k : m);
