@@ -327,12 +327,15 @@ static void run_operation(void *context) {
 }
 
 /* approximate number of elements an operation reads, with repetitions */
-static size_t elements(const cgs_record *r) {
+static size_t elements(const cgs_device *d, const cgs_record *r) {
     size_t most = cgs_numel(r->out);
     for (int i = 0; i < CGS_MAX_IN; i++)
         if (r->in[i] && cgs_numel(r->in[i]) > most) most = cgs_numel(r->in[i]);
     switch (r->op) {
-    case CGS_OP_linear: return cgs_numel(r->out) * (size_t)cgs_cols(r->in[0]);
+    case CGS_OP_linear: { /* an instruction multiplies 32 pairs: a layer has to be larger */
+        bool pairs = cgs_cpu_of(d)->pairs && r->in[0]->dtype == CGS_BF16;
+        return cgs_numel(r->out) * (size_t)cgs_cols(r->in[0]) / (pairs ? 16 : 1);
+    }
     case CGS_OP_attention: return most * (size_t)r->in[0]->dim[1];
     case CGS_OP_sigreg: return cgs_rows(r->in[0]) * cgs_rows(r->in[1]);
     case CGS_OP_directions: return most * 16;
@@ -342,7 +345,7 @@ static size_t elements(const cgs_record *r) {
 
 static void run_record(cgs_device *d, const cgs_record *r, cgs_op_fn run) {
     operation o = {d, r, run};
-    together(d, elements(r), run_operation, &o);
+    together(d, elements(d, r), run_operation, &o);
     if (r->op != CGS_OP_linear) return;
     const cgs_cpu_linear *l = r->impl;
     cgs_gemm_settle(l->W_forward);
