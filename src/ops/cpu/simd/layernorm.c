@@ -86,8 +86,9 @@ static void layernorm_rows(const cgs_record *r, size_t first, size_t n) {
     }
 }
 
-/* whether there are vectors for it */
+/* whether there are vectors for it; training keeps the order of sums that it had */
 static bool layernorm_vectors(const cgs_record *r) {
+    if (r->out->wants_grad) return false;
     if (r->in[0]->dtype != CGS_F32 || (r->out->dtype == CGS_BF16 && !cgs_cpu_ask()->bf16))
         return false;
     size_t n = cgs_rows(r->out);
