@@ -153,7 +153,7 @@ static cgs_status open_cpu(cgs_device *d) {
 /* Rows in a run of a layer's gradients: equal runs, so that the last one is not short. */
 static size_t run_of(size_t n, bool same) {
     size_t runs = (n + CGS_CPU_LINEAR_ROWS - 1) / CGS_CPU_LINEAR_ROWS;
-    return same && runs > 2 ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
+    return same && n >= 2 * CGS_CPU_LINEAR_ROWS ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
 }
 
 /* the pieces in which all of them are made in one pass, or none */
