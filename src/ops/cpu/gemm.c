@@ -1,5 +1,6 @@
 /* gemm.c - matrix products: our own pair products for bf16 (simd/product_tiles.c), by AMX where it
- * is and by vectors where rows have to be batch-invariant; else oneDNN's; else the table's.
+ * is and by vectors where rows have to be batch-invariant; else oneDNN's; else the table's.  The
+ * gradients of a large layer in bf16 are no products of their own where there are vectors of pairs.
  *
  * Design decisions from measurements on the models' shapes (docs/log/2026-11-cpu-kernels.md):
  * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout
