@@ -100,9 +100,9 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
-/* A piece of about a thousand rows has sums of its own for dW, which then are added: 4 % of the work.
- * Runs are as long as their interleaved rows stay in L2, and of one length, for a run is also a pass
- * over dW. */
+/* A piece of about a thousand rows has sums of its own for dW, which then are added: 4 % of the
+ * work. Runs are as long as their interleaved rows stay in L2, and of one length, for a run is also
+ * a pass over dW. */
 cgs_cpu_pieces cgs_gemm_joint(const cgs_device *d, size_t n, size_t k, size_t m) {
     enum { FEWEST = 2048, PIECE = 1024, PIECES = 8, MOST = 4, ROWS = CGS_LINEAR_PAIRS_ROWS };
     const size_t wide = 528 * 960; /* elements of x and y in a run */

@@ -1,13 +1,13 @@
-/* linear_pairs.c - the three gradients of a linear layer in bf16, in one pass over dy, by vectors of
- * bf16 pairs (pairs.h says what a pair is).
+/* linear_pairs.c - the three gradients of a linear layer in bf16, in one pass over dy, by vectors
+ * of bf16 pairs (pairs.h says what a pair is).
  *
- * A piece of the rows is one thread's, with sums of its own for dW and db, so that nothing but these
- * sums travels between cores.  It goes through its rows in runs.  A few rows at a time, while they
- * are in cache: dx = dy W, a part of db, and dy and x interleaved in pairs of rows.  Then dW = dy^T x
- * of the run, from the interleaved rows, which are still in L2.
+ * A piece of the rows is one thread's, with sums of its own for dW and db, so that nothing but
+ * these sums travels between cores.  It goes through its rows in runs.  A few rows at a time, while
+ * they are in cache: dx = dy W, a part of db, and dy and x interleaved in pairs of rows.  Then dW =
+ * dy^T x of the run, from the interleaved rows, which are still in L2.
  *
- * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here, and
- * never written: what is written is the gradient of what entered the GELU. */
+ * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here,
+ * and never written: what is written is the gradient of what entered the GELU. */
 #include "ops/cpu/simd/linear_pairs.h"
 
 #include "ops/cpu/simd/pairs.h"
@@ -29,13 +29,13 @@ _Static_assert(CGS_LINEAR_PAIRS_ROWS % STEP == 0 && CGS_LINEAR_PAIRS_COLS % (DEE
 
 typedef struct layer {
     const cgs_record *r;
-    size_t k, m;      /* columns of x and of y */
+    size_t k, m;            /* columns of x and of y */
     size_t first, n;        /* rows of this run */
     size_t pairs;           /* of rows, in the longest run */
-    uint32_t *W;      /* (k/ACROSS, m/2, ACROSS) W as a right factor */
-    uint32_t *left;   /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
-    uint32_t *right;  /* (k/ACROSS, pairs, ACROSS) x */
-    float *dW, *db;   /* (m,k), (m): of this piece */
+    uint32_t *W;            /* (k/ACROSS, m/2, ACROSS) W as a right factor */
+    uint32_t *left;         /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
+    uint32_t *right;        /* (k/ACROSS, pairs, ACROSS) x */
+    float *dW, *db;         /* (m,k), (m): of this piece */
     const cgs_tensor *gelu; /* what entered the GELU before this layer, or NULL */
 } layer;
 
@@ -80,8 +80,7 @@ static inline void weave(__m512i to[2], const uint16_t *low, const uint16_t *hig
 /* adds both rows of the pairs */
 static inline void add_pair(float *sum, __m512i pair) {
     __m512 low = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
-    __m512 high = _mm512_castsi512_ps(
-        _mm512_and_si512(pair, _mm512_set1_epi32((int)0xffff0000u)));
+    __m512 high = _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32((int)0xffff0000u)));
     _mm512_storeu_ps(sum, _mm512_add_ps(_mm512_loadu_ps(sum), _mm512_add_ps(low, high)));
 }
 
@@ -173,7 +172,8 @@ __attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, siz
         for (size_t i = 0; i < rows; i++, to += l->k) {
             __m512 low = _mm512_load_ps(sums[i]), high = _mm512_load_ps(sums[i] + 16);
             if (l->gelu) {
-                __m512i x = _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
+                __m512i x =
+                    _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
                 low = _mm512_mul_ps(low, gelu_slope(widen_half(_mm512_castsi512_si256(x))));
                 high = _mm512_mul_ps(high, gelu_slope(widen_half(_mm512_extracti64x4_epi64(x, 1))));
             }
@@ -220,7 +220,8 @@ static void step_rows(const layer *l, size_t at, size_t rows) {
     }
 }
 
-/* ---- the second step: dW ----------------------------------------------------------------------- */
+/* ---- the second step: dW -----------------------------------------------------------------------
+ */
 
 /* DEEP blocks of dW, from row i and column j on */
 __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, size_t i, size_t j,

@@ -14,8 +14,8 @@ enum { VECTOR_ROWS = 12 }; /* with 2 vectors of sums each, as many as fit in reg
 
 /* c (rows, 16 wide) = or += a b; `rows` and `wide` are constants wherever this is called */
 __attribute__((target("avx512bf16"), always_inline)) static inline void
-vector_block(int rows, int wide, float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
-             size_t ldb, size_t K, bool add) {
+vector_block(int rows, int wide, float *c, size_t ldc, const uint32_t *a, size_t lda,
+             const uint32_t *b, size_t ldb, size_t K, bool add) {
     __m512 s[VECTOR_ROWS][2];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
