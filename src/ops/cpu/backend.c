@@ -201,9 +201,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     /* weights that no run changes are read in bf16; those that training changes were rounded for
      * forward, and training's bits are those of products in f32 */
     l->mixed_dx = constant && W->bf16 && x->dtype == CGS_BF16 && y->dtype == CGS_F32;
-    l->run = run_of(n, same);
     l->pieces = joint_pieces(d, r);
     bool joint = l->pieces.pieces > 0;
+    l->run = joint ? n : run_of(n, same);
     if (joint) {
         const cgs_cpu_table *table = cgs_cpu_of(d)->table;
         floats += table->linear_pairs_words(l->pieces.pieces, k, m);
