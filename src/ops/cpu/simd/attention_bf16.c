@@ -12,6 +12,7 @@
  * hardly differs from that sum, and its rounding error is equal for all keys, so that it would
  * dominate the gradients of q and k. */
 #include "ops/cpu/simd/attention.h"
+#include "ops/cpu/simd/vectors.h"
 
 #if defined __AVX512F__
 
@@ -100,21 +101,6 @@ static void turn_woven(uint32_t *to, uint32_t *spare, const void *p, size_t at, 
 
 /* mask of the first n of 16 elements */
 static inline __mmask16 first_of(size_t n) { return n < 16 ? (__mmask16)((1u << n) - 1) : 0xffff; }
-
-/* 2^x, to 3e-6 relative for x in [-125, 128), negligible beside the following rounding to bf16;
- * below, about the value at -125 */
-static inline __m512 exp2_vector(__m512 x) {
-    const __m512 magic = _mm512_set1_ps(0x1.8p23f); /* rounds to a whole number, in low bits */
-    x = _mm512_max_ps(x, _mm512_set1_ps(-125.0f));
-    __m512 t = _mm512_add_ps(x, magic), q = _mm512_sub_ps(x, _mm512_sub_ps(t, magic));
-    __m512 p = _mm512_set1_ps(9.570101908e-03f);
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(5.591786032e-02f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(2.402474483e-01f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(6.931218147e-01f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(9.999992614e-01f));
-    __m512i power = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
-    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
-}
 
 /* to = factor * row, n elements; the row is readable up to a multiple of 16 */
 WITH_BF16 static inline void store_row(uint16_t *to, const float *row, size_t n, float factor) {

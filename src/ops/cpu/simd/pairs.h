@@ -17,10 +17,15 @@ typedef struct pairs_variant {
     void (*multiply)(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
                      size_t ldb, size_t M, size_t N, size_t K, bool add);
     size_t rows, cols, pairs, block;
+    bool vectors; /* no tiles: products of any number of rows */
 } pairs_variant;
 
 /* the variant of this device, or NULL when the processor has no dot products of bf16 pairs */
 const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d);
+
+/* tiles_product by vectors, run by all members of a team */
+void CGS_FN(vectors_product)(const cgs_product *p, void *C, const void *A, const uint32_t *packed,
+                             const float *bias);
 
 /* to (cols, rows) = the transpose of from (rows, cols), both sizes multiples of 16 */
 void CGS_FN(turn)(uint32_t *to, size_t ld_to, const uint32_t *from, size_t ld_from, size_t rows,
