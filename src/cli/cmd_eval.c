@@ -180,9 +180,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
          OPT_STR, &o.manifest, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"protocol", "P",
+         "official, or a stricter judge of starts, distances and ends: moderate, strict; adds a run "
+         "of random actions",
+         OPT_STR, &o.protocol, false},
         {"success", "RULE",
-         "when the predicate counts, after any action or after each solve: any, solve (any; "
-         "DINO-WM: solve)",
+         "when the predicate counts, after any action, each solve, or the last action: any, solve, "
+         "end (any; DINO-WM: solve; strict: end)",
          OPT_STR, &o.success, false},
         {"held-out", NULL, "only starts from episodes held out of every model's training", OPT_FLAG,
          &o.held_out, false},

@@ -32,7 +32,10 @@ typedef struct cgs_eval_options {
                 * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
-    const char *success;            /* any or solve; NULL: by the kind of model (cgs_success_of) */
+    /* official, moderate or strict (docs/planning.md), with a run of random actions beside the
+     * planners; NULL: official without it */
+    const char *protocol;
+    const char *success;            /* any, solve or end; NULL: by protocol and kind of model */
     const char *device, *precision; /* precision NULL: as the model was trained */
     int threads;
     /* Called now and then; both may be NULL. */

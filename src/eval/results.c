@@ -83,6 +83,8 @@ static cJSON *describe(const cgs_eval_settings *s) {
     cJSON_AddStringToObject(j, "history", cgs_history_name(s->history));
     if (s->success != CGS_SUCCESS_ANY)
         cJSON_AddStringToObject(j, "success", cgs_success_name(s->success));
+    if (s->judge != CGS_JUDGE_OFFICIAL)
+        cJSON_AddStringToObject(j, "protocol", cgs_judge_name(s->judge));
     if (s->prior_held_out) cJSON_AddTrueToObject(j, "prior_held_out");
     cJSON_AddNumberToObject(j, "budget", s->budget);
     cJSON_AddNumberToObject(j, "execute", s->execute);

@@ -28,6 +28,7 @@ typedef struct cgs_eval_settings {
     uint64_t starts; /* checksum of the rows */
     cgs_history history;
     cgs_success_rule success; /* left out where it is any, which lines from before it meant */
+    cgs_judge judge;          /* left out where it is the official one, likewise */
     bool prior_held_out;      /* starts are held out of the prior's fit too; false where the planner
                                * needs none, and then it is left out */
     int budget, execute;

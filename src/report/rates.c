@@ -298,7 +298,8 @@ static void name_protocols(cgs_rates *r) {
                     !cJSON_Compare(
                         v, cJSON_GetObjectItemCaseSensitive(r->protocol[k].settings, v->string),
                         true);
-            if (!differs) continue;
+            /* never silent: another judge */
+            if (!differs && strcmp(v->string, "protocol") != 0) continue;
             char number[32];
             snprintf(number, sizeof number, "%g", cJSON_IsNumber(v) ? v->valuedouble : 0);
             int n = snprintf(q->name + used, sizeof q->name - used, ", %s%.30s%s%.40s",

@@ -52,10 +52,11 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
                      size);
 }
 
-/* The paper's numbers belong to the model named after its method. */
+/* The paper's numbers belong to the model named after its method, and to the official judge. */
 static bool is_the_method(const cgs_protocol *q, int model) {
     const cgs_rate_model *m = &q->model[model];
-    bool alone = true;
+    bool alone = !cJSON_HasObjectItem(q->settings, "protocol");
+    if (!alone) return false;
     for (int i = 0; i < q->models; i++)
         alone &= i == model || strcmp(q->model[i].method, m->method);
     return alone || !strcmp(m->folder, m->method);
@@ -148,6 +149,7 @@ bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rat
     double first = q->setting[index[0]].K, last = q->setting[index[n - 1]].K, other;
     bool whole = n == 9 && first < 2 && last > 255 && last < 257;
     cgs_published rate;
+    if (cJSON_HasObjectItem(q->settings, "protocol")) return false;
     if (over == CGS_OVER_K) {
         const char *history = cgs_json_text(q->settings, "history", "native");
         if (area_of_curve(q, index, n, m, nauc)) {
