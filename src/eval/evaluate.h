@@ -20,6 +20,7 @@ typedef struct cgs_eval_options {
     const char *env; /* NULL: that of the models or the data */
     const char *data;
     const char *out;      /* result file, or NULL */
+    bool compact;         /* short lines (results.h) */
     const char *manifest; /* list of starts to reuse, or to save; with several seeds its name
                            * is followed by "." and the seed.  NULL: none */
     const char *const *planners;

@@ -53,6 +53,8 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
+                             .train_seed = s->card.seed,
+                             .compact = b->o->compact,
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
     if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);

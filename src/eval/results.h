@@ -7,6 +7,9 @@
  *    "outcomes":[{"episode":e,"step":t,"success":true,"first":a,"actions":a,"solves":2,
  *                 "planned":c,"reached":c,"seconds":s}, ...]}
  *
+ * A compact line has in place of that list only what tables and comparisons read:
+ *    "outcomes":{"success":"0110...","solves":n,"seconds":s}, a digit per episode, and sums.
+ *
  * `hash` is a checksum of the text of `settings`: two lines with the same hash would hold the same
  * numbers, so a run whose hash is in the file is not repeated. */
 #ifndef CGS_EVAL_RESULTS_H
@@ -34,6 +37,9 @@ typedef struct cgs_eval_settings {
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;
+    /* beside the settings, and not in the hash */
+    uint64_t train_seed; /* of the model; weights tell models apart */
+    bool compact;
     int batch; /* episodes that rollouts are declared for on a GPU, which chooses its kernels by
                 * it; 0 where nothing depends on it, and then it is left out */
 } cgs_eval_settings;

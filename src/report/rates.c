@@ -140,7 +140,13 @@ static const char *check_line(const cJSON *line, const cJSON **settings, const c
     if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "not a cgs-eval result";
     *settings = cJSON_GetObjectItemCaseSensitive(line, "settings");
     if (!cJSON_IsObject(*settings)) return "without settings";
-    *outcomes = cgs_json_list(line, "outcomes");
+    *outcomes = cJSON_GetObjectItemCaseSensitive(line, "outcomes");
+    if (cJSON_IsObject(*outcomes)) {
+        const char *digits = cgs_json_text(*outcomes, "success", "");
+        if (!*digits || strspn(digits, "01") != strlen(digits)) return "without outcomes";
+        return strlen(digits) > MAX_EPISODES ? "with too many episodes" : NULL;
+    }
+    *outcomes = cgs_json_list(line, "outcomes") ? *outcomes : NULL;
     if (!*outcomes || !(*outcomes)->child) return "without outcomes";
     if (cJSON_GetArraySize(*outcomes) > MAX_EPISODES) return "with too many episodes";
     for (const cJSON *o = (*outcomes)->child; o; o = o->next)
@@ -149,7 +155,29 @@ static const char *check_line(const cJSON *line, const cJSON **settings, const c
     return NULL;
 }
 
+/* a compact line */
+static bool fill_digits(cgs_rate_run *r, const cJSON *outcomes) {
+    const char *digits = cgs_json_text(outcomes, "success", "");
+    double solves = cgs_json_number(outcomes, "solves");
+    double seconds = cgs_json_number(outcomes, "seconds");
+    free(r->success);
+    r->episodes = (int)strlen(digits);
+    r->success = malloc(strlen(digits));
+    r->successes = r->solves = 0;
+    r->seconds = 0;
+    for (int i = 0; r->success && i < r->episodes; i++) {
+        r->success[i] = digits[i] == '1';
+        r->successes += r->success[i];
+    }
+    if (isfinite(seconds) && seconds >= 0 && solves >= 1 && solves < 1e9) {
+        r->solves = (int)solves;
+        r->seconds = seconds;
+    }
+    return r->success != NULL;
+}
+
 static bool fill_run(cgs_rate_run *r, const cJSON *outcomes) {
+    if (cJSON_IsObject(outcomes)) return fill_digits(r, outcomes);
     int n = cJSON_GetArraySize(outcomes), i = 0;
     free(r->success);
     r->success = malloc((size_t)n);
