@@ -87,6 +87,15 @@ static void split_model(const char *path, char folder[128], char seed[32]) {
     folder[at - 2] = '\0';
 }
 
+/* "lewm-cgs-2" of the method lewm-cgs is its training seed 2, too */
+static void find_seed(const char *method, char folder[128], char seed[32]) {
+    size_t n = strlen(method);
+    if (*seed || strncmp(folder, method, n) != 0 || folder[n] != '-') return;
+    if (!folder[n + 1] || strspn(folder + n + 1, "0123456789") != strlen(folder + n + 1)) return;
+    snprintf(seed, 32, "%.30s", folder + n + 1);
+    folder[n] = '\0';
+}
+
 static int find_model(cgs_protocol *q, const char *method, const char *folder) {
     for (int i = 0; i < q->models; i++)
         if (!strcmp(q->model[i].method, method) && !strcmp(q->model[i].folder, folder)) return i;
@@ -210,6 +219,7 @@ static void add_line(void *user, const cJSON *line) {
     cgs_protocol *q = find_protocol(rd->rates, settings);
     split_model(cgs_json_text(settings, "model", ""), folder, seed);
     snprintf(method, sizeof method, "%.60s", cgs_json_text(settings, "method", "unknown"));
+    find_seed(method, folder, seed);
     int m = q ? find_model(q, method, folder) : -1;
     int s = q ? find_setting(q, settings) : -1;
     if (m < 0 || s < 0) {
@@ -238,6 +248,8 @@ static void add_line(void *user, const cJSON *line) {
     run->model = m;
     run->setting = s;
     snprintf(run->pairing, sizeof run->pairing, "%s", pairing);
+    snprintf(run->train, sizeof run->train, "%s", seed);
+    snprintf(run->start, sizeof run->start, "%.120s", strchr(pairing, '/'));
     snprintf(run->seed, sizeof run->seed, "%.30s", cgs_json_text(settings, "start_seed", "?"));
     snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
@@ -432,6 +444,57 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
     /* a single resample: the page shows Newcombe's interval, which needs no bootstrap */
     bool ok = cgs_compare_paired(x, y, (int)n, 1, 0, out) == CGS_OK;
     free(x);
+    return ok;
+}
+
+static const cgs_rate_run *run_of(const cgs_protocol *q, int setting, int model, const char *train,
+                                  const char *start, int episodes) {
+    int at = 0;
+    const cgs_rate_run *r;
+    while ((r = next_run(q, setting, model, &at)))
+        if (!strcmp(r->train, train) && !strcmp(r->start, start) && r->episodes == episodes)
+            return r;
+    return NULL;
+}
+
+/* gain: (starts) of a training seed, or NULL to ask whether all its lines are there */
+static bool gain_of(const cgs_protocol *q, int setting, int a, int b, const char *train,
+                    const char *first, double *gain) {
+    int at = 0;
+    const cgs_rate_run *like;
+    while ((like = next_run(q, setting, a, &at))) {
+        if (strcmp(like->train, first) != 0) continue;
+        const cgs_rate_run *x = run_of(q, setting, a, train, like->start, like->episodes);
+        const cgs_rate_run *y = run_of(q, setting, b, train, like->start, like->episodes);
+        if (!x || !y) return false;
+        for (int e = 0; gain && e < like->episodes; e++)
+            *gain++ = 100.0 * (y->success[e] - x->success[e]);
+    }
+    return true;
+}
+
+bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed *out) {
+    int at = 0, seeds = 0;
+    size_t starts = 0;
+    const cgs_rate_run *r, *first = NULL;
+    while ((r = next_run(q, setting, a, &at))) {
+        if (!first && gain_of(q, setting, a, b, r->train, r->train, NULL)) first = r;
+        if (first && !strcmp(r->train, first->train)) starts += (size_t)r->episodes;
+    }
+    if (starts < 2 || starts > MAX_EPISODES) return false;
+    double *gain = malloc((size_t)q->runs * starts * sizeof *gain);
+    bool ok = gain != NULL;
+    at = 0;
+    while (ok && (r = next_run(q, setting, a, &at))) {
+        bool again = false; /* a training seed once, by its first line */
+        for (const cgs_rate_run *o = q->run; o < r; o++)
+            again =
+                again || (o->setting == setting && o->model == a && !strcmp(o->train, r->train));
+        if (again || !gain_of(q, setting, a, b, r->train, first->train, NULL)) continue;
+        gain_of(q, setting, a, b, r->train, first->train, gain + (size_t)seeds++ * starts);
+    }
+    ok = ok && cgs_mixed_difference(gain, seeds, (int)starts, out) == CGS_OK;
+    free(gain);
     return ok;
 }
 

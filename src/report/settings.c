@@ -62,8 +62,7 @@ static bool is_the_method(const cgs_protocol *q, int model) {
     return alone || !strcmp(m->folder, m->method);
 }
 
-/* the environment's own temperature, or a planner or environment that has none */
-static bool is_the_temperature(const cgs_protocol *q, int setting, bool frozen) {
+bool cgs_setting_own_tau(const cgs_protocol *q, int setting, bool frozen) {
     double tau = q->setting[setting].tau;
     double own = (double)cgs_family_tau(frozen ? "dinowm" : "lewm", q->env);
     return !isfinite(tau) || !(own > 0) || fabs(tau - own) <= 1e-3 * own;
@@ -80,7 +79,7 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     if (!is_the_method(q, model)) return false;
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
     if (steps && strtol(steps + strlen("steps="), NULL, 10) != 100) return false;
-    if (!is_the_temperature(q, setting, frozen)) return false;
+    if (!cgs_setting_own_tau(q, setting, frozen)) return false;
     if (!strcmp(history, "native") && cgs_published_rate(method, q->env, s->planner, K, out))
         return true;
     return !strcmp(q->env, "reacher") && (K == 128 || !strcmp(s->planner, "gd")) &&
@@ -105,7 +104,7 @@ static double distance(const cgs_protocol *q, int setting) {
     if (isfinite(s->iters) && s->iters > 0) d += fabs(log2(s->iters / 30));
     /* an unusual temperature counts, but less than an unusual K or I */
     bool frozen = cJSON_HasObjectItem(q->settings, "backbone");
-    if (!is_the_temperature(q, setting, frozen)) d += 0.1;
+    if (!cgs_setting_own_tau(q, setting, frozen)) d += 0.1;
     return d - 1e-3 * fmin(sweep_size(q, setting), 50);
 }
 
