@@ -233,7 +233,9 @@ static void print_stage(const job *j, const cgs_study *s, int at, int number, in
     }
     printf("[%2d/%d] %s", number, total, s->stage[at].name);
     if (left > 0) {
-        clock_text(text, sizeof text, 60 * left * (expected > 2 ? elapsed / expected : 1));
+        left *= expected > 2 ? elapsed / expected : 1;
+        snprintf(text, sizeof text, left < 90 ? "%.0f min" : "%.1f h",
+                 left < 90 ? left : left / 60);
         printf("  (about %s left)", text);
     }
     printf("\n");

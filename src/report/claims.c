@@ -78,6 +78,9 @@ static void add_group(page *p, const cgs_tables_run *run, const cgs_protocol *q,
             claim *c = &g->of[i][k];
             c->got = below[i] >= 0 && cgs_rate_mixed(q, s, below[i], r->cgs, &c->m);
             if (c->got) c->is = judge(&c->m);
+            cgs_paired d; /* of one training seed: the interval that the other tables have */
+            if (c->got && c->is == ONE_SEED && cgs_rate_pair(q, s, below[i], r->cgs, &d))
+                c->m.starts_only = (cgs_interval){100 * d.newcombe.low, 100 * d.newcombe.high};
             any = any || c->got;
         }
     }
