@@ -177,13 +177,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
         {"out", "R.jsonl", "result file; results that it already holds are reused", OPT_STR, &o.out,
          false},
-        {"compact", NULL, "short lines, without what happened to each episode", OPT_FLAG, &o.compact,
-         false},
+        {"compact", NULL, "short lines, without what happened to each episode", OPT_FLAG,
+         &o.compact, false},
         {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
          OPT_STR, &o.manifest, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
         {"protocol", "P",
-         "official, or a stricter judge of starts, distances and ends: moderate, strict; adds a run "
+         "official, or a stricter judge of starts, distances and ends: moderate, strict; adds a "
+         "run "
          "of random actions",
          OPT_STR, &o.protocol, false},
         {"success", "RULE",

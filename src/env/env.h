@@ -64,7 +64,7 @@ typedef struct cgs_env_predicate {
 typedef struct cgs_env_class {
     const char *id;
     int version; /* increases whenever the same state and action could give another result */
-    const char *summary;                    /* one line */
+    const char *summary;                     /* one line */
     cgs_env_predicate predicate[CGS_JUDGES]; /* of success */
     int state_dim, action_dim;
     int native;          /* side in pixels of the images that upstream feeds to a model */

@@ -124,13 +124,13 @@ static const cgs_env_feature features[] = {{"agent position", false}, {"agent po
         .predicate = {{"the ball is closer than 0.5 to the goal", NEAR, 0, false},                 \
                       {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false},            \
                       {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false}},           \
-        .state_dim = 4, .action_dim = 2,                                                           \
-        .native = NATIVE, .limit = 99, .action_range = 1, .columns = columns, .column_count = 1,   \
-        .features = features, .feature_count = 2, .size = sizeof(cgs_mj_env), .open = open_world,  \
-        .close = cgs_mj_env_close, .restart = cgs_mj_env_restart, .reset = reset,                  \
-        .set_state = cgs_mj_env_set_state, .step = step, .get_state = cgs_mj_env_get_state,        \
-        .reached = reached, .render = cgs_mj_env_render, .column = column,                         \
-        .probe_state = probe_state, .use_model = use,                                              \
+        .state_dim = 4, .action_dim = 2, .native = NATIVE, .limit = 99, .action_range = 1,         \
+        .columns = columns, .column_count = 1, .features = features, .feature_count = 2,           \
+        .size = sizeof(cgs_mj_env), .open = open_world, .close = cgs_mj_env_close,                 \
+        .restart = cgs_mj_env_restart, .reset = reset, .set_state = cgs_mj_env_set_state,          \
+        .step = step, .get_state = cgs_mj_env_get_state, .reached = reached,                       \
+        .render = cgs_mj_env_render, .column = column, .probe_state = probe_state,                 \
+        .use_model = use,                                                                          \
     }
 
 const cgs_env_class cgs_umaze_class =

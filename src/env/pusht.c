@@ -27,7 +27,7 @@ const double cgs_pusht_wall[4][2][2] = {
     {{5, 506}, {5, 5}}, {{5, 5}, {506, 5}}, {{506, 5}, {506, 506}}, {{5, 506}, {506, 506}}};
 
 static const double START[5] = {256, 400, 400, 100, 0}; /* construction pose */
-static const double FARTHEST = 1e6; /* an agent beyond it ends its episode */
+static const double FARTHEST = 1e6;                     /* an agent beyond it ends its episode */
 
 typedef struct pusht {
     cgs_env base;

@@ -39,8 +39,7 @@ static void advance(void *context) {
     for (int k = 0; k < SUBSTEPS; k++) {
         mj_step2(w->model, w->data);
         mj_step1(w->model, w->data);
-        if (cgs_env_ends_early(&w->base) &&
-            cgs_env_reached(&w->base, w->data->qpos, w->base.goal))
+        if (cgs_env_ends_early(&w->base) && cgs_env_reached(&w->base, w->data->qpos, w->base.goal))
             break;
     }
 }

@@ -63,7 +63,8 @@ static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
     CGS_TRY(
         cgs_dataset_read_rows_f64(f->b->data, f->column, s->row + f->b->o->goal_offset, 1, goal));
     const cgs_env_class *env = f->b->e->env;
-    /* a stricter judge who asks for less of the agent may be content where the official one is not */
+    /* a stricter judge who asks for less of the agent may be content where the official one is not
+     */
     *skip = cgs_env_judged(env, CGS_JUDGE_OFFICIAL, state, goal) ||
             cgs_env_judged(env, f->b->judge, state, goal);
     return CGS_OK;

@@ -182,8 +182,8 @@ static cgs_status read_lines(cgs_starts *out, const char *path, const char *text
                             path, at.line, out->count);
         cJSON *j = parse_line(&at, line, length);
         if (!j) return CGS_EFORMAT;
-        cgs_status rc =
-            at.line == 1 ? read_head(&at, j, out, hash) : read_start(&at, j, out, ep, &out->start[read]);
+        cgs_status rc = at.line == 1 ? read_head(&at, j, out, hash)
+                                     : read_start(&at, j, out, ep, &out->start[read]);
         cJSON_Delete(j);
         CGS_TRY(rc);
         if (at.line == 1) {
@@ -205,8 +205,9 @@ static cgs_status read_lines(cgs_starts *out, const char *path, const char *text
                         path, read, out->count);
     snprintf(found, sizeof found, "%016llx", (unsigned long long)cgs_starts_hash(out));
     if (*hash && strcmp(hash, found) != 0)
-        return cgs_fail(CGS_EFORMAT, "%s: its starts have the checksum %s, not %s: they were changed",
-                        path, found, hash);
+        return cgs_fail(CGS_EFORMAT,
+                        "%s: its starts have the checksum %s, not %s: they were changed", path,
+                        found, hash);
     return CGS_OK;
 }
 

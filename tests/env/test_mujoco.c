@@ -318,16 +318,16 @@ static void test_cube_judges(void **unused) {
         bool strict;
     } cases[] = {
         {{1, 0, 0, 0}, true},
-        {{-2, 0, 0, 0}, true},                                     /* neither sign nor length */
-        {{0, 0, 1, 0}, true},                                      /* half a turn */
-        {{0.70710678, 0, 0, 0.70710678}, true},                    /* a quarter turn */
-        {{0, 0.70710678, -0.70710678, 0}, true},                   /* half, about an edge */
-        {{0.5, -0.5, 0.5, 0.5}, true},                             /* a third, about a corner */
-        {{0.99691733, 0, 0, 0.07845910}, true},                    /* 9 degrees */
-        {{0.99539620, 0, 0, 0.09584575}, false},                   /* 11 degrees */
-        {{0.92387953, 0, 0, 0.38268343}, false},                   /* 45, the farthest of a yaw */
-        {{0.64944805, 0, 0, 0.76040597}, true},                    /* 99 */
-        {{0.63607822, 0, 0, 0.77162458}, false},                   /* 101 */
+        {{-2, 0, 0, 0}, true},                   /* neither sign nor length */
+        {{0, 0, 1, 0}, true},                    /* half a turn */
+        {{0.70710678, 0, 0, 0.70710678}, true},  /* a quarter turn */
+        {{0, 0.70710678, -0.70710678, 0}, true}, /* half, about an edge */
+        {{0.5, -0.5, 0.5, 0.5}, true},           /* a third, about a corner */
+        {{0.99691733, 0, 0, 0.07845910}, true},  /* 9 degrees */
+        {{0.99539620, 0, 0, 0.09584575}, false}, /* 11 degrees */
+        {{0.92387953, 0, 0, 0.38268343}, false}, /* 45, the farthest of a yaw */
+        {{0.64944805, 0, 0, 0.76040597}, true},  /* 99 */
+        {{0.63607822, 0, 0, 0.77162458}, false}, /* 101 */
         {{0, 0, 0, 0}, false},
     };
     double s[CUBE_STATE] = {0}, g[CUBE_STATE] = {0};
