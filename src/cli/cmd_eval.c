@@ -72,6 +72,16 @@ static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cg
     }
 }
 
+/* what the judge asks for, where it is not silent */
+static void print_protocol(const cgs_evaluation *e, const char *protocol, bool json) {
+    cgs_judge j;
+    if (!protocol || cgs_judge_parse(&j, protocol) != CGS_OK) return;
+    printf(json ? "{\"kind\":\"protocol\",\"protocol\":\"%s\",\"success\":\"%s%s\"}\n"
+                : "%s protocol: %s%s\n\n",
+           protocol, e->env->predicate[j].sentence,
+           j == CGS_JUDGE_STRICT ? ", at the end of the budget" : "");
+}
+
 static void json_plan(const cgs_plan_config *p) {
     printf("\"planner\":\"%s\",\"samples\":%d,\"iters\":%d,\"tau\":%.9g", p->kind.s, p->K, p->iters,
            (double)p->tau);
@@ -143,6 +153,7 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
     if (rc == CGS_OK) rc = cgs_summarise(&s, &e);
     int reused = 0;
     for (int i = 0; rc == CGS_OK && i < e.count; i++) reused += e.run[i].reused;
+    if (rc == CGS_OK) print_protocol(&e, o->protocol, json);
     if (rc == CGS_OK && json) print_json(&e, &s, models);
     if (rc == CGS_OK && !json) {
         print_tables(&e, &s, models);

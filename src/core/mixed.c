@@ -103,19 +103,27 @@ static double half_width(const cgs_mixed *m, double p) {
                 ((double)m->seeds * m->starts));
 }
 
-cgs_status cgs_mixed_difference(const double *gain, int seeds, int starts, cgs_mixed *out) {
+/* without the starts as a factor: what differs within seeds is the rest */
+static void nest(squares *q, int T, int S) {
+    q->rest = (q->start * (S - 1) + q->rest * (T - 1) * (S - 1)) / ((double)T * (S - 1));
+    q->start = q->rest;
+}
+
+cgs_status cgs_mixed_difference(const double *gain, int seeds, int starts, bool crossed,
+                                cgs_mixed *out) {
     if (seeds < 1 || starts < 2)
         return cgs_fail(CGS_EARG,
                         "difference over %d training seeds and %d starts: at least 1 and 2", seeds,
                         starts);
     double *by_start = malloc((size_t)starts * sizeof *by_start);
     if (!by_start) return cgs_fail(CGS_ENOMEM, "difference: no memory for %d starts", starts);
-    *out = (cgs_mixed){.seeds = seeds, .starts = starts};
+    *out = (cgs_mixed){.seeds = seeds, .starts = starts, .crossed = crossed};
     double sum = 0;
     for (int t = 0; t < seeds; t++) sum += cgs_mean(gain + (size_t)t * (size_t)starts, starts);
     out->difference = sum / seeds;
     squares q = mean_squares(gain, seeds, starts, out->difference, by_start);
     free(by_start);
+    if (!crossed && seeds > 1) nest(&q, seeds, starts);
     out->ms_seed = q.seed;
     out->ms_start = q.start;
     out->ms_rest = q.rest;

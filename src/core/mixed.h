@@ -11,10 +11,13 @@
 #ifndef CGS_CORE_MIXED_H
 #define CGS_CORE_MIXED_H
 
+#include <stdbool.h>
+
 #include "core/statistics.h"
 
 typedef struct cgs_mixed {
     int seeds, starts;
+    bool crossed;             /* every seed met the same starts */
     double difference;        /* mean over seeds and starts */
     cgs_interval starts_only; /* of these very models, over starts */
     /* over training seeds and starts; all of it infinite with one seed */
@@ -23,8 +26,11 @@ typedef struct cgs_mixed {
     double seed_sd; /* deviation of the effect of a training seed, 0 where none is seen */
 } cgs_mixed;
 
-/* gain: (seeds, starts), starts >= 2, seeds >= 1. */
-cgs_status cgs_mixed_difference(const double *gain, int seeds, int starts, cgs_mixed *out);
+/* gain: (seeds, starts), starts >= 2, seeds >= 1.  Where every seed has starts of its own, as
+ * held-out ones are where seeds split their episodes differently, they are no factor of the model:
+ * not crossed, MS_start is left out and MS_rest is what differs within a seed. */
+cgs_status cgs_mixed_difference(const double *gain, int seeds, int starts, bool crossed,
+                                cgs_mixed *out);
 /* The p whose interval, at 1 - p, ends at zero; 1 with one seed. */
 double cgs_mixed_p(const cgs_mixed *m);
 

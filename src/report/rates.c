@@ -447,26 +447,34 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
     return ok;
 }
 
+/* the lines of a training seed with these starts, or, where it has starts of its own, with as many
+ * of the same seeds */
 static const cgs_rate_run *run_of(const cgs_protocol *q, int setting, int model, const char *train,
-                                  const char *start, int episodes) {
+                                  const cgs_rate_run *like) {
+    const char *hash = strrchr(like->start, '/');
+    size_t seeds = hash ? (size_t)(hash - like->start) + 1 : 0;
+    const cgs_rate_run *r, *found = NULL;
     int at = 0;
-    const cgs_rate_run *r;
-    while ((r = next_run(q, setting, model, &at)))
-        if (!strcmp(r->train, train) && !strcmp(r->start, start) && r->episodes == episodes)
-            return r;
-    return NULL;
+    while ((r = next_run(q, setting, model, &at))) {
+        if (strcmp(r->train, train) != 0 || r->episodes != like->episodes) continue;
+        if (!strcmp(r->start, like->start)) return r;
+        if (!strncmp(r->start, like->start, seeds)) found = r;
+    }
+    return found;
 }
 
-/* gain: (starts) of a training seed, or NULL to ask whether all its lines are there */
+/* gain: (starts) of a training seed, or NULL to ask whether all its lines are there; *crossed
+ * becomes false where its starts are others than those of the first */
 static bool gain_of(const cgs_protocol *q, int setting, int a, int b, const char *train,
-                    const char *first, double *gain) {
+                    const char *first, double *gain, bool *crossed) {
     int at = 0;
     const cgs_rate_run *like;
     while ((like = next_run(q, setting, a, &at))) {
         if (strcmp(like->train, first) != 0) continue;
-        const cgs_rate_run *x = run_of(q, setting, a, train, like->start, like->episodes);
-        const cgs_rate_run *y = run_of(q, setting, b, train, like->start, like->episodes);
-        if (!x || !y) return false;
+        const cgs_rate_run *x = run_of(q, setting, a, train, like);
+        const cgs_rate_run *y = x ? run_of(q, setting, b, train, x) : NULL;
+        if (!y || strcmp(x->start, y->start) != 0) return false;
+        if (gain && strcmp(x->start, like->start) != 0) *crossed = false;
         for (int e = 0; gain && e < like->episodes; e++)
             *gain++ = 100.0 * (y->success[e] - x->success[e]);
     }
@@ -476,9 +484,10 @@ static bool gain_of(const cgs_protocol *q, int setting, int a, int b, const char
 bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed *out) {
     int at = 0, seeds = 0;
     size_t starts = 0;
+    bool crossed = true;
     const cgs_rate_run *r, *first = NULL;
     while ((r = next_run(q, setting, a, &at))) {
-        if (!first && gain_of(q, setting, a, b, r->train, r->train, NULL)) first = r;
+        if (!first && gain_of(q, setting, a, b, r->train, r->train, NULL, NULL)) first = r;
         if (first && !strcmp(r->train, first->train)) starts += (size_t)r->episodes;
     }
     if (starts < 2 || starts > MAX_EPISODES) return false;
@@ -490,10 +499,11 @@ bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed 
         for (const cgs_rate_run *o = q->run; o < r; o++)
             again =
                 again || (o->setting == setting && o->model == a && !strcmp(o->train, r->train));
-        if (again || !gain_of(q, setting, a, b, r->train, first->train, NULL)) continue;
-        gain_of(q, setting, a, b, r->train, first->train, gain + (size_t)seeds++ * starts);
+        if (again || !gain_of(q, setting, a, b, r->train, first->train, NULL, NULL)) continue;
+        gain_of(q, setting, a, b, r->train, first->train, gain + (size_t)seeds++ * starts,
+                &crossed);
     }
-    ok = ok && cgs_mixed_difference(gain, seeds, (int)starts, out) == CGS_OK;
+    ok = ok && cgs_mixed_difference(gain, seeds, (int)starts, crossed, out) == CGS_OK;
     free(gain);
     return ok;
 }

@@ -68,6 +68,19 @@ tiny "$tmp/a" --seeds 3072,1,2 >"$tmp/third"
 "$cgs" report "$tmp/a" --out "$tmp/page.html" --quiet
 grep -q 'Success rates' "$tmp/page.html" || fail "no page of a study with several seeds"
 
+# ---- what is published: small, without weights, and a study that goes on from it
+"$here/../scripts/publish.sh" "$tmp/kept" "$tmp/public" >"$tmp/size"
+[ -z "$(find "$tmp/public" -name '*.safetensors' -o -name '*.h5' -o -name '*.html' -o -name '*.txt')" ] ||
+    fail "published: $(find "$tmp/public")"
+[ "$(find "$tmp/public" -name metrics.jsonl | wc -l)" = 6 ] || fail "validations of six models"
+rm -r "$tmp/kept"
+mv "$tmp/public" "$tmp/kept"
+tiny "$tmp/kept" --seeds 3072,1 >"$tmp/again"
+[ "$(grep -c 'done before:' "$tmp/again")" = 21 ] || fail "more than a page ran: $(cat "$tmp/again")"
+[ ! -e "$tmp/kept/models/lewm/model.safetensors" ] || fail "weights for a page"
+"$cgs" report "$tmp/kept" --out "$tmp/page.html" --tables "$tmp/tables.md" --quiet
+grep -q '^## Straightness' "$tmp/tables.md" || fail "no straightness from what was published"
+
 # ---- the grids, one model each after another
 "$cgs" reproduce ablations --preset tiny --seeds 1 --out "$tmp/c" --device cpu --threads 1 --only at-K >"$tmp/out" ||
     fail "$(tail -3 "$tmp/out")"

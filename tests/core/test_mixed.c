@@ -46,7 +46,7 @@ static void test_by_hand(void **state) {
     /* seeds' means 2 and 5, starts' means 2, 3, 5.5, mean 3.5; rests +-0.5, 0.5, 0 by sign */
     const double gain[2][3] = {{1, 1, 4}, {3, 5, 7}};
     cgs_mixed m;
-    OK(cgs_mixed_difference(&gain[0][0], 2, 3, &m));
+    OK(cgs_mixed_difference(&gain[0][0], 2, 3, true, &m));
     near_to("difference", m.difference, 3.5, 1e-15);
     const double seed = 3 * (2.25 + 2.25), start = 2 * (2.25 + 0.25 + 4) / 2;
     const double rest = 2 * (0.25 + 0.25 + 0) / 2; /* seeds dominate, starts above the rest */
@@ -65,18 +65,23 @@ static void test_by_hand(void **state) {
     /* the order of seeds does not matter */
     const double other[2][3] = {{3, 5, 7}, {1, 1, 4}};
     cgs_mixed n;
-    OK(cgs_mixed_difference(&other[0][0], 2, 3, &n));
+    OK(cgs_mixed_difference(&other[0][0], 2, 3, true, &n));
     near_to("exchanged", n.interval.low, m.interval.low, 1e-12);
+    /* starts of each seed's own: within seeds 3 + 3, 1 + 1 and 4 + 4 off the means, of 4 */
+    OK(cgs_mixed_difference(&gain[0][0], 2, 3, false, &n));
+    near_to("within seeds", n.ms_rest, (1 + 1 + 4 + 4 + 0 + 4) / 4.0, 1e-12);
+    half = cgs_student_t(0.05, 1) * sqrt(seed / 6);
+    near_to("nested", n.interval.high, 3.5 + half, 1e-12);
     /* one seed says nothing of seeds */
-    OK(cgs_mixed_difference(&gain[0][0], 1, 3, &m));
+    OK(cgs_mixed_difference(&gain[0][0], 1, 3, true, &m));
     assert_true(isinf(m.interval.low) && isinf(m.interval.high) && cgs_mixed_p(&m) > 0.999);
     assert_true(m.starts_only.low < 2 && m.starts_only.high > 2 && isfinite(m.starts_only.high));
     /* nothing varies */
     const double same[2][2] = {{1, 1}, {1, 1}};
-    OK(cgs_mixed_difference(&same[0][0], 2, 2, &m));
+    OK(cgs_mixed_difference(&same[0][0], 2, 2, true, &m));
     assert_true(m.interval.low == 1 && m.interval.high == 1 && cgs_mixed_p(&m) < 1e-12);
-    REFUSED(cgs_mixed_difference(&gain[0][0], 0, 3, &m), CGS_EARG, "0 training seeds");
-    REFUSED(cgs_mixed_difference(&gain[0][0], 1, 1, &m), CGS_EARG, "1 starts");
+    REFUSED(cgs_mixed_difference(&gain[0][0], 0, 3, true, &m), CGS_EARG, "0 training seeds");
+    REFUSED(cgs_mixed_difference(&gain[0][0], 1, 1, true, &m), CGS_EARG, "1 starts");
 }
 
 /* ---- coverage ---------------------------------------------------------------------- */
@@ -88,7 +93,8 @@ typedef struct cover {
 } cover;
 
 /* normal effects: seed and start of these deviations, rest of deviation 1; the truth is 0.3 */
-static cover normal_effects(int seeds, double seed_sd, double start_sd, uint64_t stream) {
+static cover normal_effects(int seeds, double seed_sd, double start_sd, bool crossed,
+                            uint64_t stream) {
     cover c = {0};
     for (int k = 0; k < TRIALS; k++) {
         static double gain[MOST * STARTS];
@@ -97,11 +103,13 @@ static cover normal_effects(int seeds, double seed_sd, double start_sd, uint64_t
         for (int s = 0; s < STARTS; s++) start[s] = start_sd * cgs_rng_normal(&r);
         for (int t = 0; t < seeds; t++) {
             double of_seed = 0.3 + seed_sd * cgs_rng_normal(&r);
-            for (int s = 0; s < STARTS; s++)
-                gain[t * STARTS + s] = of_seed + start[s] + cgs_rng_normal(&r);
+            for (int s = 0; s < STARTS; s++) {
+                double own = crossed ? start[s] : start_sd * cgs_rng_normal(&r);
+                gain[t * STARTS + s] = of_seed + own + cgs_rng_normal(&r);
+            }
         }
         cgs_mixed m;
-        OK(cgs_mixed_difference(gain, seeds, STARTS, &m));
+        OK(cgs_mixed_difference(gain, seeds, STARTS, crossed, &m));
         c.seeds += (m.interval.low <= 0.3 && m.interval.high >= 0.3) / (double)TRIALS;
         c.starts += (m.starts_only.low <= 0.3 && m.starts_only.high >= 0.3) / (double)TRIALS;
         c.width += (m.interval.high - m.interval.low) / TRIALS;
@@ -128,7 +136,7 @@ static cover outcomes(int seeds, double seed_sd, uint64_t stream) {
             }
         }
         cgs_mixed m;
-        OK(cgs_mixed_difference(gain, seeds, STARTS, &m));
+        OK(cgs_mixed_difference(gain, seeds, STARTS, true, &m));
         c.seeds += (m.interval.low <= 0 && m.interval.high >= 0) / (double)TRIALS;
         c.starts += (m.starts_only.low <= 0 && m.starts_only.high >= 0) / (double)TRIALS;
         c.width += (m.interval.high - m.interval.low) / TRIALS;
@@ -148,7 +156,7 @@ static void test_coverage(void **state) {
     static const double sd[] = {0, 0.1, 0.3, 1};
     for (int seeds = 2; seeds <= MOST; seeds++)
         for (int i = 0; i < 4; i++) {
-            cover c = normal_effects(seeds, sd[i], 0.5, (uint64_t)(100 * seeds + i));
+            cover c = normal_effects(seeds, sd[i], 0.5, true, (uint64_t)(100 * seeds + i));
             print("normal effects", seeds, sd[i], c);
             assert_true(c.seeds > 0.94); /* the promise, less chance */
             if (i == 3) {
@@ -157,6 +165,12 @@ static void test_coverage(void **state) {
             }
             if (i == 0) near_to("starts alone without effects of seeds", c.starts, 0.95, 0.02);
         }
+    for (int i = 0; i < 4; i++) {
+        cover c = normal_effects(3, sd[i], 0.5, false, (uint64_t)(5000 + i));
+        print("starts of each seed's own", 3, sd[i], c);
+        assert_true(c.seeds > 0.94);
+        if (i == 3) near_to("nested, large effects", c.seeds, 0.95, 0.015);
+    }
     for (int seeds = 2; seeds <= MOST; seeds++)
         for (int i = 0; i < 3; i++) {
             static const double moved[] = {0, 0.03, 0.1};
