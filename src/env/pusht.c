@@ -247,7 +247,9 @@ const cgs_env_class cgs_pusht_class = {
         {{"the joint distance of agent and block position to the goal is below 20 px and the "
           "block's angle is within 20 degrees",
           20, CGS_PI / 9, false},
-         {"the same below 10 px and within 10 degrees", 10, CGS_PI / 18, false},
+         {"the joint distance of agent and block position to the goal is below 10 px and the "
+          "block's angle is within 10 degrees",
+          10, CGS_PI / 18, false},
          {"the block is closer than 10 px and turned less than 10 degrees, wherever the agent is",
           10, CGS_PI / 18, true}},
     .state_dim = 7,

@@ -120,7 +120,9 @@ const cgs_env_class cgs_reacher_class = {
     .predicate = {{"both joints are closer than 0.05 rad to the goal, without wrapping, after any "
                    "of the two substeps of an action",
                    NEAR, 0, false},
-                  {"the same, closer than 0.025 rad", NEAR / 2, 0, false},
+                  {"both joints are closer than 0.025 rad to the goal, without wrapping, after any "
+                   "of the two substeps of an action",
+                   NEAR / 2, 0, false},
                   {"both joints are closer than 0.025 rad to the goal, without wrapping", NEAR / 2,
                    0, false}},
     .state_dim = 4,
