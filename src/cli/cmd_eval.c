@@ -27,7 +27,7 @@ static void plan_text(const cgs_plan_config *p, char *out, size_t size) {
     const cgs_planner_setting *s;
     size_t used = (size_t)snprintf(out, size, "%.20s", p->kind.s);
     for (int i = 0; kind && used < size && (s = cgs_planner_setting_at(i)); i++)
-        if (kind->reads & s->bit && *s->label)
+        if (cgs_planner_shows(kind, s, p) && *s->label)
             used += (size_t)snprintf(out + used, size - used, s->whole ? " %s=%.0f" : " %s=%g",
                                      s->label, s->value(p));
 }
@@ -157,7 +157,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const default_planner[] = {"mppi"};
     const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
-    cgs_words models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
+    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
     const char *history = "native";
     bool quiet = false, json = false;
     char names[CGS_PLANNER_HELP];
@@ -212,7 +212,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int K[CGS_LIST_MAX], I[CGS_LIST_MAX];
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
-    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
@@ -229,6 +229,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         o.samples = o.sample_count ? K : default_samples;
         o.iters = o.iter_count ? I : default_iters;
         o.taus = tau;
+        o.settings = words.word;
+        o.setting_count = words.count;
         o.seeds = o.seed_count ? seed : default_seeds;
         if (!o.sample_count) o.sample_count = 1;
         if (!o.iter_count) o.iter_count = 1;
@@ -239,13 +241,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_eval = {
-    "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [--out R.jsonl] ...",
+    "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [plan.key=value ...]",
     "goal-reaching success with 95% intervals",
     "Defaults are the published protocol: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
     "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25; an\n"
     "episode succeeds when the predicate holds after any action (DINO-WM: after a plan).  Lists,\n"
-    "separated by spaces or commas, are swept in all combinations that a planner reads.  Each\n"
-    "combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
+    "separated by spaces or commas, are swept in all combinations that a planner reads; what a\n"
+    "planner reads and no option names is set as plan.key=value, for all planners (cgs help\n"
+    "settings).  Each combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
     "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
     "with McNemar's test.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"

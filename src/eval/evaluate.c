@@ -76,6 +76,7 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
             cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r.plan.seed = r.seed;
             r.plan.A = cgs_model_action_block(b->loaded[m].model);
+            r.plan.frameskip = b->loaded[m].model->frameskip;
             if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
             list[e->count++] = r;
         }
@@ -92,6 +93,8 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     p.H = o->horizon;
     p.elites = o->elites;
     p.gd_steps = o->gd_steps;
+    cgs_section tuning = cgs_plan_tuning(&p);
+    for (int i = 0; i < o->setting_count; i++) CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)

@@ -7,9 +7,12 @@
 #include "plan/search.h"
 
 enum {
-    READS_GAUSSIAN = CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_SIGMA,
+    READS_GAUSSIAN = CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_SIGMA | CGS_READS_COLOUR |
+                     CGS_READS_MIRROR | CGS_READS_BEST,
     READS_CEM = READS_GAUSSIAN | CGS_READS_ELITES,
-    READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU
+    READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU | CGS_READS_ESS | CGS_READS_DECAY,
+    READS_GN = READS_GAUSSIAN | CGS_READS_GAMMA | CGS_READS_DECAY | CGS_READS_DAMPING |
+               CGS_READS_REUSE | CGS_READS_AVERAGE
 };
 
 static const cgs_planner_kind rows[] = {
@@ -45,6 +48,26 @@ static const cgs_planner_kind rows[] = {
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
      .update = cgs_plan_cem_update},
+    {.name = "gn",
+     .title = "GN",
+     .summary = "Gauss-Newton steps by the responses of the candidates' latents",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL,
+     .reads = READS_GN,
+     .memory = cgs_plan_gauss_newton_memory,
+     .begin = cgs_plan_gauss_newton_begin,
+     .update = cgs_plan_gauss_newton_update},
+    {.name = "pg-gn",
+     .title = "PG-GN",
+     .summary = "gn around the mean of a prior (cgs prior)",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL | CGS_NEEDS_PRIOR,
+     .reads = READS_GN,
+     .memory = cgs_plan_gauss_newton_memory,
+     .begin = cgs_plan_gauss_newton_begin,
+     .update = cgs_plan_gauss_newton_update},
+    {.name = "prior",
+     .title = "Prior",
+     .summary = "the mean of a prior (cgs prior); asks for no cost",
+     .needs = CGS_NEEDS_PRIOR},
     {.name = "gd",
      .title = "GD",
      .summary = "gradient descent with Adam from the action at rest",
@@ -102,17 +125,24 @@ int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *
 
 /* ---- settings that planners read ----------------------------------------------------- */
 
-#define X(id, key, label, whole, value)                                                            \
+#define X(id, key, label, whole, value, silent)                                                    \
     static double value_of_##id(const cgs_plan_config *c) { return value; }
 CGS_PLANNER_SETTINGS(X)
 #undef X
 
 static const cgs_planner_setting settings[] = {
-#define X(id, key, label, whole, value) {CGS_READS_##id, key, label, whole, value_of_##id},
+#define X(id, key, label, whole, value, silent)                                                    \
+    {CGS_READS_##id, key, label, whole, silent, value_of_##id},
     CGS_PLANNER_SETTINGS(X)
 #undef X
 };
 
 const cgs_planner_setting *cgs_planner_setting_at(int i) {
     return i >= 0 && i < CGS_PLANNER_SETTING_COUNT ? &settings[i] : NULL;
+}
+
+bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *s,
+                       const cgs_plan_config *c) {
+    double value = s->value(c);
+    return kind->reads & s->bit && !(value <= s->silent && value >= s->silent);
 }
