@@ -18,8 +18,9 @@
 #include "core/threads.h"
 #include "plan/search.h"
 
-/* a pivot below this share of the largest: its candidate lies in the span of the others */
-#define DEPENDENT 1e-13
+/* A pivot below this share of the largest: its candidate lies in the span of the others, as far as
+ * differences of floats can tell. */
+#define DEPENDENT 1e-11
 /* what damps B^T B at least, as a share of its largest entry */
 #define LEAST_DAMPING 1e-9
 enum { LANES = 8 };

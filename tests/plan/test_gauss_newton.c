@@ -124,7 +124,7 @@ static void test_ridge_solution(void **state) {
     } cases[] = {
         {R, SIZE + 1, 1, 0, false, false, 1, 0}, {R, SIZE + 9, 1, 0, false, false, 0.1f, 0},
         {R, 90, 1, 0, false, false, 1, 0},       {R, 300, 1, 0, true, false, 0.3f, 0},
-        {SIZE, 40, 1, 0, true, true, 2, 0},      {3, 64, 1, 0, false, true, 1, 0},
+        {SIZE, 64, 1, 0, true, true, 2, 0},      {3, 64, 1, 0, false, true, 1, 0},
         {R, 12, 3, 2, false, false, 1, 0},       {R, 40, 4, 0, false, false, 1, 0},
         {R, 30, 1, 0, false, false, 1, 1},       {R, 60, 2, 1, true, false, 1, 0},
     };
