@@ -37,7 +37,7 @@ static const char *short_name(const char *dir) {
     return slash && slash[1] ? slash + 1 : dir;
 }
 
-static const char *const sweeps[] = {"K", "I", "tau"};
+static const char *const sweeps[] = {"K", "I", "tau", "rollouts"};
 
 static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cgs_texts *models) {
     char text[96];
@@ -157,7 +157,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const default_planner[] = {"mppi"};
     const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
-    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
+    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, rollouts = {0}, taus = {0}, seeds = {0};
     const char *history = "native";
     bool quiet = false, json = false;
     char names[CGS_PLANNER_HELP];
@@ -172,6 +172,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"planner", "LIST", names, OPT_LIST, &planners, false},
         {"samples", "LIST", "candidates K per iteration (128)", OPT_LIST, &samples, false},
         {"iters", "LIST", "iterations I (30)", OPT_LIST, &iters, false},
+        {"rollouts", "LIST",
+         "rollouts per solve: planners choose K and I by their rules (cgs help eval)", OPT_LIST,
+         &rollouts, false},
         {"tau", "LIST", "temperatures (by environment)", OPT_LIST, &taus, false},
         {"seeds", "LIST", "seeds of starts and planning noise (0 1 42)", OPT_LIST, &seeds, false},
         {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
@@ -209,7 +212,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const uint64_t default_seeds[] = {0, 1, 42};
     static const int default_samples[] = {128}, default_iters[] = {30};
     cgs_texts model_list, planner_list;
-    int K[CGS_LIST_MAX], I[CGS_LIST_MAX];
+    int K[CGS_LIST_MAX], I[CGS_LIST_MAX], R[CGS_LIST_MAX];
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
@@ -218,6 +221,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
     if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);
     if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", &iters);
+    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", &rollouts);
+    if (rc == CGS_OK && o.rollout_count && (o.sample_count || o.iter_count))
+        rc = cgs_fail(CGS_EARG, "--rollouts chooses what --samples and --iters would");
     if (rc == CGS_OK) rc = cgs_list_reals(tau, &o.tau_count, "tau", &taus);
     if (rc == CGS_OK) rc = cgs_list_u64(seed, &o.seed_count, "seeds", &seeds);
     if (rc == CGS_OK) rc = cgs_history_parse(&o.history, history);
@@ -228,6 +234,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         o.planner_count = planner_list.count ? planner_list.count : 1;
         o.samples = o.sample_count ? K : default_samples;
         o.iters = o.iter_count ? I : default_iters;
+        o.rollouts = R;
         o.taus = tau;
         o.settings = words.word;
         o.setting_count = words.count;
@@ -248,7 +255,8 @@ const cgs_verb cmd_eval = {
     "episode succeeds when the predicate holds after any action (DINO-WM: after a plan).  Lists,\n"
     "separated by spaces or commas, are swept in all combinations that a planner reads; what a\n"
     "planner reads and no option names is set as plan.key=value, for all planners (cgs help\n"
-    "settings).  Each combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
+    "settings).  --rollouts compares planners at equal cost: of R rollouts gn makes R / 16\n"
+    "iterations of 16 candidates, up to eight, mppi and cem sqrt(R) / 2 iterations.  Each combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
     "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
     "with McNemar's test.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"

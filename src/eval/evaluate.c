@@ -27,6 +27,9 @@ static cgs_status check_lists(const cgs_eval_options *o) {
                                   "iterations and seed is needed");
     cgs_success_rule rule;
     if (o->success) CGS_TRY(cgs_success_parse(&rule, o->success));
+    for (int i = 0; i < o->rollout_count; i++)
+        if (o->rollouts[i] < 1)
+            return cgs_fail(CGS_EARG, "%d rollouts: at least 1 is needed", o->rollouts[i]);
     for (int i = 0; i < o->seed_count; i++)
         for (int k = 0; k < i; k++)
             if (o->seeds[i] == o->seeds[k])
@@ -97,6 +100,13 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     for (int i = 0; i < o->setting_count; i++) CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
+    for (int r = 0; kind->divide && r < o->rollout_count; r++)
+        for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
+            kind->divide(o->rollouts[r], &p.K, &p.iters);
+            if (taus) p.tau = (float)o->taus[t];
+            CGS_TRY(add_runs(b, &p, tau && !taus));
+        }
+    if (kind->divide && o->rollout_count) return CGS_OK;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
         for (int i = 0; i < (iters ? o->iter_count : 1); i++)
             for (int t = 0; t < (taus ? o->tau_count : 1); t++) {

@@ -15,12 +15,27 @@ enum {
                CGS_READS_REUSE | CGS_READS_AVERAGE
 };
 
+/* Planners that keep one number per candidate need many; 3,840 are the published 128 x 30. */
+static void divide_evenly(int rollouts, int *K, int *iters) {
+    int I = (int)floor(sqrt(rollouts) / 2);
+    *iters = I < 1 ? 1 : I;
+    *K = rollouts / *iters;
+}
+
+/* Sixteen candidates say most of what there is to know about the directions that matter; the next
+ * sixteen say more at the new mean, up to eight times. */
+static void divide_by_sixteen(int rollouts, int *K, int *iters) {
+    *K = rollouts < 16 ? rollouts : rollouts > 128 ? rollouts / 8 : 16;
+    *iters = rollouts < 16 ? 1 : rollouts > 128 ? 8 : rollouts / 16;
+}
+
 static const cgs_planner_kind rows[] = {
     {.name = "mppi",
      .title = "MPPI",
      .summary = "the candidates' average, weighted by exp(-cost / tau)",
      .needs = CGS_NEEDS_COST,
      .reads = READS_MPPI,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REWEIGHT,
      .memory = cgs_plan_mppi_memory,
      .update = cgs_plan_mppi_update},
@@ -29,6 +44,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "mppi around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
      .reads = READS_MPPI,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REWEIGHT,
      .memory = cgs_plan_mppi_memory,
      .update = cgs_plan_mppi_update},
@@ -37,6 +53,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "mean and spread refitted to the candidates of lowest cost",
      .needs = CGS_NEEDS_COST,
      .reads = READS_CEM,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
      .update = cgs_plan_cem_update},
@@ -45,6 +62,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "cem around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
      .reads = READS_CEM,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
      .update = cgs_plan_cem_update},
@@ -53,6 +71,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "Gauss-Newton steps by the responses of the candidates' latents",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL,
      .reads = READS_GN,
+     .divide = divide_by_sixteen,
      .memory = cgs_plan_gauss_newton_memory,
      .begin = cgs_plan_gauss_newton_begin,
      .update = cgs_plan_gauss_newton_update},
@@ -61,6 +80,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "gn around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL | CGS_NEEDS_PRIOR,
      .reads = READS_GN,
+     .divide = divide_by_sixteen,
      .memory = cgs_plan_gauss_newton_memory,
      .begin = cgs_plan_gauss_newton_begin,
      .update = cgs_plan_gauss_newton_update},
@@ -145,4 +165,11 @@ bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *
                        const cgs_plan_config *c) {
     double value = s->value(c);
     return kind->reads & s->bit && !(value <= s->silent && value >= s->silent);
+}
+
+bool cgs_planner_divides(const cgs_planner_kind *kind, double K, double iters) {
+    int k, i;
+    if (!kind || !kind->divide || !(K >= 1 && iters >= 1 && K * iters < 1e9)) return false;
+    kind->divide((int)(K * iters), &k, &i);
+    return k == (int)K && i == (int)iters;
 }

@@ -86,6 +86,10 @@ typedef struct cgs_planner_kind {
                           * an actuator at rest, and not at the mean action of the data: a descent
                           * follows one trajectory from there, candidates surround the mean */
     cgs_planner_kernel kernel;
+    /* The planner's rule for how many candidates and iterations to make of `rollouts` per solve, at
+     * most as many together; NULL: it has none.  What a rule gives, it gives again for the product.
+     */
+    void (*divide)(int rollouts, int *K, int *iters);
     /* bytes of its own for E episodes, cgs_search.own; NULL: none */
     size_t (*memory)(const cgs_plan_config *c, int E);
     /* before the first iteration; NULL: mean and spread are as the settings say */
@@ -111,6 +115,9 @@ const cgs_planner_setting *cgs_planner_setting_at(int i);
 /* Whether the lines and labels of a planner have the setting. */
 bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *s,
                        const cgs_plan_config *c);
+
+/* Whether candidates and iterations are what the planner's rule makes of their product. */
+bool cgs_planner_divides(const cgs_planner_kind *kind, double K, double iters);
 
 /* Plans per episode that one iteration scores. */
 int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *c);
