@@ -94,7 +94,10 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
     if (!(c->decay >= 0 && c->decay <= 1))
         return cgs_fail(CGS_EARG, "plan.decay: %g is not in 0 ... 1", (double)c->decay);
     CGS_TRY(not_negative("plan.ess", c->ess));
-    CGS_TRY(not_negative("plan.colour", c->colour));
+    if (!(c->colour >= -1 && c->colour <= 16))
+        return cgs_fail(CGS_EARG, "plan.colour: %g is not in -1 ... 16", (double)c->colour);
+    if (!(c->keep >= 0 && c->keep <= 1))
+        return cgs_fail(CGS_EARG, "plan.icem.keep: %g is not in 0 ... 1", (double)c->keep);
     CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
     CGS_TRY(not_negative("plan.gn.damping", c->damping));
     if (c->reuse < 0) return cgs_fail(CGS_EARG, "plan.gn.reuse: %d is below 0", c->reuse);
@@ -118,6 +121,12 @@ float cgs_plan_decay(const cgs_plan_config *c) {
     const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
     if (c->decay > 0) return c->decay;
     return kind && kind->needs & CGS_NEEDS_RESIDUAL ? 0.8f : 1;
+}
+
+float cgs_plan_colour(const cgs_plan_config *c) {
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
+    if (c->colour >= 0) return c->colour;
+    return kind ? kind->colour : 0;
 }
 
 int cgs_plan_iterations(const cgs_plan_config *c) {
@@ -150,7 +159,7 @@ static void layout(cgs_planner *p) {
     if (p->kind->reads & CGS_READS_SAMPLES) s->plans = CGS_TAKE(a, float, EK *(size_t)p->n);
     if (p->kind->needs & CGS_NEEDS_RESIDUAL)
         s->residual = CGS_TAKE(a, float, EK *(size_t)p->config.R);
-    if (p->config.colour > 0)
+    if (p->kind->reads & CGS_READS_COLOUR && cgs_plan_colour(&p->config) > 0)
         p->filter = CGS_TAKE(a, double, (size_t)cgs_plan_actions(&p->config));
     if (p->kind->memory) s->own = cgs_arena_take(a, p->kind->memory(&p->config, p->max_E));
 }
@@ -186,7 +195,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
         return rc;
     }
     layout(p);
-    if (p->filter) cgs_noise_filter(p->filter, cgs_plan_actions(c), c->colour);
+    if (p->filter) cgs_noise_filter(p->filter, cgs_plan_actions(c), cgs_plan_colour(c));
     p->noise = (cgs_noise){c->mirror, p->filter, cgs_plan_actions(c), c->A / c->frameskip};
     *out = p;
     return CGS_OK;
@@ -335,6 +344,7 @@ static cgs_status iterate(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_ti
     set_keys(p, q);
     if (p->kind->reads & CGS_READS_SAMPLES)
         cgs_plan_sample(s->key, &p->noise, s->mean, s->spread, s->E, s->K, s->n, s->plans);
+    if (p->kind->propose) p->kind->propose(s);
     double t1 = cgs_now();
     CGS_TRY(score(p, q));
     double t2 = cgs_now();
@@ -383,7 +393,8 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan
         CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, p->config.deadline, result));
     else
         CGS_TRY(solve_on_host(p, q, begun, result));
-    if (p->config.best && p->kind->reads & CGS_READS_BEST) result->plan = result->best_plan;
+    if ((p->config.best && p->kind->reads & CGS_READS_BEST) || p->kind->returns_best)
+        result->plan = result->best_plan;
     p->solves++;
     result->times.total = cgs_now() - begun;
     return CGS_OK;

@@ -67,12 +67,15 @@
     X(float, ess,            0.0f,   0,     1e9,     "plan.ess",                                   \
       "effective number of candidates, 1 / sum of squared weights, that mppi chooses its "         \
       "temperature for in every iteration; 0: the temperature is plan.tau")                        \
-    X(float, colour,         0.0f,   0,     16,      "plan.colour",                                \
-      "exponent b of noise over primitive actions with spectrum f^-b; 0: white")                   \
+    X(float, colour,         -1.0f,  -1,    16,      "plan.colour",                                \
+      "exponent b of noise over primitive actions with spectrum f^-b, 0: white; "                  \
+      "-1: 2 for icem, 0 for others")                                                              \
     X(flag,  mirror,         false,  0,     1,       "plan.mirror",                                \
       "draw candidates in pairs, the second mirrored at the mean")                                 \
     X(flag,  best,           false,  0,     1,       "plan.best",                                  \
       "return the plan of lowest cost among all scored, not the final mean")                       \
+    X(float, keep,           0.3f,   0,     1,       "plan.icem.keep",                             \
+      "share of icem's elites that are candidates again in the next iteration")                    \
     X(float, gamma,          1.0f,   0,     1e30,    "plan.gn.gamma",                              \
       "weight of the squared distance from the start in gn: variance of the prediction's error "   \
       "over variance of plans around the start")                                                   \
@@ -103,6 +106,8 @@ int cgs_plan_elites(const cgs_plan_config *c);
 static inline int cgs_plan_actions(const cgs_plan_config *c) { return c->H * c->frameskip; }
 /* Factor of the spread after an iteration: `decay`, or what the planner is known for. */
 float cgs_plan_decay(const cgs_plan_config *c);
+/* Exponent of its noise: `colour`, or what the planner is known for. */
+float cgs_plan_colour(const cgs_plan_config *c);
 /* Iterations a solve makes: iters or gd_steps as the planner reads them, otherwise 1; 1 where K = 1
  * makes more useless; 0 for planners that ask for no scores. */
 int cgs_plan_iterations(const cgs_plan_config *c);

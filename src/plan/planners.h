@@ -29,19 +29,20 @@ typedef enum cgs_planner_need {
     X(SAMPLES, "samples", "K", true, c->K, NAN)                                                    \
     X(ITERS, "iters", "I", true, c->iters, NAN)                                                    \
     X(ELITES, "elites", "", true, cgs_plan_elites(c), NAN)                                         \
-    X(TAU, "tau", "tau", false, c->tau, NAN)                                                       \
+    X(TAU, "tau", "tau", false, c->ess > 0 ? 0 : c->tau, 0)                                        \
     X(SIGMA, "sigma", "", false, c->sigma, NAN)                                                    \
     X(STEPS, "steps", "steps", true, c->gd_steps, NAN)                                             \
     X(LR, "lr", "", false, c->lr, NAN)                                                             \
     X(GAMMA, "gamma", "gamma", false, c->gamma, NAN)                                               \
     X(ESS, "ess", "ess", false, c->ess, 0)                                                         \
     X(DECAY, "decay", "decay", false, cgs_plan_decay(c), 1)                                        \
-    X(COLOUR, "colour", "colour", false, c->colour, 0)                                             \
+    X(COLOUR, "colour", "colour", false, cgs_plan_colour(c), 0)                                    \
     X(MIRROR, "mirror", "mirror", true, c->mirror, 0)                                              \
     X(BEST, "best", "best", true, c->best, 0)                                                      \
     X(DAMPING, "damping", "damping", false, c->damping, 1e-4f)                                     \
     X(REUSE, "reuse", "reuse", true, c->reuse, 0)                                                  \
-    X(AVERAGE, "average", "average", true, c->average, 0)
+    X(AVERAGE, "average", "average", true, c->average, 0)                                          \
+    X(KEEP, "keep", "", false, c->keep, NAN)
 
 enum {
 #define X(id, key, label, whole, value, silent) CGS_SETTING_##id,
@@ -85,6 +86,8 @@ typedef struct cgs_planner_kind {
     bool starts_at_rest; /* where nothing is known of a plan, the search begins at the raw action 0,
                           * an actuator at rest, and not at the mean action of the data: a descent
                           * follows one trajectory from there, candidates surround the mean */
+    bool returns_best; /* the best plan scored, not the final mean */
+    float colour;      /* exponent of its noise where the settings give none */
     cgs_planner_kernel kernel;
     /* The planner's rule for how many candidates and iterations to make of `rollouts` per solve, at
      * most as many together; NULL: it has none.  What a rule gives, it gives again for the product.
@@ -94,6 +97,8 @@ typedef struct cgs_planner_kind {
     size_t (*memory)(const cgs_plan_config *c, int E);
     /* before the first iteration; NULL: mean and spread are as the settings say */
     void (*begin)(struct cgs_search *s);
+    /* after candidates were drawn, before they are scored; NULL: they stay */
+    void (*propose)(struct cgs_search *s);
     /* after an iteration was scored; NULL for planners that ask for no scores */
     void (*update)(struct cgs_search *s);
 } cgs_planner_kind;

@@ -21,6 +21,10 @@ typedef struct cgs_search {
 /* cem.c */
 size_t cgs_plan_cem_memory(const cgs_plan_config *c, int E);
 void cgs_plan_cem_update(cgs_search *s);
+/* icem.c */
+size_t cgs_plan_icem_memory(const cgs_plan_config *c, int E);
+void cgs_plan_icem_propose(cgs_search *s);
+void cgs_plan_icem_update(cgs_search *s);
 /* mppi.c */
 size_t cgs_plan_mppi_memory(const cgs_plan_config *c, int E);
 void cgs_plan_mppi_update(cgs_search *s);

@@ -313,6 +313,7 @@ static void test_bad_settings(void **state) {
     REJECTED(c.decay = 1.5f, "plan.decay: 1.5");
     REJECTED(c.ess = -1, "plan.ess: -1");
     REJECTED(c.colour = NAN, "plan.colour: nan");
+    REJECTED(c.keep = 2, "plan.icem.keep: 2");
     REJECTED(c.gamma = -1, "plan.gn.gamma: -1");
     REJECTED(c.damping = INFINITY, "plan.gn.damping: inf");
     REJECTED(c.reuse = -1, "plan.gn.reuse: -1");
