@@ -336,12 +336,37 @@ static void test_mppi_options(void **state) {
     cgs_planner_destroy(p);
 }
 
+/* the best of an iteration is a candidate of the next: the lowest cost never rises, and is that of
+ * the plan that is returned; without kept elites it does rise */
+static void test_icem(void **state) {
+    (void)state;
+    linear s = random_system(38, 3, 2, 3, 0.8);
+    cgs_plan_config c = linear_settings("icem", &s, 12, 12);
+    assert_true(cgs_plan_colour(&c) == 2);
+    int rises[2] = {0, 0};
+    for (int without = 0; without < 2; without++) {
+        if (without) c.keep = 0;
+        cgs_planner *p = must_create(&c, 2);
+        cgs_plan_problem q = linear_problem(&s, 2);
+        cgs_plan_result r = must_solve(p, &q);
+        for (int i = 2; i < 2 * r.iterations; i++) rises[without] += r.best[i] > r.best[i - 2];
+        for (int e = 0; e < 2 && !without; e++) {
+            float cost = (float)half_square(&s, r.plan + e * s.n);
+            assert_true(cost == r.best[2 * (r.iterations - 1) + e]);
+        }
+        cgs_planner_destroy(p);
+    }
+    assert_int_equal(rises[0], 0);
+    assert_true(rises[1] > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ridge_solution), cmocka_unit_test(test_without_pull),
         cmocka_unit_test(test_expected_step),  cmocka_unit_test(test_degenerate),
         cmocka_unit_test(test_mirror),         cmocka_unit_test(test_colour),
         cmocka_unit_test(test_temperature),    cmocka_unit_test(test_mppi_options),
+        cmocka_unit_test(test_icem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

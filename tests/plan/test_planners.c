@@ -76,6 +76,27 @@ static void test_rows(void **state) {
     assert_null(kind);
 }
 
+/* a planner's rule makes at most the rollouts that it is given, most of them, and gives the same
+ * again for what it gave */
+static void test_rules(void **state) {
+    (void)state;
+    EACH_PLANNER(kind, i) {
+        assert_true(!kind->divide || kind->reads & CGS_READS_SAMPLES);
+        for (int rollouts = 1; kind->divide && rollouts < 5000; rollouts++) {
+            int K = 0, iters = 0;
+            kind->divide(rollouts, &K, &iters);
+            assert_true(K >= 1 && iters >= 1 && K * iters <= rollouts);
+            assert_true(2 * K * iters > rollouts);
+            assert_true(cgs_planner_divides(kind, K, iters));
+        }
+        assert_false(cgs_planner_divides(kind, 7, 200));
+        assert_false(cgs_planner_divides(kind, NAN, 30));
+    }
+    int K, iters; /* the published planners at their published number */
+    cgs_planner_kind_of("mppi")->divide(3840, &K, &iters);
+    assert_true(K == 128 && iters == 30);
+}
+
 /* ---- the same plan ------------------------------------------------------------------ */
 
 /* the same episode alone, in a batch of seven, on one to three threads, and after a reset: same
@@ -465,7 +486,8 @@ static void test_bad_problem(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_rows),          cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_determinism),
         cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_history),
         cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_bad_scores),    cmocka_unit_test(test_bad_problem),
