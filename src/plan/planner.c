@@ -100,6 +100,7 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
         return cgs_fail(CGS_EARG, "plan.icem.keep: %g is not in 0 ... 1", (double)c->keep);
     CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
     CGS_TRY(not_negative("plan.gn.damping", c->damping));
+    CGS_TRY(not_negative("plan.gn.ridge", c->ridge));
     if (c->reuse < 0) return cgs_fail(CGS_EARG, "plan.gn.reuse: %d is below 0", c->reuse);
     if (c->frameskip < 1 || c->A % c->frameskip)
         return cgs_fail(CGS_EARG, "plan.frameskip: %d actions in an action block of %d values",

@@ -83,8 +83,9 @@
       "damping of gn's weights, in units of the mean squared response of a candidate")             \
     X(int,   reuse,          0,      0,     1 << 10, "plan.gn.reuse",                              \
       "earlier iterations whose candidates gn uses again")                                         \
-    X(flag,  average,        false,  0,     1,       "plan.gn.average",                            \
-      "gn takes differences from the average of the candidates, not from the mean")                \
+    X(float, ridge,          0.01f,  0,     1e6,     "plan.gn.ridge",                              \
+      "ridge of the regression of residuals on plans in gn, in units of the mean squared length "  \
+      "of a candidate's difference from the mean")                                                 \
     X(float, deadline,       0.0f,   0,     1e9,     "plan.deadline",                              \
       "seconds a solve may take; 0: no limit")
 /* clang-format on */

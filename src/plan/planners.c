@@ -12,7 +12,7 @@ enum {
     READS_CEM = READS_GAUSSIAN | CGS_READS_ELITES,
     READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU | CGS_READS_ESS | CGS_READS_DECAY,
     READS_GN = READS_GAUSSIAN | CGS_READS_GAMMA | CGS_READS_DECAY | CGS_READS_DAMPING |
-               CGS_READS_REUSE | CGS_READS_AVERAGE
+               CGS_READS_REUSE | CGS_READS_RIDGE
 };
 
 /* Planners that keep one number per candidate need many; 3,840 are the published 128 x 30. */

@@ -41,7 +41,7 @@ typedef enum cgs_planner_need {
     X(BEST, "best", "best", true, c->best, 0)                                                      \
     X(DAMPING, "damping", "damping", false, c->damping, 1e-4f)                                     \
     X(REUSE, "reuse", "reuse", true, c->reuse, 0)                                                  \
-    X(AVERAGE, "average", "average", true, c->average, 0)                                          \
+    X(RIDGE, "ridge", "ridge", false, c->ridge, 0.01f)                                             \
     X(KEEP, "keep", "", false, c->keep, NAN)
 
 enum {

@@ -119,14 +119,14 @@ static void test_ridge_solution(void **state) {
     (void)state;
     static const struct {
         int rows, K, iters, reuse;
-        bool average, mirror;
+        bool mirror;
         float gamma, colour;
     } cases[] = {
-        {R, SIZE + 1, 1, 0, false, false, 1, 0}, {R, SIZE + 9, 1, 0, false, false, 0.1f, 0},
-        {R, 90, 1, 0, false, false, 1, 0},       {R, 300, 1, 0, true, false, 0.3f, 0},
-        {SIZE, 64, 1, 0, true, true, 2, 0},      {3, 64, 1, 0, false, true, 1, 0},
-        {R, 12, 3, 2, false, false, 1, 0},       {R, 40, 4, 0, false, false, 1, 0},
-        {R, 30, 1, 0, false, false, 1, 1},       {R, 60, 2, 1, true, false, 1, 0},
+        {R, SIZE + 1, 1, 0, false, 1, 0},    {R, SIZE + 9, 1, 0, false, 0.1f, 0},
+        {R, 90, 1, 0, false, 1, 0},          {R, 300, 1, 0, false, 0.3f, 0},
+        {SIZE, 2 * SIZE + 8, 1, 0, true, 2, 0}, {3, 64, 1, 0, true, 1, 0},
+        {R, 12, 4, 3, false, 1, 0},          {R, 16, 30, 0, false, 1, 0},
+        {R, 30, 1, 0, false, 1, 1},          {R, 60, 2, 1, false, 1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         affine s = random_affine(i, cases[i].rows);
@@ -134,7 +134,7 @@ static void test_ridge_solution(void **state) {
         c.damping = 0;
         c.gamma = cases[i].gamma;
         c.reuse = cases[i].reuse;
-        c.average = cases[i].average;
+        c.ridge = 0;
         c.mirror = cases[i].mirror;
         c.colour = cases[i].colour;
         c.frameskip = 2;
@@ -163,7 +163,7 @@ static void test_without_pull(void **state) {
     cgs_plan_config c = settings(6, 16, 2);
     float cost, out[6];
     c.gamma = 0;
-    c.damping = 0;
+    c.damping = c.ridge = 0;
     cgs_planner *p = must_create(&c, 1);
     cgs_plan_problem q = problem(&s, 1);
     cgs_plan_result r = must_solve(p, &q);
@@ -185,7 +185,7 @@ static void test_expected_step(void **state) {
         s.r[i] = 0.2 * (i - 7);
     }
     cgs_plan_config c = settings(SIZE, K, 1);
-    c.damping = 0;
+    c.damping = c.ridge = 0;
     c.gamma = 0.5f;
     cgs_planner *p = must_create(&c, E);
     cgs_plan_problem q = problem(&s, E);
@@ -213,7 +213,7 @@ static void test_degenerate(void **state) {
     affine s = random_affine(60, 4), flat = {.rows = 4, .r = {1, 2, 3, 4}};
     cgs_plan_config c = settings(4, 64, 3);
     c.gamma = 0;
-    c.damping = 0;
+    c.damping = c.ridge = 0;
     cgs_planner *p = must_create(&c, 1);
     cgs_plan_problem q = problem(&s, 1);
     cgs_plan_result r = must_solve(p, &q);
