@@ -207,6 +207,53 @@ static void test_expected_step(void **state) {
     cgs_planner_destroy(p);
 }
 
+/* Where residuals bend, more candidates than a plan has values, mirrored ones and those of earlier
+ * iterations say more, and what is not linear in them is not fitted by a long combination of plans
+ * that hardly moves. */
+static cgs_status bent(void *ctx, const float *plans, int E, int K, float *cost, float *out) {
+    const affine *s = ctx;
+    CGS_TRY(residual(ctx, plans, E, K, cost, out));
+    for (int k = 0; k < E * K; k++) {
+        cost[k] = 0;
+        for (int i = 0; i < s->rows; i++) {
+            float *v = out + k * s->rows + i;
+            *v += 0.5f * plans[k * SIZE + i] * plans[k * SIZE + (i + 7) % SIZE];
+            cost[k] += *v * *v;
+        }
+    }
+    return CGS_OK;
+}
+
+static void test_bent(void **state) {
+    (void)state;
+    enum { E = 40 };
+    static const struct {
+        int K, iters, reuse;
+        bool mirror;
+    } cases[] = {{16, 3, 0, false}, {16, 3, 0, true}, {16, 3, 2, false}, {20, 3, 0, false},
+                 {21, 3, 0, false}, {24, 3, 0, false}, {64, 3, 0, false}, {64, 3, 2, true}};
+    affine s = random_affine(70, R);
+    float before, after[E], zeros[SIZE] = {0}, out[E * R];
+    assert_int_equal(bent(&s, zeros, 1, 1, &before, out), CGS_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgs_plan_config c = settings(R, cases[i].K, cases[i].iters);
+        c.mirror = cases[i].mirror;
+        c.reuse = cases[i].reuse;
+        c.gamma = 0.1f;
+        cgs_planner *p = must_create(&c, E);
+        cgs_plan_problem q = problem(&s, E);
+        q.residual = bent;
+        cgs_plan_result r = must_solve(p, &q);
+        double sum = 0;
+        assert_int_equal(bent(&s, r.plan, E, 1, after, out), CGS_OK);
+        for (int e = 0; e < E; e++) sum += after[e] / E;
+        print_message("K %d, mirror %d, reuse %d: cost %g of %g\n", cases[i].K, cases[i].mirror,
+                      cases[i].reuse, sum, (double)before);
+        assert_true(sum < 0.5 * before);
+        cgs_planner_destroy(p);
+    }
+}
+
 /* a candidate that adds nothing, and costs that none of them changes, are not divided by */
 static void test_degenerate(void **state) {
     (void)state;
@@ -364,6 +411,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ridge_solution), cmocka_unit_test(test_without_pull),
         cmocka_unit_test(test_expected_step),  cmocka_unit_test(test_degenerate),
+        cmocka_unit_test(test_bent),
         cmocka_unit_test(test_mirror),         cmocka_unit_test(test_colour),
         cmocka_unit_test(test_temperature),    cmocka_unit_test(test_mppi_options),
         cmocka_unit_test(test_icem),
