@@ -67,7 +67,8 @@ typedef struct desk {
     cgs_starts *starts; /* (seeds) */
     double *rho;        /* (seeds * episodes) */
     /* sums of squares of the running model: errors of predicted latents where the recorded actions
-     * are carried out, and recorded actions' differences from the mean action and from the prior's */
+     * are carried out, and recorded actions' differences from the mean action and from the prior's
+     */
     double error, from_mean, from_prior;
     int64_t errors, values; /* how many numbers they are over */
 } desk;

@@ -4,16 +4,16 @@
  * gamma/2 |a - start|^2 over plan + range(A^T).  The Hessian of that sum is H = G + gamma I, and
  * e = plan - best is the error.  Proofs:
  *
- *  - The step subtracts from e its H-orthogonal projection on range(A^T): the error is orthogonal to
- *    the directions, its H-norm does not grow, and it is 0 where they span all plans.
+ *  - The step subtracts from e its H-orthogonal projection on range(A^T): the error is orthogonal
+ * to the directions, its H-norm does not grow, and it is 0 where they span all plans.
  *  - With gamma = 0 and m >= rank G the directions' responses span the range of Gamma, so that the
  *    least cost is reached, however many values a plan has.
  *  - H = h I: the directions are rotation invariant, and a share of m / n of |e|^2 is projected.
- *  - In the eigenbasis of H split e into the r leading coordinates and the others.  w = the shortest
- *    weights that cancel the leading ones leaves A_T^T w more in the others, where A_T is independent
- *    of w and E |w|^2 = |e_L|^2 / (m - r - 1), the mean of an inverse Wishart matrix; the cross term
- *    has mean 0.  The step is at least as good as these weights:
- *    E |e'|_H^2 <= |e_T|_H^2 + tr H_T / (m - r - 1) |e_L|^2. */
+ *  - In the eigenbasis of H split e into the r leading coordinates and the others.  w = the
+ * shortest weights that cancel the leading ones leaves A_T^T w more in the others, where A_T is
+ * independent of w and E |w|^2 = |e_L|^2 / (m - r - 1), the mean of an inverse Wishart matrix; the
+ * cross term has mean 0.  The step is at least as good as these weights: E |e'|_H^2 <= |e_T|_H^2 +
+ * tr H_T / (m - r - 1) |e_L|^2. */
 #include <math.h>
 
 #include "analysis/theory_internal.h"

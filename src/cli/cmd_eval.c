@@ -157,7 +157,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const default_planner[] = {"mppi"};
     const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
-    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, rollouts = {0}, taus = {0}, seeds = {0};
+    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, rollouts = {0},
+              taus = {0}, seeds = {0};
     const char *history = "native";
     bool quiet = false, json = false;
     char names[CGS_PLANNER_HELP];
@@ -256,7 +257,8 @@ const cgs_verb cmd_eval = {
     "separated by spaces or commas, are swept in all combinations that a planner reads; what a\n"
     "planner reads and no option names is set as plan.key=value, for all planners (cgs help\n"
     "settings).  --rollouts compares planners at equal cost: of R rollouts gn makes R / 16\n"
-    "iterations of 16 candidates, up to eight, mppi and cem sqrt(R) / 2 iterations.  Each combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
+    "iterations of 16 candidates, up to eight, mppi and cem sqrt(R) / 2 iterations.  Each "
+    "combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
     "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
     "with McNemar's test.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"

@@ -118,7 +118,8 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
     p->A = cgs_model_action_block(m);
     p->frameskip = m->frameskip;
     cgs_section tuning = cgs_plan_tuning(p);
-    for (int i = 0; i < j->words.count; i++) CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
+    for (int i = 0; i < j->words.count; i++)
+        CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
     CGS_TRY(cgs_choose_tau(p, j->tau, m, env->id));
     return cgs_plan_check(p);
 }

@@ -97,7 +97,8 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     p.elites = o->elites;
     p.gd_steps = o->gd_steps;
     cgs_section tuning = cgs_plan_tuning(&p);
-    for (int i = 0; i < o->setting_count; i++) CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
+    for (int i = 0; i < o->setting_count; i++)
+        CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
     for (int r = 0; kind->divide && r < o->rollout_count; r++)

@@ -1,17 +1,17 @@
 /* gauss_newton.c - sampled Gauss-Newton: the candidates' residuals say what the cost is made of.
  *
- * Rows of A are the candidates' differences from the mean mu, rows of Z those of their residuals; of
- * mirrored pairs half the difference.  Where residuals are linear in plans, a step A^T w changes the
- * residual by Z^T w, and the best one in the candidates' span, with a prior N(start, 1 / gamma) on
- * plans, solves
+ * Rows of A are the candidates' differences from the mean mu, rows of Z those of their residuals;
+ * of mirrored pairs half the difference.  Where residuals are linear in plans, a step A^T w changes
+ * the residual by Z^T w, and the best one in the candidates' span, with a prior N(start, 1 / gamma)
+ * on plans, solves
  *
  *     (Z Z^T + gamma A A^T + delta I) w = -Z r - gamma A (mu - start),     r: residual of mu
  *
- * Where they are not, Z is A J^T and an error, and weights with a short A^T w but a long Z^T w would
- * fit the error: nearly dependent directions, and all beyond the n values of a plan.  So the rows of
- * Z are first smoothed by a ridge regression on those of A, Z <- C (C + rho I)^-1 Z with C = A A^T.
- * With n rows and more the same is done in plans: J^T = (A^T A + rho I)^-1 A^T Z, and
- * (J^T J + gamma I) step = -J^T r - gamma (mu - start).
+ * Where they are not, Z is A J^T and an error, and weights with a short A^T w but a long Z^T w
+ * would fit the error: nearly dependent directions, and all beyond the n values of a plan.  So the
+ * rows of Z are first smoothed by a ridge regression on those of A, Z <- C (C + rho I)^-1 Z with C
+ * = A A^T. With n rows and more the same is done in plans: J^T = (A^T A + rho I)^-1 A^T Z, and (J^T
+ * J + gamma I) step = -J^T r - gamma (mu - start).
  *
  * Everything of an episode is done by one thread, in double, in a fixed order. */
 #include <math.h>
@@ -197,8 +197,7 @@ static void step_by_values(problem *p) {
         const float *J = p->smooth + i * R; /* a column of the Jacobian */
         for (size_t k = 0; k <= i; k++) p->S[i * n + k] = dot(J, p->smooth + k * R, R);
         p->S[i * n + i] += p->gamma;
-        p->move[i] =
-            -dot(J, p->residual, R) - p->gamma * ((double)p->mean[i] - p->start[i]);
+        p->move[i] = -dot(J, p->residual, R) - p->gamma * ((double)p->mean[i] - p->start[i]);
     }
     factorise(p->S, n);
     solve(p->S, p->move, n);

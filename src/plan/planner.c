@@ -175,7 +175,8 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     /* sizes are multiplied freely below: far over any memory is refused here */
     double values = (double)max_E * c->K * c->H * c->A, rows = (double)max_E * c->K;
     double again = 1.0 + c->reuse;
-    if (values * again > 0x1p40 || rows * again * c->R > 0x1p40 || rows > 0x1p30 || (double)c->H * c->A > 0x1p24)
+    if (values * again > 0x1p40 || rows * again * c->R > 0x1p40 || rows > 0x1p30 ||
+        (double)c->H * c->A > 0x1p24)
         return cgs_fail(CGS_EARG,
                         "planner: %d episodes of %d candidates of %d x %d values are too many",
                         max_E, c->K, c->H, c->A);

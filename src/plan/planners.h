@@ -86,8 +86,8 @@ typedef struct cgs_planner_kind {
     bool starts_at_rest; /* where nothing is known of a plan, the search begins at the raw action 0,
                           * an actuator at rest, and not at the mean action of the data: a descent
                           * follows one trajectory from there, candidates surround the mean */
-    bool returns_best; /* the best plan scored, not the final mean */
-    float colour;      /* exponent of its noise where the settings give none */
+    bool returns_best;   /* the best plan scored, not the final mean */
+    float colour;        /* exponent of its noise where the settings give none */
     cgs_planner_kernel kernel;
     /* The planner's rule for how many candidates and iterations to make of `rollouts` per solve, at
      * most as many together; NULL: it has none.  What a rule gives, it gives again for the product.

@@ -317,7 +317,8 @@ static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to)
     if (E != r->E || K > r->config.samples)
         return cgs_fail(CGS_EARG, "rollout: %d episodes of %d candidates, set for %d of at most %d",
                         E, K, r->E, r->config.samples);
-    if (to.cost && !r->fn && !r->residual_fn && !r->has_goal) return cgs_fail(CGS_EARG, "rollout: no goal is set");
+    if (to.cost && !r->fn && !r->residual_fn && !r->has_goal)
+        return cgs_fail(CGS_EARG, "rollout: no goal is set");
     for (int e0 = 0; e0 < E; e0 += r->G)
         for (int k0 = 0; k0 < K; k0 += r->part) {
             batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0, K - k0 < r->part ? K - k0 : r->part};

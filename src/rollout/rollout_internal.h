@@ -30,12 +30,12 @@ struct cgs_rollout {
     cgs_tensor **latent;  /* (H) imagined, each (G*part, 1, D) */
 
     cgs_arena arena;
-    float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
-    float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
-    float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
-    float *read;             /* (G*part, D) one latent of every row, or costs */
-    float *term;             /* (G*part) one part of the costs */
-    float *imagined;         /* (part, H, D) of one episode */
+    float *z, *past, *goal;        /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
+    float *z_run, *goal_run;       /* of one run: (G, C, D), (G, D) */
+    float *list;                   /* (G*part, T, A) action lists of one run, or their gradient */
+    float *read;                   /* (G*part, D) one latent of every row, or costs */
+    float *term;                   /* (G*part) one part of the costs */
+    float *imagined;               /* (part, H, D) of one episode */
     float *parts_now, *parts_then; /* (G*part, D), (G, D) of one part, for residuals */
 
     struct device_rollout *on; /* for planners that run on the device; NULL: it has none */

@@ -171,7 +171,8 @@ static const cgs_variant dino_and_lewm[] = {
 
 #define MAIN                                                                                       \
     "collect train prior prior-quality prior-only budget-mppi budget-pg-mppi budget-cem "          \
-    "budget-pg-cem gd held-out held-out-pg held-out-gd rollouts refine temperature geometry mechanism "     \
+    "budget-pg-cem gd held-out held-out-pg held-out-gd rollouts refine temperature geometry "      \
+    "mechanism "                                                                                   \
     "probe theory decode surprise plan report"
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
@@ -241,7 +242,8 @@ const cgs_recipe cgs_recipes[] = {
       * the updates at half the batch learn more. */
      "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|validate=300|"
      "checkpoint=300|held=150|"
-     "held_K=1,4,16|held_pg_K=1,4|R=16,32,64|rollout_planners=pg-gn,gn,mppi,cem|gd_steps=50|geometry=--anchors 64|probe=--episodes 100|"
+     "held_K=1,4,16|held_pg_K=1,4|R=16,32,64|rollout_planners=pg-gn,gn,mppi,cem|gd_steps=50|"
+     "geometry=--anchors 64|probe=--episodes 100|"
      "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
      "prior.hidden=256 prior.batch=256",
      NULL},

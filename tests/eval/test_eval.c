@@ -188,7 +188,8 @@ static void test_hashes(void **state) {
         {"gd", "d7068a2f875d5b46", "\"steps\":77,\"lr\":0.03,"},
         {"random", "8ee5076e5c6d3683", "\"sigma\":0.7,"},
         {"zero", "80d04f828477ea51", ""},
-        {"icem", "071d4f8882a56a3a", "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,\"colour\":2,\"keep\":0.3,"},
+        {"icem", "071d4f8882a56a3a",
+         "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,\"colour\":2,\"keep\":0.3,"},
         {"gn", "", "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
         {"pg-gn", "", "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
         {"prior", "", ""},
@@ -589,13 +590,13 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),        cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_resume),           cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash),    cmocka_unit_test(test_summary),
         cmocka_unit_test(test_options_in_lines), cmocka_unit_test(test_unknown_temperature),
-        cmocka_unit_test(test_rollouts_axis),
-        cmocka_unit_test(test_starts),        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_rules_in_hash), cmocka_unit_test(test_held_out_prior),
+        cmocka_unit_test(test_rollouts_axis),    cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_images),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_misfits),          cmocka_unit_test(test_rules_in_hash),
+        cmocka_unit_test(test_held_out_prior),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

@@ -122,11 +122,16 @@ static void test_ridge_solution(void **state) {
         bool mirror;
         float gamma, colour;
     } cases[] = {
-        {R, SIZE + 1, 1, 0, false, 1, 0},    {R, SIZE + 9, 1, 0, false, 0.1f, 0},
-        {R, 90, 1, 0, false, 1, 0},          {R, 300, 1, 0, false, 0.3f, 0},
-        {SIZE, 2 * SIZE + 8, 1, 0, true, 2, 0}, {3, 64, 1, 0, true, 1, 0},
-        {R, 12, 4, 3, false, 1, 0},          {R, 16, 30, 0, false, 1, 0},
-        {R, 30, 1, 0, false, 1, 1},          {R, 60, 2, 1, false, 1, 0},
+        {R, SIZE + 1, 1, 0, false, 1, 0},
+        {R, SIZE + 9, 1, 0, false, 0.1f, 0},
+        {R, 90, 1, 0, false, 1, 0},
+        {R, 300, 1, 0, false, 0.3f, 0},
+        {SIZE, 2 * SIZE + 8, 1, 0, true, 2, 0},
+        {3, 64, 1, 0, true, 1, 0},
+        {R, 12, 4, 3, false, 1, 0},
+        {R, 16, 30, 0, false, 1, 0},
+        {R, 30, 1, 0, false, 1, 1},
+        {R, 60, 2, 1, false, 1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         affine s = random_affine(i, cases[i].rows);
@@ -230,7 +235,7 @@ static void test_bent(void **state) {
     static const struct {
         int K, iters, reuse;
         bool mirror;
-    } cases[] = {{16, 3, 0, false}, {16, 3, 0, true}, {16, 3, 2, false}, {20, 3, 0, false},
+    } cases[] = {{16, 3, 0, false}, {16, 3, 0, true},  {16, 3, 2, false}, {20, 3, 0, false},
                  {21, 3, 0, false}, {24, 3, 0, false}, {64, 3, 0, false}, {64, 3, 2, true}};
     affine s = random_affine(70, R);
     float before, after[E], zeros[SIZE] = {0}, out[E * R];
@@ -321,7 +326,8 @@ static void test_colour(void **state) {
     variance /= (double)(K - 1) * n;
     assert_true(fabs(variance - 1) < 0.03);
     assert_true(fabs(power[0] / power[1] - 1) < 0.05);
-    for (int f = 2; 2 * f <= ACTIONS; f++) assert_true(fabs(power[f] / power[1] * f * f - 1) < 0.05);
+    for (int f = 2; 2 * f <= ACTIONS; f++)
+        assert_true(fabs(power[f] / power[1] * f * f - 1) < 0.05);
 }
 
 /* ---- mppi and what is returned ------------------------------------------------------------- */
@@ -411,10 +417,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ridge_solution), cmocka_unit_test(test_without_pull),
         cmocka_unit_test(test_expected_step),  cmocka_unit_test(test_degenerate),
-        cmocka_unit_test(test_bent),
-        cmocka_unit_test(test_mirror),         cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_temperature),    cmocka_unit_test(test_mppi_options),
-        cmocka_unit_test(test_icem),
+        cmocka_unit_test(test_bent),           cmocka_unit_test(test_mirror),
+        cmocka_unit_test(test_colour),         cmocka_unit_test(test_temperature),
+        cmocka_unit_test(test_mppi_options),   cmocka_unit_test(test_icem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

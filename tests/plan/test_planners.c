@@ -486,11 +486,11 @@ static void test_bad_problem(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_determinism),
-        cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_history),
-        cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_bad_scores),    cmocka_unit_test(test_bad_problem),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_determinism), cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_history),     cmocka_unit_test(test_one_candidate),
+        cmocka_unit_test(test_deadline),    cmocka_unit_test(test_bad_scores),
+        cmocka_unit_test(test_bad_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

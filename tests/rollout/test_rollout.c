@@ -283,12 +283,8 @@ static void test_own_residual(void **state) {
     int calls = 0;
     OK(cgs_device_open(&d, "cpu", 1));
     OK(random_model(&m, &d, 3));
-    cgs_rollout_config c = {.episodes = E,
-                            .context = 1,
-                            .horizon = H,
-                            .samples = K,
-                            .residual = true,
-                            .act = CGS_F32};
+    cgs_rollout_config c = {
+        .episodes = E, .context = 1, .horizon = H, .samples = K, .residual = true, .act = CGS_F32};
     OK(cgs_rollout_create(&r, m, &c));
     fill(z, E * D, 1);
     fill(plans, E * K * H * A, 2);
@@ -316,12 +312,9 @@ static void test_own_residual(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rollout),
-        cmocka_unit_test(test_actions_matter),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_own_cost),
-        cmocka_unit_test(test_residuals),
-        cmocka_unit_test(test_own_residual),
+        cmocka_unit_test(test_rollout),   cmocka_unit_test(test_actions_matter),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_own_cost),
+        cmocka_unit_test(test_residuals), cmocka_unit_test(test_own_residual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
