@@ -190,9 +190,11 @@ static void test_hashes(void **state) {
         {"zero", "80d04f828477ea51", ""},
         {"icem", "071d4f8882a56a3a",
          "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,\"colour\":2,\"keep\":0.3,"},
-        {"gn", "", "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
-        {"pg-gn", "", "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
-        {"prior", "", ""},
+        {"gn", "2a1c84c85f364ab3",
+         "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
+        {"pg-gn", "a9c51c0a21e6eee0",
+         "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
+        {"prior", "315a5fd647cdb36d", ""},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         cgs_eval_settings s = {.model = "runs/lewm-cgs",
