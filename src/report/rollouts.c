@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/method.h"
 #include "report/plot.h"
@@ -30,10 +31,27 @@ static bool find(swept *s, const cgs_protocol *q) {
     return true;
 }
 
+/* the planner's name; where it was swept with several settings, with those that others lack */
+static void name_curve(const cgs_protocol *q, const swept *s, int i, char *out, size_t size) {
+    size_t settings = (size_t)q->settings_count;
+    const cgs_rate_setting *of = &q->setting[s->index[(size_t)i * settings]];
+    size_t used = (size_t)snprintf(out, size, "%.30s", cgs_planner_name(of->planner));
+    for (int k = 0; k < s->count; k++) {
+        const cgs_rate_setting *other = &q->setting[s->index[(size_t)k * settings]];
+        char words[sizeof of->rest], *rest = NULL;
+        if (k == i || strcmp(other->planner, of->planner) != 0) continue;
+        snprintf(words, sizeof words, "%s", of->rest);
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            if (!strstr(other->rest, word) && !strstr(out, word) && used < size)
+                used += (size_t)snprintf(out + used, size - used, " %.40s", word);
+    }
+}
+
 static void draw(cgs_page *p, const cgs_protocol *q, const swept *s, int model) {
     size_t settings = (size_t)q->settings_count;
     double *at = malloc(4 * CGS_STYLES * settings * sizeof *at), lowest = 100;
     cgs_plot_series series[CGS_STYLES];
+    char names[CGS_STYLES][80];
     int count = 0;
     if (!at) {
         p->body.failed = true;
@@ -53,15 +71,9 @@ static void draw(cgs_page *p, const cgs_protocol *q, const swept *s, int model) 
             high[got++] = r.wilson.high;
             lowest = fmin(lowest, r.wilson.low);
         }
+        name_curve(q, s, i, names[i], sizeof names[i]);
         if (got)
-            series[count++] = (cgs_plot_series){cgs_planner_name(q->setting[index[0]].planner),
-                                                i,
-                                                CGS_LINE_MARKS,
-                                                got,
-                                                x,
-                                                y,
-                                                low,
-                                                high};
+            series[count++] = (cgs_plot_series){names[i], i, CGS_LINE_MARKS, got, x, y, low, high};
     }
     char title[160];
     snprintf(title, sizeof title, "%.60s on %.60s", q->model[model].name, cgs_env_name(q->env));
@@ -88,10 +100,11 @@ static void table(cgs_page *p, const cgs_protocol *q, const swept *s) {
         const int *index = s->index + (size_t)i * (size_t)q->settings_count;
         const cgs_rate_setting *first = &q->setting[index[0]];
         const cgs_rate_setting *last = &q->setting[index[s->n[i] - 1]];
-        char label[128];
-        snprintf(label, sizeof label, "%.40s, %g \xE2\x80\xA6 %g (%d)",
-                 cgs_planner_name(first->planner), cgs_rate_x(first, CGS_OVER_ROLLOUTS),
-                 cgs_rate_x(last, CGS_OVER_ROLLOUTS), s->n[i]);
+        char name[80], label[160];
+        name_curve(q, s, i, name, sizeof name);
+        snprintf(label, sizeof label, "%s, %g \xE2\x80\xA6 %g (%d)", name,
+                 cgs_rate_x(first, CGS_OVER_ROLLOUTS), cgs_rate_x(last, CGS_OVER_ROLLOUTS),
+                 s->n[i]);
         cgs_page_row(p);
         cgs_page_name(p, label, i);
         for (int m = 0; m < q->models; m++) {
