@@ -102,8 +102,8 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb);
 cgs_status cgs_agent_goal_latent(cgs_agent *a, const float *z);
 /* Scores n plans.  actions (n, horizon, frameskip, action_dim) are the plans, z (n, horizon, D)
  * the latents that the model predicts after each action block, cost (n) the result: lower is
- * better.  Anything but CGS_OK ends the planning.  Not for planners that need a gradient or a
- * prior. */
+ * better.  Anything but CGS_OK ends the planning.  Not for planners that need a gradient,
+ * residuals (gn) or a prior. */
 typedef cgs_status (*cgs_cost_fn)(void *user, const float *z, const float *actions, int n,
                                   float *cost);
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user);

@@ -66,6 +66,11 @@ typedef struct desk {
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
     cgs_starts *starts; /* (seeds) */
     double *rho;        /* (seeds * episodes) */
+    /* sums of squares of the running model: errors of predicted latents where the recorded actions
+     * are carried out, and recorded actions' differences from the mean action and from the prior's
+     */
+    double error, from_mean, from_prior;
+    int64_t errors, values; /* how many numbers they are over */
 } desk;
 
 static void desk_clear(desk *k) {
@@ -140,6 +145,42 @@ static void do_nothing(const desk *k, const cgs_loaded_model *s, int n, float *p
         plan[i] = control ? (float)(-a->mean[i % a->dim] / a->std[i % a->dim]) : 0;
 }
 
+/* the standardised actions that were recorded from a row on: plan (n) */
+static cgs_status recorded(const desk *k, const cgs_loaded_model *s, int64_t row, int n,
+                           float *plan) {
+    const cgs_action_scale *a = &s->scale;
+    CGS_TRY(cgs_dataset_read_rows(k->data, "action", row, n / a->dim, plan));
+    for (int i = 0; i < n; i++)
+        plan[i] = (float)((plan[i] - a->mean[i % a->dim]) / a->std[i % a->dim]);
+    return CGS_OK;
+}
+
+/* What gamma of sampled Gauss-Newton is the ratio of: the variance of the prediction's error, per
+ * value of a latent, and that of plans around the start, per value of a plan.  Actions of which a
+ * recording has none are left out. */
+static cgs_status measure_spread(desk *k, const cgs_loaded_model *s, const cgs_starts *starts,
+                                 cgs_rollout *r, const float *prior, int n) {
+    int E = starts->count;
+    float *plan = malloc((size_t)E * ((size_t)n + 1) * sizeof *plan), *cost = plan + E * n;
+    cgs_status rc = plan ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
+    for (int e = 0; e < E && rc == CGS_OK; e++)
+        rc = recorded(k, s, starts->start[e].row, n, plan + e * n);
+    for (int i = 0; i < E * n && rc == CGS_OK; i++)
+        if (!isfinite(plan[i])) plan[i] = prior[i];
+    if (rc == CGS_OK) rc = cgs_rollout_cost(r, plan, E, 1, cost);
+    for (int e = 0; e < E && rc == CGS_OK; e++) {
+        k->error += cost[e];
+        for (int i = e * n; i < (e + 1) * n; i++) {
+            k->from_mean += (double)plan[i] * plan[i];
+            k->from_prior += ((double)plan[i] - prior[i]) * ((double)plan[i] - prior[i]);
+        }
+    }
+    k->errors += (int64_t)E * s->lewm->config.width;
+    k->values += (int64_t)E * n;
+    free(plan);
+    return rc;
+}
+
 /* the starts of one seed: rho (episodes) */
 static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, double *rho) {
     cgs_loaded_model *s = &k->loaded[model];
@@ -160,6 +201,9 @@ static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, dou
         do_nothing(k, s, n, plan + (size_t)E * (size_t)n);
         rc = cgs_prior_ratios(cgs_rollout_cost, r, plan, plan + (size_t)E * (size_t)n, E, n, rho);
     }
+    /* the goal is the frame after the last of the actions */
+    if (rc == CGS_OK && k->o->goal_offset == n / s->scale.dim)
+        rc = measure_spread(k, s, starts, r, plan, n);
     cgs_rollout_destroy(r);
     cgs_start_states_free(&cases);
     free(plan);
@@ -170,6 +214,8 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     const cgs_prior_quality_options *o = k->o;
     int total = o->seed_count * o->episodes, below = 0;
     double published;
+    k->error = k->from_mean = k->from_prior = 0;
+    k->errors = k->values = 0;
     for (int i = 0; i < o->seed_count; i++) {
         CGS_TRY(measure_seed(k, model, &k->starts[i], k->rho + i * o->episodes));
         if (o->progress && !o->progress(o->user, "starts", model * o->seed_count + i + 1,
@@ -186,6 +232,14 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     CGS_TRY(cgs_document_median(at, "rho_median", k->rho, total));
     cgs_document_number(at, "below_one", below);
     cgs_document_numbers(at, "ratios", k->rho, total);
+    if (k->values) {
+        double error = k->error / (double)k->errors, values = (double)k->values;
+        cgs_document_number(at, "prediction_variance", error);
+        cgs_document_number(at, "plan_variance", k->from_mean / values);
+        cgs_document_number(at, "prior_variance", k->from_prior / values);
+        cgs_document_number(at, "gamma", error / (k->from_mean / values));
+        cgs_document_number(at, "prior_gamma", error / (k->from_prior / values));
+    }
     if (cgs_published_prior(k->env->id, k->method[model], &published))
         cgs_document_number(at, "published", published);
     return CGS_OK;

@@ -43,6 +43,7 @@ typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
     CGS_STATEMENTS_MPPI(X)                                                                         \
     CGS_STATEMENTS_CEM(X)                                                                          \
     CGS_STATEMENTS_GD(X)                                                                           \
+    CGS_STATEMENTS_GN(X)                                                                           \
     CGS_STATEMENTS_DRIFT(X)
 
 /* clang-format off */
@@ -170,6 +171,21 @@ typedef void (*cgs_check_fn)(const cgs_facts *f, cgs_work *w, cgs_theory_trial *
       "d = d_a, both < 1", "the chain of three bounds")                                            \
     X(square_condition_eps, "Corollary D.10, eps", "kappa_eff by epsilon", "d = d_a, eps < 1",     \
       "as stated")
+
+/* not in the paper: theory_gauss_newton.c has the proofs */
+#define CGS_STATEMENTS_GN(X)                                                                       \
+    X(gn_span, "Sampled Gauss-Newton, span", "K > n: one step ends at the ridge solution", "none", \
+      "the planner's formula against the solution of (G + gamma I) a = G a* + gamma start")        \
+    X(gn_projection, "Sampled Gauss-Newton, projection", "a step removes an H-orthogonal part of the error, H = G + gamma I", \
+      "none", "|e|_H^2 = |e'|_H^2 + |e - e'|_H^2")                                                 \
+    X(gn_rank, "Sampled Gauss-Newton, rank", "gamma = 0, K > rank G: one step reaches the least cost", \
+      "rank > 0", "least squares along rank G directions")                                         \
+    X(gn_even, "Sampled Gauss-Newton, even", "H = h I: E|e'|^2 = (1 - (K-1)/n) |e|^2", "n > 1",    \
+      "300 steps, within 6 standard errors")                                                       \
+    X(gn_rate, "Sampled Gauss-Newton, rate", "E|e'|_H^2 <= |e_T|_H^2 + tr(H_T)/(K-r-2) |e_L|^2",   \
+      "n >= r + 2", "300 steps along r + 2 ... n directions, up to 6 standard errors")             \
+    X(gn_cgs, "Sampled Gauss-Newton, CGS", "tr(H_T)/((K-r-2) lambda_r) <= (n-r)(xi+g)/((1-xi+g)(K-r-2)), g = gamma/(cH)", \
+      "xi_H < 1, d >= d_a, n >= r + 2", "eigenvalues of G_H")
 
 #define CGS_STATEMENTS_DRIFT(X)                                                                    \
     X(loss_floor, "Appendix D.7, floor", "L_G >= rho^2 |D|^4", "cov not singular", "as stated")            \

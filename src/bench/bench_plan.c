@@ -127,6 +127,8 @@ static cgs_plan_config settings(const bed *b, const char *planner) {
     p.gd_steps = STEPS;
     p.H = H;
     p.A = cgs_model_action_block(b->model);
+    p.frameskip = b->model->frameskip;
+    p.R = b->model->width;
     return p;
 }
 
@@ -150,6 +152,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                    .horizon = H,
                                    .samples = cgs_planner_candidates(kind, p),
                                    .gradient = kind->needs & CGS_NEEDS_GRADIENT,
+                                   .residual = kind->needs & CGS_NEEDS_RESIDUAL,
                                    .group = E == 1, /* many: a batch size that is efficient */
                                    .act = b->act}};
     CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
@@ -159,6 +162,8 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
     s->problem = (cgs_plan_problem){.E = E,
                                     .cost = cgs_rollout_cost,
                                     .gradient = cgs_rollout_gradient,
+                                    .residual = cgs_rollout_residual,
+                                    .R = cgs_rollout_residuals(s->rollout),
                                     .ctx = s->rollout,
                                     .on_device = cgs_rollout_device_scorer(s->rollout)};
     return CGS_OK;

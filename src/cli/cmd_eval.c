@@ -27,7 +27,7 @@ static void plan_text(const cgs_plan_config *p, char *out, size_t size) {
     const cgs_planner_setting *s;
     size_t used = (size_t)snprintf(out, size, "%.20s", p->kind.s);
     for (int i = 0; kind && used < size && (s = cgs_planner_setting_at(i)); i++)
-        if (kind->reads & s->bit && *s->label)
+        if (cgs_planner_shows(kind, s, p) && *s->label)
             used += (size_t)snprintf(out + used, size - used, s->whole ? " %s=%.0f" : " %s=%g",
                                      s->label, s->value(p));
 }
@@ -37,7 +37,7 @@ static const char *short_name(const char *dir) {
     return slash && slash[1] ? slash + 1 : dir;
 }
 
-static const char *const sweeps[] = {"K", "I", "tau"};
+static const char *const sweeps[] = {"K", "I", "tau", "rollouts"};
 
 static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cgs_texts *models) {
     char text[96];
@@ -168,7 +168,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const char *const default_planner[] = {"mppi"};
     const char *xml = NULL;
     cgs_eval_options o = cgs_eval_defaults();
-    cgs_words models = {0}, planners = {0}, samples = {0}, iters = {0}, taus = {0}, seeds = {0};
+    cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, rollouts = {0},
+              taus = {0}, seeds = {0};
     const char *history = "native";
     bool quiet = false, json = false;
     char names[CGS_PLANNER_HELP];
@@ -183,6 +184,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"planner", "LIST", names, OPT_LIST, &planners, false},
         {"samples", "LIST", "candidates K per iteration (128)", OPT_LIST, &samples, false},
         {"iters", "LIST", "iterations I (30)", OPT_LIST, &iters, false},
+        {"rollouts", "LIST",
+         "rollouts per solve: planners choose K and I by their rules (cgs help eval)", OPT_LIST,
+         &rollouts, false},
         {"tau", "LIST", "temperatures (by environment)", OPT_LIST, &taus, false},
         {"seeds", "LIST", "seeds of starts and planning noise (0 1 42)", OPT_LIST, &seeds, false},
         {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
@@ -227,15 +231,18 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const uint64_t default_seeds[] = {0, 1, 42};
     static const int default_samples[] = {128}, default_iters[] = {30};
     cgs_texts model_list, planner_list;
-    int K[CGS_LIST_MAX], I[CGS_LIST_MAX];
+    int K[CGS_LIST_MAX], I[CGS_LIST_MAX], R[CGS_LIST_MAX];
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
-    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
     if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);
     if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", &iters);
+    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", &rollouts);
+    if (rc == CGS_OK && o.rollout_count && (o.sample_count || o.iter_count))
+        rc = cgs_fail(CGS_EARG, "--rollouts chooses what --samples and --iters would");
     if (rc == CGS_OK) rc = cgs_list_reals(tau, &o.tau_count, "tau", &taus);
     if (rc == CGS_OK) rc = cgs_list_u64(seed, &o.seed_count, "seeds", &seeds);
     if (rc == CGS_OK) rc = cgs_history_parse(&o.history, history);
@@ -246,7 +253,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         o.planner_count = planner_list.count ? planner_list.count : 1;
         o.samples = o.sample_count ? K : default_samples;
         o.iters = o.iter_count ? I : default_iters;
+        o.rollouts = R;
         o.taus = tau;
+        o.settings = words.word;
+        o.setting_count = words.count;
         o.seeds = o.seed_count ? seed : default_seeds;
         if (!o.sample_count) o.sample_count = 1;
         if (!o.iter_count) o.iter_count = 1;
@@ -257,12 +267,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_eval = {
-    "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [--out R.jsonl] ...",
+    "eval", "--model DIR ... --data F.h5 [--planner LIST] [--samples LIST] [plan.key=value ...]",
     "goal-reaching success with 95% intervals",
     "Defaults are the published protocol: 50 starts for each of the seeds 0, 1 and 42, drawn as\n"
     "NumPy draws them; the goal is the frame 25 rows later; 50 actions in two plans of 25; an\n"
     "episode succeeds when the predicate holds after any action (DINO-WM: after a plan).  Lists,\n"
-    "separated by spaces or commas, are swept in all combinations that a planner reads.  Each\n"
+    "separated by spaces or commas, are swept in all combinations that a planner reads; what a\n"
+    "planner reads and no option names is set as plan.key=value, for all planners (cgs help\n"
+    "settings).  --rollouts compares planners at equal cost: of R rollouts gn makes R / 16\n"
+    "iterations of 16 candidates, up to eight, mppi and cem sqrt(R) / 2 iterations.  Each "
     "combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
     "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
     "with McNemar's test.\n"

@@ -28,6 +28,7 @@ typedef struct job {
     int episode, step; /* of the dataset; -1: the first start of the seed */
     uint64_t seed;
     bool json, held_out;
+    cgs_words words; /* plan.key=value */
 } job;
 
 typedef struct watcher {
@@ -114,6 +115,11 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
     p->iters = j->iters;
     p->H = j->horizon;
     p->seed = j->seed;
+    p->A = cgs_model_action_block(m);
+    p->frameskip = m->frameskip;
+    cgs_section tuning = cgs_plan_tuning(p);
+    for (int i = 0; i < j->words.count; i++)
+        CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
     CGS_TRY(cgs_choose_tau(p, j->tau, m, env->id));
     return cgs_plan_check(p);
 }
@@ -306,14 +312,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"json", NULL, "print solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
-    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &j.words);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = plan(&j);
     return cgs_exit_code(self, rc);
 }
 
 const cgs_verb cmd_plan = {
-    "plan", "--model DIR --data F.h5 [--planner P] [--gif x.gif] ...",
+    "plan", "--model DIR --data F.h5 [--planner P] [--gif x.gif] [plan.key=value ...]",
     "plans one episode: costs per iteration, outcome, animation",
     "Start and goal are rows of the dataset as in cgs eval.  The first plan sees the recorded\n"
     "frame, later ones what the environment renders.\n"

@@ -106,6 +106,13 @@ static void print_quality(const cJSON *doc) {
                number(mean, "lo"), number(mean, "hi"), paper, number(median, "median"),
                number(median, "lo"), number(median, "hi"), 100 * number(m, "below_one") / starts);
     }
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "models")) if (!isnan(number(m, "gamma")))
+        printf("%-24.24s plan.gn.gamma by variances: %.3g for gn (%.3g / %.3g), %.3g for pg-gn "
+               "(%.3g / %.3g)\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")), number(m, "gamma"),
+               number(m, "prediction_variance"), number(m, "plan_variance"),
+               number(m, "prior_gamma"), number(m, "prediction_variance"),
+               number(m, "prior_variance"));
 }
 
 static cgs_status measure(job *j) {

@@ -38,13 +38,14 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
 }
 
 /* the settings that verbs take as key=value words */
-enum { SECTIONS = 4 };
-static const char *const taken_by[SECTIONS] = {"train", "train", "prior", "probe"};
+enum { SECTIONS = 5 };
+static const char *const taken_by[SECTIONS] = {"train", "train", "prior", "probe", "eval"};
 
 typedef struct settings {
     cgs_run_config run;
     cgs_prior_fit_config clone;
     cgs_probe_config probe;
+    cgs_plan_config plan;
     cgs_section section[SECTIONS];
 } settings;
 
@@ -61,6 +62,7 @@ static void open_settings(settings *s) {
     cgs_run_sections(&s->run, s->section);
     s->section[2] = cgs_prior_fit_section(&s->clone);
     s->section[3] = cgs_probe_section(&s->probe);
+    s->section[4] = cgs_plan_tuning(&s->plan);
 }
 
 void cgs_manual_settings(void) {

@@ -32,6 +32,9 @@ static cgs_status check_lists(cgs_eval_session *b) {
     if (o->success && b->judge == CGS_JUDGE_STRICT && rule != CGS_SUCCESS_END)
         return cgs_fail(CGS_EARG, "success: the strict protocol judges the end, not \"%.40s\"",
                         o->success);
+    for (int i = 0; i < o->rollout_count; i++)
+        if (o->rollouts[i] < 1)
+            return cgs_fail(CGS_EARG, "%d rollouts: at least 1 is needed", o->rollouts[i]);
     for (int i = 0; i < o->seed_count; i++)
         for (int k = 0; k < i; k++)
             if (o->seeds[i] == o->seeds[k])
@@ -81,6 +84,7 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
             cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r.plan.seed = r.seed;
             r.plan.A = cgs_model_action_block(b->loaded[m].model);
+            r.plan.frameskip = b->loaded[m].model->frameskip;
             if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
             list[e->count++] = r;
         }
@@ -97,8 +101,18 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     p.H = o->horizon;
     p.elites = o->elites;
     p.gd_steps = o->gd_steps;
+    cgs_section tuning = cgs_plan_tuning(&p);
+    for (int i = 0; i < o->setting_count; i++)
+        CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
+    for (int r = 0; kind->divide && r < o->rollout_count; r++)
+        for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
+            kind->divide(o->rollouts[r], &p.K, &p.iters);
+            if (taus) p.tau = (float)o->taus[t];
+            CGS_TRY(add_runs(b, &p, tau && !taus));
+        }
+    if (kind->divide && o->rollout_count) return CGS_OK;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
         for (int i = 0; i < (iters ? o->iter_count : 1); i++)
             for (int t = 0; t < (taus ? o->tau_count : 1); t++) {

@@ -24,10 +24,14 @@ typedef struct cgs_eval_options {
     const char *manifest; /* list of starts to reuse, or to save; with several seeds its name
                            * is followed by "." and the seed.  NULL: none */
     const char *const *planners;
+    char *const *settings; /* (setting_count) "plan.KEY=VALUE", for the planners that read them */
     const int *samples, *iters;
-    const double *taus; /* none: the default of the environment */
+    const int *rollouts; /* per solve; where given, planners with a rule choose samples and
+                          * iterations by it */
+    const double *taus;  /* none: the default of the environment */
     const uint64_t *seeds;
-    int planner_count, sample_count, iter_count, tau_count, seed_count;
+    int planner_count, setting_count, sample_count, rollout_count, iter_count, tau_count,
+        seed_count;
     int horizon, execute, budget, goal_offset, episodes, elites, gd_steps;
     int batch; /* most episodes planned at once, of all seeds together; declared to rollouts, so
                 * that on a GPU a result's last bits depend on it (docs/numerics.md) */

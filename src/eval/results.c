@@ -54,7 +54,7 @@ static void put_planner(cJSON *j, const cgs_plan_config *p) {
     cJSON_AddStringToObject(j, "planner", p->kind.s);
     cJSON_AddNumberToObject(j, "horizon", p->H);
     for (int i = 0; kind && (s = cgs_planner_setting_at(i)); i++) {
-        if (!(kind->reads & s->bit)) continue;
+        if (!cgs_planner_shows(kind, s, p)) continue;
         if (s->whole)
             cJSON_AddNumberToObject(j, s->key, s->value(p));
         else

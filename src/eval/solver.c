@@ -22,7 +22,9 @@ cgs_status cgs_solver_create(cgs_solver *s, const cgs_solver_config *c) {
     *s = (cgs_solver){.config = *c};
     CGS_TRY(cgs_planner_kind_find(&s->kind, c->plan.kind.s));
     CGS_TRY(check_prior(s));
-    CGS_TRY(cgs_planner_create(&s->planner, &c->plan, c->episodes));
+    s->config.plan.frameskip = c->model->frameskip;
+    if (s->kind->needs & CGS_NEEDS_RESIDUAL) s->config.plan.R = c->model->width;
+    CGS_TRY(cgs_planner_create(&s->planner, &s->config.plan, c->episodes));
     CGS_TRY(cgs_planner_use_device(s->planner, c->model->params->device));
     s->rest = calloc((size_t)c->plan.A, sizeof *s->rest);
     if (!s->rest) return cgs_fail(CGS_ENOMEM, "solver: no memory");
@@ -49,6 +51,7 @@ cgs_status cgs_solver_add_context(cgs_solver *s, int context) {
                             .horizon = c->plan.H,
                             .samples = cgs_planner_candidates(s->kind, &c->plan),
                             .gradient = s->kind->needs & CGS_NEEDS_GRADIENT,
+                            .residual = s->kind->needs & CGS_NEEDS_RESIDUAL,
                             .group = c->group,
                             .act = c->act};
     return cgs_rollout_create_any(&s->rollout[context], c->model, &r);
@@ -73,6 +76,8 @@ cgs_status cgs_solver_solve(cgs_solver *s, const cgs_solver_job *j, cgs_plan_pro
                             .start = j->start,
                             .cost = cgs_rollout_cost,
                             .gradient = cgs_rollout_gradient,
+                            .residual = r && cgs_rollout_residuals(r) ? cgs_rollout_residual : NULL,
+                            .R = r ? cgs_rollout_residuals(r) : 0,
                             .ctx = r,
                             .on_device = r ? cgs_rollout_device_scorer(r) : NULL};
     return cgs_planner_solve(s->planner, q, result);

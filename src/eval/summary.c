@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planners.h"
+
 enum { RESAMPLES = 10000 };
 
 void cgs_summary_free(cgs_summary *s) {
@@ -37,13 +39,22 @@ static void summarise_row(cgs_summary_row *row, const cgs_eval_run *r, int seeds
 /* ---- sweeps ------------------------------------------------------------------------ */
 
 static double setting_of(const cgs_plan_config *p, cgs_sweep over) {
-    return over == CGS_SWEEP_SAMPLES ? p->K : over == CGS_SWEEP_ITERS ? p->iters : (double)p->tau;
+    switch (over) {
+    case CGS_SWEEP_SAMPLES: return p->K;
+    case CGS_SWEEP_ITERS: return p->iters;
+    case CGS_SWEEP_ROLLOUTS: return (double)p->K * p->iters;
+    default: return (double)p->tau;
+    }
 }
 
 /* the same but for the swept setting */
 static bool same_sweep(const cgs_summary_row *a, const cgs_summary_row *b, cgs_sweep over) {
     cgs_plan_config x = *a->plan, y = *b->plan;
+    const cgs_planner_kind *kind = cgs_planner_kind_of(x.kind.s);
     if (a->model != b->model || strcmp(x.kind.s, y.kind.s)) return false;
+    if (over == CGS_SWEEP_ROLLOUTS)
+        return cgs_planner_divides(kind, x.K, x.iters) && cgs_planner_divides(kind, y.K, y.iters) &&
+               x.tau == y.tau;
     return (over == CGS_SWEEP_SAMPLES || x.K == y.K) &&
            (over == CGS_SWEEP_ITERS || x.iters == y.iters) &&
            (over == CGS_SWEEP_TAU || x.tau == y.tau);
@@ -84,7 +95,7 @@ static cgs_status add_areas(cgs_summary *s) {
     double *xs = malloc(2 * n * sizeof *xs);
     cgs_status rc = p && xs ? CGS_OK : cgs_fail(CGS_ENOMEM, "summary: no memory");
     for (int i = 0; i < s->rows && rc == CGS_OK; i++)
-        for (int over = 0; over < 3 && rc == CGS_OK; over++)
+        for (int over = 0; over < CGS_SWEEPS && rc == CGS_OK; over++)
             rc = add_area(s, i, (cgs_sweep)over, p, xs);
     free(p);
     free(xs);
@@ -126,7 +137,7 @@ cgs_status cgs_summarise(cgs_summary *s, const cgs_evaluation *e) {
     s->rows = settings * M;
     double *rates = malloc((size_t)seeds * sizeof *rates);
     s->row = calloc((size_t)s->rows, sizeof *s->row);
-    s->area = calloc(3 * (size_t)s->rows, sizeof *s->area);
+    s->area = calloc(CGS_SWEEPS * (size_t)s->rows, sizeof *s->area);
     s->pair = calloc((size_t)settings * (size_t)M * (size_t)M, sizeof *s->pair);
     cgs_status rc = CGS_OK;
     if (!rates || !s->row || !s->area || !s->pair) rc = cgs_fail(CGS_ENOMEM, "summary: no memory");

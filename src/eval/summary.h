@@ -16,10 +16,16 @@ typedef struct cgs_summary_row {
 } cgs_summary_row;
 
 /* A sweep over one setting with everything else fixed. */
-typedef enum cgs_sweep { CGS_SWEEP_SAMPLES, CGS_SWEEP_ITERS, CGS_SWEEP_TAU } cgs_sweep;
+typedef enum cgs_sweep {
+    CGS_SWEEP_SAMPLES,
+    CGS_SWEEP_ITERS,
+    CGS_SWEEP_TAU,
+    CGS_SWEEP_ROLLOUTS, /* samples times iterations, where the planner's rule chose them */
+    CGS_SWEEPS
+} cgs_sweep;
 typedef struct cgs_summary_area {
     int model;
-    cgs_sweep over;              /* x = log2 K, I, or log2 tau */
+    cgs_sweep over;              /* x = log2 K, I, log2 tau or log2 (K I) */
     const cgs_plan_config *plan; /* the first of the sweep */
     int points;
     double low, high; /* of the setting itself */

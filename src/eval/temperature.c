@@ -1,9 +1,13 @@
 /* temperature.c - see temperature.h. */
 #include "eval/temperature.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "plan/planners.h"
+
+/* of the candidates, that count where no temperature is known: as many as are cem's elites */
+#define SHARE 0.25f
 
 static const struct {
     const char *family, *env;
@@ -34,9 +38,7 @@ cgs_status cgs_choose_tau(cgs_plan_config *c, double given, const cgs_model *m, 
     CGS_TRY(cgs_planner_kind_find(&kind, c->kind.s));
     c->tau = given != 0 ? (float)given : cgs_model_tau(m, env);
     if (given != 0 || c->tau > 0) return CGS_OK;
-    if (kind->reads & CGS_READS_TAU)
-        return cgs_fail(CGS_EARG, "%s: no temperature (tau) is known for \"%s\"; give one",
-                        kind->name, env);
+    if (kind->reads & CGS_READS_TAU && !(c->ess > 0)) c->ess = fmaxf(1, SHARE * (float)c->K);
     c->tau = 1; /* not read, but settings are checked as a whole */
     return CGS_OK;
 }

@@ -11,8 +11,9 @@
 float cgs_family_tau(const char *family, const char *env);
 float cgs_model_tau(const cgs_model *m, const char *env);
 
-/* Sets c->tau to the given value or, where that is 0, to the known one.  Where none is known it
- * refuses planners that read a temperature. */
+/* Sets c->tau to the given value or, where that is 0, to the known one.  Where none is known a
+ * planner that reads one chooses it in every iteration, so that a quarter of the candidates count
+ * (plan.ess), unless c->ess is set. */
 cgs_status cgs_choose_tau(cgs_plan_config *c, double given, const cgs_model *m, const char *env);
 
 #endif /* CGS_EVAL_TEMPERATURE_H */

@@ -131,6 +131,8 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cg
     int K = cgs_planner_candidates(kind, c);
     const cgs_planner_kernels *kernels = cgs_planner_kernels_of(d);
     if (!kernels || kind->kernel == CGS_KERNEL_NONE || K > kernels->most_candidates) return CGS_OK;
+    /* options that the kernels do not have */
+    if (c->mirror || cgs_plan_colour(c) > 0 || c->ess > 0 || cgs_plan_decay(c) < 1) return CGS_OK;
     cgs_device_loop *s = calloc(1, sizeof *s);
     if (!s) return cgs_fail(CGS_ENOMEM, "planner: no memory");
     *s = (cgs_device_loop){.device = d,

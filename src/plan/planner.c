@@ -27,6 +27,8 @@ struct cgs_planner {
 
     cgs_search search;    /* arrays of max_E episodes; E and iteration are of the running solve */
     uint64_t *key;        /* (E) noise of the running iteration            */
+    cgs_noise noise;      /* what plan.colour and plan.mirror make of it   */
+    double *filter;       /* (H * frameskip) of coloured noise             */
     float *best_plan;     /* (E, n) lowest cost among all scored           */
     float *best_cost;     /* (E) its cost                                  */
     float *low, *average; /* (iterations, E) cost history                  */
@@ -38,24 +40,31 @@ struct cgs_planner {
 
 #define ROW(kind, field, initial, low, high, key, doc)                                             \
     CGS_CONFIG_ROW(cgs_plan_config, kind, field, initial, low, high, key, doc)
-static const cgs_field fields[] = {CGS_PLAN_CONFIG(ROW)};
+static const cgs_field choices[] = {CGS_PLAN_CHOICES(ROW)};
+static const cgs_field tuning[] = {CGS_PLAN_TUNING(ROW)};
 #undef ROW
 
-cgs_section cgs_plan_section(cgs_plan_config *c) {
-    return (cgs_section){fields, (int)(sizeof fields / sizeof fields[0]), c};
+cgs_section cgs_plan_tuning(cgs_plan_config *c) {
+    return (cgs_section){tuning, (int)(sizeof tuning / sizeof tuning[0]), c};
 }
 
 cgs_plan_config cgs_plan_defaults(void) {
     cgs_plan_config c;
     memset(&c, 0, sizeof c);
-    cgs_section s = cgs_plan_section(&c);
-    cgs_config_defaults(&s, 1);
+    cgs_section s[] = {{choices, (int)(sizeof choices / sizeof choices[0]), &c},
+                       cgs_plan_tuning(&c)};
+    cgs_config_defaults(s, 2);
     return c;
 }
 
 static cgs_status positive(const char *key, float value) {
     if (isfinite(value) && value > 0) return CGS_OK;
     return cgs_fail(CGS_EARG, "%s: %g is not a finite number above 0", key, (double)value);
+}
+
+static cgs_status not_negative(const char *key, float value) {
+    if (isfinite(value) && value >= 0) return CGS_OK;
+    return cgs_fail(CGS_EARG, "%s: %g is not a finite number of at least 0", key, (double)value);
 }
 
 static cgs_status at_least_one(const char *key, int value) {
@@ -82,6 +91,20 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
                         c->elites, c->K);
     if (c->elite_fraction > 1)
         return cgs_fail(CGS_EARG, "plan.elite_fraction: %g is above 1", (double)c->elite_fraction);
+    if (!(c->decay >= 0 && c->decay <= 1))
+        return cgs_fail(CGS_EARG, "plan.decay: %g is not in 0 ... 1", (double)c->decay);
+    CGS_TRY(not_negative("plan.ess", c->ess));
+    if (!(c->colour >= -1 && c->colour <= 16))
+        return cgs_fail(CGS_EARG, "plan.colour: %g is not in -1 ... 16", (double)c->colour);
+    if (!(c->keep >= 0 && c->keep <= 1))
+        return cgs_fail(CGS_EARG, "plan.icem.keep: %g is not in 0 ... 1", (double)c->keep);
+    CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
+    CGS_TRY(not_negative("plan.gn.damping", c->damping));
+    CGS_TRY(not_negative("plan.gn.ridge", c->ridge));
+    if (c->reuse < 0) return cgs_fail(CGS_EARG, "plan.gn.reuse: %d is below 0", c->reuse);
+    if (c->frameskip < 1 || c->A % c->frameskip)
+        return cgs_fail(CGS_EARG, "plan.frameskip: %d actions in an action block of %d values",
+                        c->frameskip, c->A);
     if (!isfinite(c->deadline) || c->deadline < 0)
         return cgs_fail(CGS_EARG, "plan.deadline: %g is not a number of seconds",
                         (double)c->deadline);
@@ -93,6 +116,18 @@ int cgs_plan_elites(const cgs_plan_config *c) {
     /* 0.7f is a little less than 0.7: its rounding must not cost an elite */
     int M = (int)floor((double)c->K * c->elite_fraction * (1 + 1e-7));
     return M < 1 ? 1 : M > c->K ? c->K : M;
+}
+
+float cgs_plan_decay(const cgs_plan_config *c) {
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
+    if (c->decay > 0) return c->decay;
+    return kind && kind->needs & CGS_NEEDS_RESIDUAL ? 0.8f : 1;
+}
+
+float cgs_plan_colour(const cgs_plan_config *c) {
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
+    if (c->colour >= 0) return c->colour;
+    return kind ? kind->colour : 0;
 }
 
 int cgs_plan_iterations(const cgs_plan_config *c) {
@@ -123,16 +158,25 @@ static void layout(cgs_planner *p) {
     if (p->kind->needs & CGS_NEEDS_SCORES) s->cost = CGS_TAKE(a, float, EK);
     if (p->kind->needs & CGS_NEEDS_GRADIENT) s->grad = CGS_TAKE(a, float, EK *(size_t)p->n);
     if (p->kind->reads & CGS_READS_SAMPLES) s->plans = CGS_TAKE(a, float, EK *(size_t)p->n);
+    if (p->kind->needs & CGS_NEEDS_RESIDUAL)
+        s->residual = CGS_TAKE(a, float, EK *(size_t)p->config.R);
+    if (p->kind->reads & CGS_READS_COLOUR && cgs_plan_colour(&p->config) > 0)
+        p->filter = CGS_TAKE(a, double, (size_t)cgs_plan_actions(&p->config));
     if (p->kind->memory) s->own = cgs_arena_take(a, p->kind->memory(&p->config, p->max_E));
 }
 
 cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int max_E) {
     *out = NULL;
     CGS_TRY(cgs_plan_check(c));
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s); /* which was checked */
+    if (kind->needs & CGS_NEEDS_RESIDUAL && c->R < 1)
+        return cgs_fail(CGS_EARG, "plan.residual_size: %s needs the size of residuals", kind->name);
     if (max_E < 1) return cgs_fail(CGS_EARG, "planner: a batch of %d episodes is empty", max_E);
     /* sizes are multiplied freely below: far over any memory is refused here */
     double values = (double)max_E * c->K * c->H * c->A, rows = (double)max_E * c->K;
-    if (values > 0x1p40 || rows > 0x1p30 || (double)c->H * c->A > 0x1p24)
+    double again = 1.0 + c->reuse;
+    if (values * again > 0x1p40 || rows * again * c->R > 0x1p40 || rows > 0x1p30 ||
+        (double)c->H * c->A > 0x1p24)
         return cgs_fail(CGS_EARG,
                         "planner: %d episodes of %d candidates of %d x %d values are too many",
                         max_E, c->K, c->H, c->A);
@@ -140,7 +184,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     cgs_planner *p = calloc(1, sizeof *p);
     if (!p) return cgs_fail(CGS_ENOMEM, "planner: no memory");
     p->config = *c;
-    p->kind = cgs_planner_kind_of(c->kind.s); /* which was checked */
+    p->kind = kind;
     p->max_E = max_E;
     p->n = c->H * c->A;
     p->iterations = cgs_plan_iterations(c);
@@ -153,6 +197,8 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
         return rc;
     }
     layout(p);
+    if (p->filter) cgs_noise_filter(p->filter, cgs_plan_actions(c), cgs_plan_colour(c));
+    p->noise = (cgs_noise){c->mirror, p->filter, cgs_plan_actions(c), c->A / c->frameskip};
     *out = p;
     return CGS_OK;
 }
@@ -190,6 +236,13 @@ static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q)
         return cgs_fail(CGS_EARG, "%s: the problem has no gradient function", name);
     if (p->kind->needs & CGS_NEEDS_COST && !q->cost)
         return cgs_fail(CGS_EARG, "%s: the problem has no cost function", name);
+    if (p->kind->needs & CGS_NEEDS_RESIDUAL) {
+        if (!q->residual)
+            return cgs_fail(CGS_EARG, "%s: the cost comes without residuals, which it needs", name);
+        if (q->R < 1 || q->R > p->config.R)
+            return cgs_fail(CGS_EARG, "%s: residuals of %d values, the planner was created for %d",
+                            name, q->R, p->config.R);
+    }
     for (int64_t e = 0; e < q->E; e++)
         if (q->solve && q->solve[e] >> 32)
             return cgs_fail(CGS_EARG, "%s: solve number %llu of episode %llu is not below 2^32",
@@ -219,6 +272,7 @@ static void begin(cgs_planner *p, const cgs_plan_problem *q) {
         s->spread[i] = p->config.sigma;
     }
     s->E = q->E;
+    s->R = q->R;
     s->iteration = 0;
     set_keys(p, q);
     if (p->kind->begin) p->kind->begin(s);
@@ -263,19 +317,42 @@ static cgs_status check_gradient(const cgs_planner *p, const cgs_plan_problem *q
     return CGS_OK;
 }
 
+static cgs_status check_residuals(const cgs_planner *p, const cgs_plan_problem *q) {
+    const cgs_search *s = &p->search;
+    int64_t R = s->R, K = s->K;
+    for (int64_t i = 0; i < s->E * K * R; i++)
+        if (!isfinite(s->residual[i]))
+            return cgs_fail(CGS_ENUMERIC,
+                            "%s: value %d of the residual of episode %llu, candidate %d, iteration "
+                            "%d is %g",
+                            p->kind->name, (int)(i % R),
+                            (unsigned long long)episode_id(q, i / (K * R)), (int)(i / R % K),
+                            s->iteration, (double)s->residual[i]);
+    return CGS_OK;
+}
+
+static cgs_status score(const cgs_planner *p, const cgs_plan_problem *q) {
+    const cgs_search *s = &p->search;
+    if (p->kind->needs & CGS_NEEDS_GRADIENT)
+        return q->gradient(q->ctx, s->plans, s->E, s->cost, s->grad);
+    if (p->kind->needs & CGS_NEEDS_RESIDUAL)
+        return q->residual(q->ctx, s->plans, s->E, s->K, s->cost, s->residual);
+    return q->cost(q->ctx, s->plans, s->E, s->K, s->cost);
+}
+
 static cgs_status iterate(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_times *times) {
     cgs_search *s = &p->search;
-    bool gradient = p->kind->needs & CGS_NEEDS_GRADIENT;
     double t0 = cgs_now();
     set_keys(p, q);
     if (p->kind->reads & CGS_READS_SAMPLES)
-        cgs_plan_sample(s->key, s->mean, s->spread, s->E, s->K, s->n, s->plans);
+        cgs_plan_sample(s->key, &p->noise, s->mean, s->spread, s->E, s->K, s->n, s->plans);
+    if (p->kind->propose) p->kind->propose(s);
     double t1 = cgs_now();
-    CGS_TRY(gradient ? q->gradient(q->ctx, s->plans, s->E, s->cost, s->grad)
-                     : q->cost(q->ctx, s->plans, s->E, s->K, s->cost));
+    CGS_TRY(score(p, q));
     double t2 = cgs_now();
     CGS_TRY(note_costs(p, q));
-    if (gradient) CGS_TRY(check_gradient(p, q));
+    if (p->kind->needs & CGS_NEEDS_GRADIENT) CGS_TRY(check_gradient(p, q));
+    if (p->kind->needs & CGS_NEEDS_RESIDUAL) CGS_TRY(check_residuals(p, q));
     p->kind->update(s);
     times->sample += t1 - t0;
     times->cost += t2 - t1;
@@ -318,6 +395,8 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan
         CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, p->config.deadline, result));
     else
         CGS_TRY(solve_on_host(p, q, begun, result));
+    if ((p->config.best && p->kind->reads & CGS_READS_BEST) || p->kind->returns_best)
+        result->plan = result->best_plan;
     p->solves++;
     result->times.total = cgs_now() - begun;
     return CGS_OK;

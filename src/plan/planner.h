@@ -30,7 +30,8 @@
 #include "core/status.h"
 
 /* clang-format off */
-#define CGS_PLAN_CONFIG(X)                                                                         \
+/* What a command or a model decides. */
+#define CGS_PLAN_CHOICES(X)                                                                        \
     X(text,  kind,           "mppi", 0,     0,       "plan.planner",                               \
       "name of a row in the table of planners")                                                    \
     X(int,   K,              128,    1,     1 << 24, "plan.samples",                               \
@@ -43,34 +44,71 @@
       "action blocks in a plan")                                                                   \
     X(int,   A,              10,     1,     4096,    "plan.action_size",                           \
       "values in an action block; taken from the model")                                           \
+    X(int,   frameskip,      1,      1,     4096,    "plan.frameskip",                             \
+      "primitive actions in an action block; taken from the model")                                \
+    X(int,   R,              0,      0,     1 << 24, "plan.residual_size",                         \
+      "values in a residual, at most, for planners that need residuals; taken from the model")     \
     X(int,   elites,         0,      0,     1 << 24, "plan.elites",                                \
       "candidates cem refits to; 0: the fraction below")                                           \
-    X(float, elite_fraction, 0.25f,  1e-6,  1,       "plan.elite_fraction",                        \
-      "share of candidates cem refits to, rounded down, at least one candidate")                   \
     X(float, tau,            4.0f,   1e-30, 1e30,    "plan.tau",                                   \
       "temperature of mppi, on the scale of the cost")                                             \
+    X(u64,   seed,           0,      0,     0,       "plan.seed",                                  \
+      "seed of the candidates")
+/* What else planners read: plan.key=value where a command takes settings. */
+#define CGS_PLAN_TUNING(X)                                                                         \
+    X(float, elite_fraction, 0.25f,  1e-6,  1,       "plan.elite_fraction",                        \
+      "share of candidates cem refits to, rounded down, at least one candidate")                   \
     X(float, sigma,          1.0f,   1e-30, 1e30,    "plan.sigma",                                 \
       "standard deviation of the first proposal")                                                  \
     X(float, lr,             0.1f,   1e-30, 1e30,    "plan.gd.lr",                                 \
       "first learning rate of gradient descent")                                                   \
-    X(u64,   seed,           0,      0,     0,       "plan.seed",                                  \
-      "seed of the candidates")                                                                    \
+    X(float, decay,          0.0f,   0,     1,       "plan.decay",                                 \
+      "factor of the spread after each iteration of mppi and gn; 0: 0.8 for gn, 1 for mppi")       \
+    X(float, ess,            0.0f,   0,     1e9,     "plan.ess",                                   \
+      "effective number of candidates, 1 / sum of squared weights, that mppi chooses its "         \
+      "temperature for in every iteration; 0: the temperature is plan.tau")                        \
+    X(float, colour,         -1.0f,  -1,    16,      "plan.colour",                                \
+      "exponent b of noise over primitive actions with spectrum f^-b, 0: white; "                  \
+      "-1: 2 for icem, 0 for others")                                                              \
+    X(flag,  mirror,         false,  0,     1,       "plan.mirror",                                \
+      "draw candidates in pairs, the second mirrored at the mean")                                 \
+    X(flag,  best,           false,  0,     1,       "plan.best",                                  \
+      "return the plan of lowest cost among all scored, not the final mean")                       \
+    X(float, keep,           0.3f,   0,     1,       "plan.icem.keep",                             \
+      "share of icem's elites that are candidates again in the next iteration")                    \
+    X(float, gamma,          1.0f,   0,     1e30,    "plan.gn.gamma",                              \
+      "weight of the squared distance from the start in gn: variance of the prediction's error "   \
+      "over variance of plans around the start")                                                   \
+    X(float, damping,        1e-4f,  0,     1e6,     "plan.gn.damping",                            \
+      "damping of gn's weights, in units of the mean squared response of a candidate")             \
+    X(int,   reuse,          0,      0,     1 << 10, "plan.gn.reuse",                              \
+      "earlier iterations whose candidates gn uses again")                                         \
+    X(float, ridge,          0.01f,  0,     1e6,     "plan.gn.ridge",                              \
+      "ridge of the regression of residuals on plans in gn, in units of the mean squared length "  \
+      "of a candidate's difference from the mean")                                                 \
     X(float, deadline,       0.0f,   0,     1e9,     "plan.deadline",                              \
       "seconds a solve may take; 0: no limit")
 /* clang-format on */
 
 typedef struct cgs_plan_config {
-    CGS_CONFIG_STRUCT(CGS_PLAN_CONFIG)
+    CGS_CONFIG_STRUCT(CGS_PLAN_CHOICES)
+    CGS_CONFIG_STRUCT(CGS_PLAN_TUNING)
 } cgs_plan_config;
 
-/* The settings as a section of a configuration; `c` holds the values. */
-cgs_section cgs_plan_section(cgs_plan_config *c);
+/* The tuning as a section of a configuration; `c` holds the values. */
+cgs_section cgs_plan_tuning(cgs_plan_config *c);
 cgs_plan_config cgs_plan_defaults(void);
 
 /* Refuses impossible settings by name; cgs_planner_create calls it. */
 cgs_status cgs_plan_check(const cgs_plan_config *c);
 /* Candidates cem refits to: `elites`, or max(1, floor(K * elite_fraction)). */
 int cgs_plan_elites(const cgs_plan_config *c);
+/* Primitive actions in a plan. */
+static inline int cgs_plan_actions(const cgs_plan_config *c) { return c->H * c->frameskip; }
+/* Factor of the spread after an iteration: `decay`, or what the planner is known for. */
+float cgs_plan_decay(const cgs_plan_config *c);
+/* Exponent of its noise: `colour`, or what the planner is known for. */
+float cgs_plan_colour(const cgs_plan_config *c);
 /* Iterations a solve makes: iters or gd_steps as the planner reads them, otherwise 1; 1 where K = 1
  * makes more useless; 0 for planners that ask for no scores. */
 int cgs_plan_iterations(const cgs_plan_config *c);
@@ -78,6 +116,10 @@ int cgs_plan_iterations(const cgs_plan_config *c);
 /* Scores K candidates of each of E episodes.
  * plans: (E*K, H, A), the candidates of episode e are rows e*K .. e*K+K-1.  cost: (E*K). */
 typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int K, float *cost);
+
+/* The same for a cost that is a sum of squares, |residual|^2 up to a factor: residual (E*K, R). */
+typedef cgs_status (*cgs_plan_residual_fn)(void *ctx, const float *plans, int E, int K, float *cost,
+                                           float *residual);
 
 /* Scores one plan of each of E episodes and differentiates the score.
  * plans: (E, H, A).  cost: (E).  grad: (E, H, A), of each episode's own cost. */
@@ -107,7 +149,9 @@ typedef struct cgs_plan_problem {
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
-    void *ctx;                          /* handed to both functions */
+    cgs_plan_residual_fn residual;      /* of the same cost, which then is not asked for alone */
+    int R;                              /* values in a residual, at most plan.residual_size */
+    void *ctx;                          /* handed to these functions */
     const cgs_device_scorer *on_device; /* used instead where the planner has memory on its device:
                                          * the loop then runs there.  NULL: it runs on the host */
 } cgs_plan_problem;

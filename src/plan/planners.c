@@ -7,10 +7,27 @@
 #include "plan/search.h"
 
 enum {
-    READS_GAUSSIAN = CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_SIGMA,
+    READS_GAUSSIAN = CGS_READS_SAMPLES | CGS_READS_ITERS | CGS_READS_SIGMA | CGS_READS_COLOUR |
+                     CGS_READS_MIRROR | CGS_READS_BEST,
     READS_CEM = READS_GAUSSIAN | CGS_READS_ELITES,
-    READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU
+    READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU | CGS_READS_ESS | CGS_READS_DECAY,
+    READS_GN = READS_GAUSSIAN | CGS_READS_GAMMA | CGS_READS_DECAY | CGS_READS_DAMPING |
+               CGS_READS_REUSE | CGS_READS_RIDGE
 };
+
+/* Planners that keep one number per candidate need many; 3,840 are the published 128 x 30. */
+static void divide_evenly(int rollouts, int *K, int *iters) {
+    int I = (int)floor(sqrt(rollouts) / 2);
+    *iters = I < 1 ? 1 : I;
+    *K = rollouts / *iters;
+}
+
+/* Sixteen candidates say most of what there is to know about the directions that matter; the next
+ * sixteen say more at the new mean, up to eight times. */
+static void divide_by_sixteen(int rollouts, int *K, int *iters) {
+    *K = rollouts < 16 ? rollouts : rollouts > 128 ? rollouts / 8 : 16;
+    *iters = rollouts < 16 ? 1 : rollouts > 128 ? 8 : rollouts / 16;
+}
 
 static const cgs_planner_kind rows[] = {
     {.name = "mppi",
@@ -18,6 +35,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "the candidates' average, weighted by exp(-cost / tau)",
      .needs = CGS_NEEDS_COST,
      .reads = READS_MPPI,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REWEIGHT,
      .memory = cgs_plan_mppi_memory,
      .update = cgs_plan_mppi_update},
@@ -26,6 +44,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "mppi around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
      .reads = READS_MPPI,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REWEIGHT,
      .memory = cgs_plan_mppi_memory,
      .update = cgs_plan_mppi_update},
@@ -34,6 +53,7 @@ static const cgs_planner_kind rows[] = {
      .summary = "mean and spread refitted to the candidates of lowest cost",
      .needs = CGS_NEEDS_COST,
      .reads = READS_CEM,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
      .update = cgs_plan_cem_update},
@@ -42,9 +62,43 @@ static const cgs_planner_kind rows[] = {
      .summary = "cem around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
      .reads = READS_CEM,
+     .divide = divide_evenly,
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
      .update = cgs_plan_cem_update},
+    {.name = "icem",
+     .title = "iCEM",
+     .summary = "cem with coloured noise and kept elites; returns the best plan scored",
+     .needs = CGS_NEEDS_COST,
+     .reads = READS_CEM | CGS_READS_KEEP,
+     .divide = divide_evenly,
+     .returns_best = true,
+     .colour = 2,
+     .memory = cgs_plan_icem_memory,
+     .propose = cgs_plan_icem_propose,
+     .update = cgs_plan_icem_update},
+    {.name = "gn",
+     .title = "GN",
+     .summary = "Gauss-Newton steps by the responses of the candidates' latents",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL,
+     .reads = READS_GN,
+     .divide = divide_by_sixteen,
+     .memory = cgs_plan_gauss_newton_memory,
+     .begin = cgs_plan_gauss_newton_begin,
+     .update = cgs_plan_gauss_newton_update},
+    {.name = "pg-gn",
+     .title = "PG-GN",
+     .summary = "gn around the mean of a prior (cgs prior)",
+     .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL | CGS_NEEDS_PRIOR,
+     .reads = READS_GN,
+     .divide = divide_by_sixteen,
+     .memory = cgs_plan_gauss_newton_memory,
+     .begin = cgs_plan_gauss_newton_begin,
+     .update = cgs_plan_gauss_newton_update},
+    {.name = "prior",
+     .title = "Prior",
+     .summary = "the mean of a prior (cgs prior); asks for no cost",
+     .needs = CGS_NEEDS_PRIOR},
     {.name = "gd",
      .title = "GD",
      .summary = "gradient descent with Adam from the action at rest",
@@ -102,17 +156,31 @@ int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *
 
 /* ---- settings that planners read ----------------------------------------------------- */
 
-#define X(id, key, label, whole, value)                                                            \
+#define X(id, key, label, whole, value, silent)                                                    \
     static double value_of_##id(const cgs_plan_config *c) { return value; }
 CGS_PLANNER_SETTINGS(X)
 #undef X
 
 static const cgs_planner_setting settings[] = {
-#define X(id, key, label, whole, value) {CGS_READS_##id, key, label, whole, value_of_##id},
+#define X(id, key, label, whole, value, silent)                                                    \
+    {CGS_READS_##id, key, label, whole, silent, value_of_##id},
     CGS_PLANNER_SETTINGS(X)
 #undef X
 };
 
 const cgs_planner_setting *cgs_planner_setting_at(int i) {
     return i >= 0 && i < CGS_PLANNER_SETTING_COUNT ? &settings[i] : NULL;
+}
+
+bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *s,
+                       const cgs_plan_config *c) {
+    double value = s->value(c);
+    return kind->reads & s->bit && !(value <= s->silent && value >= s->silent);
+}
+
+bool cgs_planner_divides(const cgs_planner_kind *kind, double K, double iters) {
+    int k, i;
+    if (!kind || !kind->divide || !(K >= 1 && iters >= 1 && K * iters < 1e9)) return false;
+    kind->divide((int)(K * iters), &k, &i);
+    return k == (int)K && i == (int)iters;
 }

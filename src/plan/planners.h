@@ -8,6 +8,8 @@
 #ifndef CGS_PLAN_PLANNERS_H
 #define CGS_PLAN_PLANNERS_H
 
+#include <math.h>
+
 #include "plan/planner.h"
 
 /* What a planner asks of its caller. */
@@ -15,23 +17,35 @@ typedef enum cgs_planner_need {
     CGS_NEEDS_COST = 1 << 0,     /* costs of its candidates */
     CGS_NEEDS_GRADIENT = 1 << 1, /* the cost of one plan, and its gradient */
     CGS_NEEDS_PRIOR = 1 << 2,    /* the mean of a prior as its start */
+    CGS_NEEDS_RESIDUAL = 1 << 3, /* residuals of its candidates, beside their costs */
     CGS_NEEDS_SCORES = CGS_NEEDS_COST | CGS_NEEDS_GRADIENT
 } cgs_planner_need;
 
 /* The settings that some planners read and others do not, in the order of result lines:
  * identifier, key in a line, label in tables ("": not shown there), whether it is a whole number,
- * its value in the settings `c`. */
+ * its value in the settings `c`, and the value at which lines and labels leave it out (NAN: never):
+ * that of options which lines from before them did not have. */
 #define CGS_PLANNER_SETTINGS(X)                                                                    \
-    X(SAMPLES, "samples", "K", true, c->K)                                                         \
-    X(ITERS, "iters", "I", true, c->iters)                                                         \
-    X(ELITES, "elites", "", true, cgs_plan_elites(c))                                              \
-    X(TAU, "tau", "tau", false, c->tau)                                                            \
-    X(SIGMA, "sigma", "", false, c->sigma)                                                         \
-    X(STEPS, "steps", "steps", true, c->gd_steps)                                                  \
-    X(LR, "lr", "", false, c->lr)
+    X(SAMPLES, "samples", "K", true, c->K, NAN)                                                    \
+    X(ITERS, "iters", "I", true, c->iters, NAN)                                                    \
+    X(ELITES, "elites", "", true, cgs_plan_elites(c), NAN)                                         \
+    X(TAU, "tau", "tau", false, c->ess > 0 ? 0 : c->tau, 0)                                        \
+    X(SIGMA, "sigma", "", false, c->sigma, NAN)                                                    \
+    X(STEPS, "steps", "steps", true, c->gd_steps, NAN)                                             \
+    X(LR, "lr", "", false, c->lr, NAN)                                                             \
+    X(GAMMA, "gamma", "gamma", false, c->gamma, NAN)                                               \
+    X(ESS, "ess", "ess", false, c->ess, 0)                                                         \
+    X(DECAY, "decay", "decay", false, cgs_plan_decay(c), 1)                                        \
+    X(COLOUR, "colour", "colour", false, cgs_plan_colour(c), 0)                                    \
+    X(MIRROR, "mirror", "mirror", true, c->mirror, 0)                                              \
+    X(BEST, "best", "best", true, c->best, 0)                                                      \
+    X(DAMPING, "damping", "damping", false, c->damping, 1e-4f)                                     \
+    X(REUSE, "reuse", "reuse", true, c->reuse, 0)                                                  \
+    X(RIDGE, "ridge", "ridge", false, c->ridge, 0.01f)                                             \
+    X(KEEP, "keep", "", false, c->keep, NAN)
 
 enum {
-#define X(id, key, label, whole, value) CGS_SETTING_##id,
+#define X(id, key, label, whole, value, silent) CGS_SETTING_##id,
     CGS_PLANNER_SETTINGS(X)
 #undef X
         CGS_PLANNER_SETTING_COUNT
@@ -39,7 +53,7 @@ enum {
 
 /* The same as bits, for cgs_planner_kind.reads. */
 enum {
-#define X(id, key, label, whole, value) CGS_READS_##id = 1 << CGS_SETTING_##id,
+#define X(id, key, label, whole, value, silent) CGS_READS_##id = 1 << CGS_SETTING_##id,
     CGS_PLANNER_SETTINGS(X)
 #undef X
 };
@@ -48,6 +62,7 @@ typedef struct cgs_planner_setting {
     unsigned bit; /* CGS_READS_... */
     const char *key, *label;
     bool whole;
+    double silent; /* the value at which it is left out; NAN: never */
     double (*value)(const cgs_plan_config *c);
 } cgs_planner_setting;
 
@@ -71,11 +86,19 @@ typedef struct cgs_planner_kind {
     bool starts_at_rest; /* where nothing is known of a plan, the search begins at the raw action 0,
                           * an actuator at rest, and not at the mean action of the data: a descent
                           * follows one trajectory from there, candidates surround the mean */
+    bool returns_best;   /* the best plan scored, not the final mean */
+    float colour;        /* exponent of its noise where the settings give none */
     cgs_planner_kernel kernel;
+    /* The planner's rule for how many candidates and iterations to make of `rollouts` per solve, at
+     * most as many together; NULL: it has none.  What a rule gives, it gives again for the product.
+     */
+    void (*divide)(int rollouts, int *K, int *iters);
     /* bytes of its own for E episodes, cgs_search.own; NULL: none */
     size_t (*memory)(const cgs_plan_config *c, int E);
     /* before the first iteration; NULL: mean and spread are as the settings say */
     void (*begin)(struct cgs_search *s);
+    /* after candidates were drawn, before they are scored; NULL: they stay */
+    void (*propose)(struct cgs_search *s);
     /* after an iteration was scored; NULL for planners that ask for no scores */
     void (*update)(struct cgs_search *s);
 } cgs_planner_kind;
@@ -93,6 +116,13 @@ const char *cgs_planner_names(char *out, size_t size, unsigned without);
 
 /* The settings above; NULL beyond the last. */
 const cgs_planner_setting *cgs_planner_setting_at(int i);
+
+/* Whether the lines and labels of a planner have the setting. */
+bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *s,
+                       const cgs_plan_config *c);
+
+/* Whether candidates and iterations are what the planner's rule makes of their product. */
+bool cgs_planner_divides(const cgs_planner_kind *kind, double K, double iters);
 
 /* Plans per episode that one iteration scores. */
 int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *c);

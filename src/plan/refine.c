@@ -21,6 +21,44 @@ uint64_t cgs_plan_key(uint64_t seed, uint64_t episode, uint64_t solve, uint64_t 
     return cgs_rng_at(key, (solve << 32) + iteration);
 }
 
+void cgs_noise_filter(double *filter, int actions, double exponent) {
+    const double pi = 3.14159265358979323846;
+    double squares = 0;
+    for (int d = 0; d < actions; d++) {
+        filter[d] = 1; /* frequency 0, as large as frequency 1 */
+        for (int f = 1; 2 * f <= actions; f++)
+            filter[d] += (2 * f == actions ? 1 : 2) * pow(f, -exponent / 2) *
+                         cos(2 * pi * (double)((int64_t)f * d % actions) / actions);
+        squares += filter[d] * filter[d];
+    }
+    for (int d = 0; d < actions; d++) filter[d] /= sqrt(squares);
+}
+
+/* the noise of a candidate, which begins as zeros */
+static void draw_filtered(const cgs_noise *noise, uint64_t key, uint64_t candidate, float *e) {
+    int T = noise->actions, channels = noise->channels;
+    for (int s = 0; s < T; s++)
+        for (int c = 0; c < channels; c++) {
+            uint64_t j = (uint64_t)s * (uint64_t)channels + (uint64_t)c;
+            double white = cgs_rng_normal_at(key, (candidate << 32) + j);
+            for (int t = 0; t < T; t++)
+                e[t * channels + c] += (float)(noise->filter[(t - s + T) % T] * white);
+        }
+}
+
+static void draw_shaped(const cgs_noise *noise, uint64_t key, uint64_t candidate, const float *mean,
+                        const float *spread, int n, float *plan) {
+    bool mirrored = noise->mirror && candidate % 2 == 0;
+    if (mirrored) candidate--;
+    memset(plan, 0, sizeof(float) * (size_t)n);
+    if (noise->filter)
+        draw_filtered(noise, key, candidate, plan);
+    else
+        for (int j = 0; j < n; j++)
+            plan[j] = cgs_rng_normal_at(key, (candidate << 32) + (uint64_t)j);
+    for (int j = 0; j < n; j++) plan[j] = mean[j] + spread[j] * (mirrored ? -plan[j] : plan[j]);
+}
+
 static void draw(uint64_t key, uint64_t candidate, const float *mean, const float *spread, int n,
                  float *plan) {
     for (int j = 0; j < n; j++)
@@ -31,9 +69,10 @@ static void draw(uint64_t key, uint64_t candidate, const float *mean, const floa
 typedef struct proposal {
     int E, K, n, M;
     const uint64_t *key;
+    const cgs_noise *noise;
     float *plans;
     const float *cost;
-    float tau;
+    float tau, ess;
     int *order;
     double *weight;
     float *mean, *spread;
@@ -49,14 +88,17 @@ static void sample_rows(void *context) {
         size_t e = r / (size_t)p->K, k = r % (size_t)p->K, n = (size_t)p->n;
         if (k == 0)
             memcpy(p->plans + r * n, p->mean + e * n, sizeof(float) * n);
+        else if (p->noise && (p->noise->mirror || p->noise->filter))
+            draw_shaped(p->noise, p->key[e], k, p->mean + e * n, p->spread + e * n, p->n,
+                        p->plans + r * n);
         else
             draw(p->key[e], k, p->mean + e * n, p->spread + e * n, p->n, p->plans + r * n);
     }
 }
 
-void cgs_plan_sample(const uint64_t *key, const float *mean, const float *spread, int E, int K,
-                     int n, float *plans) {
-    proposal p = {.E = E, .K = K, .n = n, .key = key, .plans = plans};
+void cgs_plan_sample(const uint64_t *key, const cgs_noise *noise, const float *mean,
+                     const float *spread, int E, int K, int n, float *plans) {
+    proposal p = {.E = E, .K = K, .n = n, .key = key, .noise = noise, .plans = plans};
     p.mean = (float *)(uintptr_t)mean;
     p.spread = (float *)(uintptr_t)spread;
     together((int64_t)E * K * n, sample_rows, &p);
@@ -150,10 +192,35 @@ void cgs_plan_refit(const float *plans, const float *cost, int E, int K, int n, 
     together((int64_t)E * (M * n > K ? M * n : K), refit_tiles, &p);
 }
 
-/* weights of one episode, with sum 1 */
-static void weigh(const float *cost, int K, float tau, double *weight) {
+static float lowest_of(const float *cost, int K) {
     float lowest = cost[0];
     for (int k = 1; k < K; k++) lowest = cost[k] < lowest ? cost[k] : lowest;
+    return lowest;
+}
+
+double cgs_plan_temperature(const float *cost, int K, double ess) {
+    float lowest = lowest_of(cost, K), highest = lowest;
+    for (int k = 1; k < K; k++) highest = cost[k] > highest ? cost[k] : highest;
+    double range = (double)highest - lowest, low = -40, high = 40; /* of its logarithm by range */
+    if (!(range > 0)) return 1; /* all weights are equal at any temperature */
+    for (int i = 0; i < 40; i++) {
+        double middle = (low + high) / 2, tau = range * exp(middle), sum = 0, squares = 0;
+        for (int k = 0; k < K; k++) {
+            double w = exp(-((double)cost[k] - lowest) / tau);
+            sum += w;
+            squares += w * w;
+        }
+        if (sum * sum < ess * squares)
+            low = middle;
+        else
+            high = middle;
+    }
+    return range * exp((low + high) / 2);
+}
+
+/* weights of one episode, with sum 1 */
+static void weigh(const float *cost, int K, double tau, double *weight) {
+    float lowest = lowest_of(cost, K);
     double sum = 0;
     for (int k = 0; k < K; k++) sum += weight[k] = exp(-((double)cost[k] - lowest) / tau);
     for (int k = 0; k < K; k++) weight[k] /= sum;
@@ -171,8 +238,11 @@ static void reweight_tiles(void *context) {
     const proposal *p = context;
     int tiles = (p->n + TILE - 1) / TILE;
     int64_t K = p->K, n = p->n;
-    CGS_QUEUE (e, (size_t)p->E)
-        weigh(p->cost + (int64_t)e * K, p->K, p->tau, p->weight + (int64_t)e * K);
+    CGS_QUEUE (e, (size_t)p->E) {
+        const float *cost = p->cost + (int64_t)e * K;
+        double tau = p->ess > 0 ? cgs_plan_temperature(cost, p->K, p->ess) : p->tau;
+        weigh(cost, p->K, tau, p->weight + (int64_t)e * K);
+    }
     cgs_meet();
     CGS_SHARE (t, (size_t)p->E * (size_t)tiles) {
         int64_t e = (int64_t)t / tiles;
@@ -183,12 +253,13 @@ static void reweight_tiles(void *context) {
 }
 
 void cgs_plan_reweight(const float *plans, const float *cost, int E, int K, int n, float tau,
-                       double *weight, float *mean) {
+                       float ess, double *weight, float *mean) {
     proposal p = {.E = E,
                   .K = K,
                   .n = n,
                   .cost = cost,
                   .tau = tau,
+                  .ess = ess,
                   .weight = weight,
                   .mean = mean,
                   .plans = (float *)(uintptr_t)plans};

@@ -14,15 +14,28 @@
 #ifndef CGS_PLAN_REFINE_H
 #define CGS_PLAN_REFINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Key of one iteration's noise. */
 uint64_t cgs_plan_key(uint64_t seed, uint64_t episode, uint64_t solve, uint64_t iteration);
 
+/* What is made of the noise above; zeros: nothing. */
+typedef struct cgs_noise {
+    bool mirror;          /* candidate 2 i is candidate 2 i - 1 with the noise negated */
+    const double *filter; /* (actions) NULL: white.  Otherwise noise over the primitive actions of a
+                           * plan is the circular convolution of white noise with it */
+    int actions, channels;
+} cgs_noise;
+
+/* The filter that makes the spectrum of white noise f^-exponent, that of constants as that of the
+ * slowest wave; its squares have the sum 1, so that noise keeps its variance. */
+void cgs_noise_filter(double *filter, int actions, double exponent);
+
 /* Candidate 0 is the mean, the others are mean + spread * noise.
  * key: (E).  mean, spread: (E, n).  plans: (E, K, n). */
-void cgs_plan_sample(const uint64_t *key, const float *mean, const float *spread, int E, int K,
-                     int n, float *plans);
+void cgs_plan_sample(const uint64_t *key, const cgs_noise *noise, const float *mean,
+                     const float *spread, int E, int K, int n, float *plans);
 
 /* mean + spread * noise of candidate 1.  plans: (E, n), may be `mean`. */
 void cgs_plan_perturb(const uint64_t *key, const float *mean, const float *spread, int E, int n,
@@ -35,9 +48,13 @@ void cgs_plan_refit(const float *plans, const float *cost, int E, int K, int n, 
                     float *mean, float *spread);
 
 /* Moves the mean to the average of all candidates with weights exp(-(cost - lowest) / tau).
- * weight: (E, K) scratch. */
+ * Where ess is not 0, tau is chosen for each episode.  weight: (E, K) scratch. */
 void cgs_plan_reweight(const float *plans, const float *cost, int E, int K, int n, float tau,
-                       double *weight, float *mean);
+                       float ess, double *weight, float *mean);
+
+/* The temperature at which 1 / sum of squared weights is `ess`: between 1 and K, to 1e-9 of the
+ * temperature, by bisection.  Where as many candidates share the lowest cost it is next to 0. */
+double cgs_plan_temperature(const float *cost, int K, double ess);
 
 /* One Adam step (0.9, 0.999, 1e-8, no decay) with rate lr; step counts from 1.
  * grad, m, v, x: (count). */

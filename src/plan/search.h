@@ -7,21 +7,31 @@
 typedef struct cgs_search {
     const cgs_plan_config *config;
     int E, K, n;   /* episodes, candidates per episode, values in a plan (H * A) */
+    int R;         /* values in a residual */
     int iteration; /* counted from 0 */
 
     const uint64_t *key;  /* (E) of the iteration's noise, refine.h */
     float *mean, *spread; /* (E, n) the proposal, or the iterate of a descent */
     float *plans, *cost;  /* (E, K, n), (E, K) what was scored; without candidates plans is mean */
     float *grad;          /* (E, n) of the cost by plans, where the row needs it */
+    float *residual;      /* (E, K, R) where the row needs them */
     void *own;            /* the bytes that the row asks for, 256-aligned; kept between calls */
 } cgs_search;
 
 /* cem.c */
 size_t cgs_plan_cem_memory(const cgs_plan_config *c, int E);
 void cgs_plan_cem_update(cgs_search *s);
+/* icem.c */
+size_t cgs_plan_icem_memory(const cgs_plan_config *c, int E);
+void cgs_plan_icem_propose(cgs_search *s);
+void cgs_plan_icem_update(cgs_search *s);
 /* mppi.c */
 size_t cgs_plan_mppi_memory(const cgs_plan_config *c, int E);
 void cgs_plan_mppi_update(cgs_search *s);
+/* gauss_newton.c */
+size_t cgs_plan_gauss_newton_memory(const cgs_plan_config *c, int E);
+void cgs_plan_gauss_newton_begin(cgs_search *s);
+void cgs_plan_gauss_newton_update(cgs_search *s);
 /* gradient_descent.c */
 size_t cgs_plan_descent_memory(const cgs_plan_config *c, int E);
 void cgs_plan_descent_begin(cgs_search *s);

@@ -511,6 +511,10 @@ bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed 
 /* ---- sweeps ------------------------------------------------------------------------ */
 
 double cgs_rate_x(const cgs_rate_setting *s, cgs_rate_over over) {
+    if (over == CGS_OVER_ROLLOUTS)
+        return cgs_planner_divides(cgs_planner_kind_of(s->planner), s->K, s->iters)
+                   ? s->K * s->iters
+                   : NAN;
     return over == CGS_OVER_K ? s->K : over == CGS_OVER_ITERS ? s->iters : s->tau;
 }
 
@@ -520,8 +524,8 @@ static bool same(double a, double b) {
 
 static bool same_sweep(const cgs_rate_setting *a, const cgs_rate_setting *b, cgs_rate_over over) {
     return !strcmp(a->planner, b->planner) && !strcmp(a->rest, b->rest) &&
-           (over == CGS_OVER_K || same(a->K, b->K)) &&
-           (over == CGS_OVER_ITERS || same(a->iters, b->iters)) &&
+           (over == CGS_OVER_K || over == CGS_OVER_ROLLOUTS || same(a->K, b->K)) &&
+           (over == CGS_OVER_ITERS || over == CGS_OVER_ROLLOUTS || same(a->iters, b->iters)) &&
            (over == CGS_OVER_TAU || same(a->tau, b->tau));
 }
 

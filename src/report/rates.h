@@ -78,7 +78,12 @@ bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed 
 
 /* A sweep: settings that differ in one number only, by that number.  index: (settings_count)
  * Returns how many; 0 when the setting is not the first of its sweep. */
-typedef enum cgs_rate_over { CGS_OVER_K, CGS_OVER_ITERS, CGS_OVER_TAU } cgs_rate_over;
+typedef enum cgs_rate_over {
+    CGS_OVER_K,
+    CGS_OVER_ITERS,
+    CGS_OVER_TAU,
+    CGS_OVER_ROLLOUTS /* K times I, where the planner's rule chose them */
+} cgs_rate_over;
 double cgs_rate_x(const cgs_rate_setting *s, cgs_rate_over over);
 int cgs_rate_sweep(const cgs_protocol *q, int setting, cgs_rate_over over, int *index);
 

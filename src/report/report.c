@@ -26,6 +26,7 @@ static void draw_run(cgs_page *p, const cgs_folder *f, cgs_tables_run *of, char 
     cgs_section_frozen(p, f, rates);
     cgs_section_architectures(p, f, rates);
     cgs_section_success(p, f, rates);
+    cgs_section_rollouts(p, f, rates);
     cgs_section_sweeps(p, f, rates);
     cgs_section_ablations(p, f, rates);
     cgs_section_geometry(p, f);

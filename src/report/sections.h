@@ -11,6 +11,8 @@ void cgs_section_verdict(cgs_page *p, const cgs_folder *f, const cgs_rates *r, c
                          size_t size);
 void cgs_section_success(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_sweeps(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
+/* Success over rollouts, of the planners whose rules divide them. */
+void cgs_section_rollouts(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 void cgs_section_ablations(cgs_page *p, const cgs_folder *f, const cgs_rates *r);
 /* DINO-WM's table and, where LeWM was measured too, the comparison of architectures. */
 void cgs_section_frozen(cgs_page *p, const cgs_folder *f, const cgs_rates *r);

@@ -33,6 +33,10 @@ static void layout(cgs_rollout *r) {
     r->read = CGS_TAKE(a, float, rows *D);
     r->term = CGS_TAKE(a, float, rows);
     r->imagined = CGS_TAKE(a, float, (size_t)r->part *H *D);
+    if (c->residual) {
+        r->parts_now = CGS_TAKE(a, float, rows *D);
+        r->parts_then = CGS_TAKE(a, float, G *D);
+    }
 }
 
 /* The cost as squared distances of parts, and their weighted means as a loss: a mean is over rows
@@ -46,6 +50,10 @@ static cgs_status finish_cost(cgs_rollout *r, cgs_model *m, cgs_tensor *last) {
     r->parts = now.count;
     for (int i = 0; i < now.count; i++) {
         r->cost[i] = cgs_keep(cgs_sqdist(t, now.part[i], goal.part[i]));
+        if (r->config.residual) {
+            r->now[i] = cgs_keep(now.part[i]);
+            r->then[i] = cgs_keep(goal.part[i]);
+        }
         r->weight[i] = now.weight[i];
         scale[i] = now.weight[i] * (float)cgs_cols(now.part[i]);
         if (r->config.gradient) mean[i] = cgs_mse(t, now.part[i], goal.part[i]);
@@ -224,19 +232,77 @@ static cgs_status read_costs(cgs_rollout *r) {
     return CGS_OK;
 }
 
-/* what a run hands out: costs, or the latents themselves */
+int cgs_rollout_residuals(const cgs_rollout *r) {
+    int sum = 0;
+    if (r->residual_fn) return r->own_residuals;
+    for (int i = 0; i < r->parts && r->config.residual && !r->fn; i++)
+        sum += (int)cgs_cols(r->now[i]);
+    return sum;
+}
+
+cgs_status cgs_rollout_use_residual(cgs_rollout *r, cgs_rollout_residual_fn fn, int R, void *user) {
+    if (fn && (!r->config.residual || R < 1 || R > r->D))
+        return cgs_fail(CGS_EARG, "rollout: residuals of %d values, made for %d", R,
+                        r->config.residual ? r->D : 0);
+    r->residual_fn = fn;
+    r->own_residuals = R;
+    r->user = user;
+    return CGS_OK;
+}
+
+/* Residuals of the run that was just made, (n, count, R), those of an episode K apart. */
+static cgs_status read_residuals(cgs_rollout *r, const batch *b, int K, float *out) {
+    size_t R = (size_t)cgs_rollout_residuals(r), at = 0;
+    for (int i = 0; i < r->parts; i++) {
+        size_t width = (size_t)cgs_cols(r->now[i]);
+        float root = sqrtf(r->weight[i]);
+        CGS_TRY(cgs_tensor_read(r->tape, r->now[i], r->parts_now));
+        CGS_TRY(cgs_tensor_read(r->tape, r->then[i], r->parts_then));
+        for (size_t g = 0; g < (size_t)b->n; g++)
+            for (size_t k = 0; k < (size_t)b->count; k++) {
+                const float *now = r->parts_now + (g * (size_t)r->part + k) * width;
+                const float *then = r->parts_then + g * width;
+                size_t row = (size_t)(b->e0 + (int)g) * (size_t)K + (size_t)b->k0 + k;
+                float *to = out + row * R + at;
+                for (size_t j = 0; j < width; j++) to[j] = root * (now[j] - then[j]);
+            }
+        at += width;
+    }
+    return CGS_OK;
+}
+
+/* residuals of a function of the caller's, and the costs that they make */
+static cgs_status own_residuals(cgs_rollout *r, int episode, const float *plans, int count,
+                                float *cost, float *residual) {
+    size_t R = (size_t)r->own_residuals;
+    CGS_TRY(r->residual_fn(r->user, episode, plans, r->imagined, count, residual));
+    for (size_t k = 0; k < (size_t)count; k++) {
+        double sum = 0;
+        for (size_t j = 0; j < R; j++) sum += (double)residual[k * R + j] * residual[k * R + j];
+        cost[k] = (float)sum;
+    }
+    return CGS_OK;
+}
+
+/* what a run hands out: costs, with residuals or without, or the latents themselves */
 typedef struct sink {
-    float *cost, *latents;
+    float *cost, *residual, *latents;
 } sink;
 
 static cgs_status drain(cgs_rollout *r, const batch *b, const float *plans, int K, sink to) {
     size_t n = (size_t)r->config.horizon * (size_t)r->A;
     size_t latents = (size_t)r->config.horizon * (size_t)r->D;
     if (to.cost && !r->fn) CGS_TRY(read_costs(r));
+    if (to.residual && !r->residual_fn) CGS_TRY(read_residuals(r, b, K, to.residual));
     for (int g = 0; g < b->n; g++) {
         size_t at = (size_t)(b->e0 + g) * (size_t)K + (size_t)b->k0;
         if (to.latents) {
             CGS_TRY(read_latents(r, b, g, to.latents + at * latents));
+        } else if (to.residual && r->residual_fn) {
+            size_t R = (size_t)r->own_residuals;
+            CGS_TRY(read_latents(r, b, g, r->imagined));
+            CGS_TRY(own_residuals(r, b->e0 + g, plans + at * n, b->count, to.cost + at,
+                                  to.residual + at * R));
         } else if (r->fn) {
             CGS_TRY(read_latents(r, b, g, r->imagined));
             CGS_TRY(r->fn(r->user, b->e0 + g, plans + at * n, r->imagined, b->count, to.cost + at));
@@ -251,7 +317,8 @@ static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to)
     if (E != r->E || K > r->config.samples)
         return cgs_fail(CGS_EARG, "rollout: %d episodes of %d candidates, set for %d of at most %d",
                         E, K, r->E, r->config.samples);
-    if (to.cost && !r->fn && !r->has_goal) return cgs_fail(CGS_EARG, "rollout: no goal is set");
+    if (to.cost && !r->fn && !r->residual_fn && !r->has_goal)
+        return cgs_fail(CGS_EARG, "rollout: no goal is set");
     for (int e0 = 0; e0 < E; e0 += r->G)
         for (int k0 = 0; k0 < K; k0 += r->part) {
             batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0, K - k0 < r->part ? K - k0 : r->part};
@@ -263,6 +330,15 @@ static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to)
 
 cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost) {
     return run(ctx, plans, E, K, (sink){.cost = cost});
+}
+
+cgs_status cgs_rollout_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                float *residual) {
+    cgs_rollout *r = ctx;
+    if (!cgs_rollout_residuals(r))
+        return cgs_fail(CGS_EARG, "rollout: made for residuals %s, own cost %s",
+                        r->config.residual ? "yes" : "no", r->fn ? "yes" : "no");
+    return run(r, plans, E, K, (sink){.cost = cost, .residual = residual});
 }
 
 cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z) {

@@ -20,6 +20,7 @@ typedef struct cgs_rollout_config {
     int horizon;   /* H action blocks in a plan */
     int samples;   /* K candidates per episode in one call */
     bool gradient; /* K = 1, and gradients by the plan */
+    bool residual; /* residuals of plans too */
     int group;     /* episodes in one run of the tape; 0: what is efficient for many.  1 answers
                     * a lone episode soonest */
     cgs_dtype act;
@@ -44,11 +45,25 @@ typedef cgs_status (*cgs_rollout_cost_fn)(void *user, int episode, const float *
                                           const float *z, int n, float *cost);
 void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user);
 
+/* The same for a cost that is a sum of squares, as way-points and penalties of actions are: the
+ * function gives residuals (n, R), the cost is the sum of their squares.  R: at most the width of
+ * the model.  NULL brings the error back.  For rollouts made with `residual`. */
+typedef cgs_status (*cgs_rollout_residual_fn)(void *user, int episode, const float *plans,
+                                              const float *z, int n, float *residual);
+cgs_status cgs_rollout_use_residual(cgs_rollout *r, cgs_rollout_residual_fn fn, int R, void *user);
+
 /* A cgs_plan_cost_fn; ctx is the cgs_rollout.  cost = |last latent - goal|^2, or the weighted sum
  * over the parts that the model compares. */
 cgs_status cgs_rollout_cost(void *ctx, const float *plans, int E, int K, float *cost);
 /* A cgs_plan_gradient_fn of the same cost. */
 cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
+/* A cgs_plan_residual_fn of the same cost: the differences of the compared parts from the goal's,
+ * each part times the root of its weight.  residual: (E*K, cgs_rollout_residuals). */
+cgs_status cgs_rollout_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                float *residual);
+/* Values in a residual; 0 where there are none: the rollout was not made for them, or uses a cost
+ * function of one's own. */
+int cgs_rollout_residuals(const cgs_rollout *r);
 /* The imagined latents themselves: plans (E*K, H, A) -> z (E*K, H, D). */
 cgs_status cgs_rollout_imagine(cgs_rollout *r, const float *plans, int E, int K, float *z);
 

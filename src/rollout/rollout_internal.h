@@ -13,6 +13,8 @@ struct cgs_rollout {
     int E;       /* episodes set */
     bool has_goal;
     cgs_rollout_cost_fn fn;
+    cgs_rollout_residual_fn residual_fn;
+    int own_residuals; /* R of it */
     void *user;
 
     cgs_tape *tape;
@@ -22,16 +24,19 @@ struct cgs_rollout {
     int parts;                         /* that are compared with the goal */
     cgs_tensor *cost[CGS_MODEL_PARTS]; /* (G*part) squared distances */
     float weight[CGS_MODEL_PARTS];     /* of them in the cost */
+    /* the parts themselves, (G*part, columns) and (G, columns), for residuals */
+    cgs_tensor *now[CGS_MODEL_PARTS], *then[CGS_MODEL_PARTS];
     float gradient_scale; /* the gradient of the tape's loss times this is a row's own */
     cgs_tensor **latent;  /* (H) imagined, each (G*part, 1, D) */
 
     cgs_arena arena;
-    float *z, *past, *goal;  /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
-    float *z_run, *goal_run; /* of one run: (G, C, D), (G, D) */
-    float *list;             /* (G*part, T, A) action lists of one run, or their gradient */
-    float *read;             /* (G*part, D) one latent of every row, or costs */
-    float *term;             /* (G*part) one part of the costs */
-    float *imagined;         /* (part, H, D) of one episode */
+    float *z, *past, *goal;        /* (episodes, C, D), (episodes, C - 1, A), (episodes, D) */
+    float *z_run, *goal_run;       /* of one run: (G, C, D), (G, D) */
+    float *list;                   /* (G*part, T, A) action lists of one run, or their gradient */
+    float *read;                   /* (G*part, D) one latent of every row, or costs */
+    float *term;                   /* (G*part) one part of the costs */
+    float *imagined;               /* (part, H, D) of one episode */
+    float *parts_now, *parts_then; /* (G*part, D), (G, D) of one part, for residuals */
 
     struct device_rollout *on; /* for planners that run on the device; NULL: it has none */
 };

@@ -73,6 +73,9 @@ const cgs_study_row cgs_study_rows[] = {
      HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
     {"held-out-pg", CGS_EACH_SEED, "held-out, with priors" SEEDED,
      HELD_OUT "--planner pg-mppi pg-cem --samples {held_pg_K} --iters {iters}", "@/results.jsonl", "prior", false, false, false},
+    /* planners at the same number of rollouts */
+    {"rollouts", CGS_EACH_SEED, "success over rollouts" SEEDED,
+     HELD_OUT "--planner {rollout_planners} --rollouts {R}", "@/results.jsonl", "prior", false, false, false},
     {"held-out-gd", CGS_EACH_SEED, "held-out, gradient descent" SEEDED,
      HELD_OUT "--planner gd zero --gd-steps {gd_steps}", "@/results.jsonl", "train", false, false, false},
 
@@ -125,6 +128,7 @@ const char cgs_study_defaults[] =
     "systems=2000|surprise=--episode 0 --edit teleport:4 freeze:4 reverse:4|"
     "updates=0|validate=500|checkpoint=500|iters=30|one_K=128|gif_K=32|gif_seed=1|gd_steps=100|"
     "K=1,2,4,8,16,32,64,128,256|I=1,2,5,10,15,20,25,30|tau=0.25,0.5,1,2,4,8,16,32,64,128,256,512|"
+    "R=16,32,64,128,256|rollout_planners=pg-gn,gn,pg-mppi,mppi,icem,cem|"
     "start_seeds=0,1,42|starts=50|held_seeds=0|held=500|held_K=8,32,128|held_pg_K=1,8,32,128";
 
 static const cgs_variant three[] = {
@@ -179,7 +183,8 @@ static const cgs_variant dino_and_lewm[] = {
 
 #define MAIN                                                                                       \
     "collect train prior prior-quality prior-only budget-mppi budget-pg-mppi budget-cem "          \
-    "budget-pg-cem gd held-out held-out-pg held-out-gd refine temperature geometry mechanism "     \
+    "budget-pg-cem gd held-out held-out-pg held-out-gd rollouts refine temperature geometry "      \
+    "mechanism "                                                                                   \
     "probe theory decode surprise plan report"
 /* every claim of the paper that a laptop can look into, with what the claims need first */
 #define LAPTOP_ROWS                                                                                \
@@ -322,7 +327,8 @@ const cgs_recipe cgs_recipes[] = {
      PRESETS(DINO_PAPER TWENTY "episodes=4000", DINO_SMALL "episodes=600",
              DINO_BRIEF "episodes=400", DINO_LAPTOP "episodes=1000", DINO_TINY)},
     {"demo", "TwoRooms in minutes on two CPU cores, from data to report",
-     "collect train prior prior-quality held-out held-out-pg held-out-gd geometry mechanism probe "
+     "collect train prior prior-quality held-out held-out-pg held-out-gd rollouts geometry "
+     "mechanism probe "
      "plan report",
      three, COUNT(three), "env=tworooms",
      /* As many updates as fit into twelve minutes on two cores.  Images only where windows can
@@ -330,7 +336,9 @@ const cgs_recipe cgs_recipes[] = {
       * the updates at half the batch learn more. */
      PRESETS(NULL,
              "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|"
-             "validate=300|checkpoint=300|held=150|held_K=1,4,16|held_pg_K=1,4|gd_steps=50|"
+             "validate=300|checkpoint=300|held=150|held_K=1,4,16|held_pg_K=1,4|R=16,32,64|rollout_"
+             "planners=pg-gn,gn,mppi,cem|"
+             "gd_steps=50|"
              "geometry=--anchors 64|probe=--episodes 100|"
              "prior=prior.episodes=1200 prior.updates=400 prior.every=50 prior.patience=3 "
              "prior.hidden=256 prior.batch=256",
@@ -403,6 +411,7 @@ const cgs_paper_item cgs_paper_items[] = {
      "theory"},
     {"held-out", "the second protocol: unseen episodes, solved starts left out, paired", FOUR,
      "held-out held-out-pg held-out-gd"},
+    {"rollouts", "planners at the same number of rollouts (not in the paper)", FOUR, "rollouts"},
 };
 const int cgs_paper_item_count = COUNT(cgs_paper_items);
 

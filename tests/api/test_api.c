@@ -200,6 +200,12 @@ static void test_own_cost(void **state) {
     OK(cgs_agent_goal_cost(a, give_up, NULL));
     assert_int_equal(cgs_agent_plan(a, &o, 0, plan, NULL), CGS_ESTOPPED);
     REFUSED(cgs_agent_goal_cost(g, push, &s), CGS_EARG, "gd");
+    cgs_agent_destroy(g);
+    g = agent_of("gn"); /* a cost alone has no residuals */
+    REFUSED(cgs_agent_goal_cost(g, push, &s), CGS_EARG, "gn");
+    OK(cgs_agent_goal_image(g, here));
+    OK(cgs_agent_plan(g, &o, 0, plan, NULL));
+    for (int i = 0; i < ACTIONS; i++) assert_true(isfinite(plan[i]));
     cgs_agent_destroy(a);
     cgs_agent_destroy(g);
 }

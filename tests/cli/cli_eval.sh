@@ -130,7 +130,24 @@ assert abs(a["rho"]["mean"] - mean) < 1e-5 * mean and a["rho"]["lo"] <= mean <= 
 middle = sorted(a["ratios"])[3:5]
 assert abs(a["rho_median"]["median"] - sum(middle) / 2) < 1e-5 * mean, a
 assert a["below_one"] == sum(r < 1 for r in a["ratios"])
+# gamma of sampled Gauss-Newton, which does not depend on what counts as doing nothing
+assert a["gamma"] == b["gamma"] > 0 and a["prediction_variance"] > 0
+assert abs(a["gamma"] * a["plan_variance"] / a["prediction_variance"] - 1) < 1e-5, a
+assert abs(a["prior_gamma"] * a["prior_variance"] / a["prediction_variance"] - 1) < 1e-5, a
 PY
+# planners at the same number of rollouts, and settings that no option names
+"$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner gn pg-gn mppi prior --rollouts 8 32 \
+    plan.ess=2 plan.gn.gamma=0.5 --seeds 0 --episodes 2 --threads 1 --quiet >"$tmp/table"
+for words in 'gn K=8 I=1 gamma=0.5 decay=0.8' 'pg-gn K=16 I=2 gamma=0.5' 'mppi K=16 I=2 ess=2 ' \
+    'gn  *over rollouts = 8 ... 32 (2 points)'; do
+    grep -q "$words" "$tmp/table" || fail "no $words in $(cat "$tmp/table")"
+done
+for wrong in "--rollouts 8 --samples 4" "--rollouts 0" "plan.samples=3" "plan.gn.gamma=-1"; do
+    # shellcheck disable=SC2086
+    "$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner gn --episodes 1 $wrong 2>"$tmp/err" &&
+        fail "$wrong passed"
+    [ -s "$tmp/err" ] || fail "$wrong: no sentence"
+done
 cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
 # on held-out starts: no episode that the prior or the decoder was fitted to
 "$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0 --episodes 4 --held-out --threads 1 --json |

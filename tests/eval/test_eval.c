@@ -14,6 +14,7 @@
 #include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/summary.h"
+#include "eval/temperature.h"
 #include "eval_bed.h"
 #include "expect.h"
 #include "random_model.h"
@@ -266,6 +267,13 @@ static void test_hashes(void **state) {
         {"gd", "d7068a2f875d5b46", "\"steps\":77,\"lr\":0.03,"},
         {"random", "8ee5076e5c6d3683", "\"sigma\":0.7,"},
         {"zero", "80d04f828477ea51", ""},
+        {"icem", "071d4f8882a56a3a",
+         "\"samples\":65,\"iters\":29,\"elites\":16,\"sigma\":0.7,\"colour\":2,\"keep\":0.3,"},
+        {"gn", "2a1c84c85f364ab3",
+         "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
+        {"pg-gn", "a9c51c0a21e6eee0",
+         "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
+        {"prior", "315a5fd647cdb36d", ""},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         cgs_eval_settings s = {.model = "runs/lewm-cgs",
@@ -298,6 +306,92 @@ static void test_hashes(void **state) {
         assert_string_equal(hash, lines[i].hash);
         free(json);
     }
+}
+
+/* options are in a line where they are not at the value that lines without them meant */
+static void test_options_in_lines(void **state) {
+    (void)state;
+    cgs_eval_settings s = {.model = "m", .env = "tworooms", .plan = cgs_plan_defaults()};
+    char *json, hash[3][17];
+    OK(cgs_eval_describe(&s, &json, hash[0]));
+    assert_non_null(strstr(json, "\"tau\":4,"));
+    assert_null(strstr(json, "ess"));
+    free(json);
+    s.plan.gamma = 7; /* mppi does not read it */
+    OK(cgs_eval_describe(&s, &json, hash[1]));
+    assert_string_equal(hash[0], hash[1]);
+    free(json);
+    s.plan.ess = 4;
+    s.plan.decay = 0.5f;
+    s.plan.best = true;
+    OK(cgs_eval_describe(&s, &json, hash[1]));
+    assert_string_not_equal(hash[0], hash[1]);
+    assert_non_null(strstr(json, "\"ess\":4,\"decay\":0.5,\"best\":1,"));
+    assert_null(strstr(json, "\"tau\"")); /* which is not read then */
+    free(json);
+}
+
+/* an environment without a known temperature is planned in all the same */
+static void test_unknown_temperature(void **state) {
+    (void)state;
+    bed b;
+    bed_open(&b, 1, 1, 1);
+    cgs_plan_config c = cgs_plan_defaults();
+    c.K = 64;
+    OK(cgs_choose_tau(&c, 0, b.s.model, "tworooms"));
+    assert_true(c.tau == 128 && c.ess == 0);
+    OK(cgs_choose_tau(&c, 0, b.s.model, "nowhere"));
+    assert_true(c.ess == 16);
+    c.ess = 5;
+    OK(cgs_choose_tau(&c, 0, b.s.model, "nowhere"));
+    assert_true(c.ess == 5);
+    c.ess = 0;
+    OK(cgs_choose_tau(&c, 3, b.s.model, "nowhere"));
+    assert_true(c.tau == 3 && c.ess == 0);
+    strcpy(c.kind.s, "cem");
+    OK(cgs_choose_tau(&c, 0, b.s.model, "nowhere"));
+    assert_true(c.ess == 0);
+    bed_close(&b);
+}
+
+/* rollouts: each planner by its rule, their areas, and settings for those that read them */
+static void test_rollouts_axis(void **state) {
+    (void)state;
+    static const char *const planners[] = {"gn", "cem", "zero"};
+    static const int rollouts[] = {8, 32};
+    static char decay[] = "plan.decay=0.5", bad[] = "plan.samples=3";
+    char *settings[] = {decay};
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    cgs_summary s;
+    o.out = NULL;
+    o.model_count = o.seed_count = 1;
+    o.planners = planners;
+    o.planner_count = 3;
+    o.rollouts = rollouts;
+    o.rollout_count = 2;
+    o.settings = settings;
+    o.setting_count = 1;
+    OK(cgs_evaluate(&e, &o));
+    assert_int_equal(e.count, 5);
+    assert_true(e.run[0].plan.K == 8 && e.run[0].plan.iters == 1);
+    assert_true(e.run[1].plan.K == 16 && e.run[1].plan.iters == 2);
+    assert_true(e.run[2].plan.K == 8 && e.run[2].plan.iters == 1);
+    assert_true(e.run[3].plan.K == 16 && e.run[3].plan.iters == 2);
+    assert_true(e.run[1].plan.decay == 0.5f);
+    OK(cgs_summarise(&s, &e));
+    int areas = 0;
+    for (int i = 0; i < s.areas; i++)
+        if (s.area[i].over == CGS_SWEEP_ROLLOUTS) {
+            assert_true(s.area[i].low == 8 && s.area[i].high == 32 && s.area[i].points == 2);
+            areas++;
+        }
+    assert_int_equal(areas, 2);
+    cgs_summary_free(&s);
+    cgs_evaluation_free(&e);
+    settings[0] = bad;
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "plan.samples");
+    cgs_evaluation_free(&e);
 }
 
 static void test_summary(void **state) {
@@ -585,12 +679,14 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),        cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_batch_in_hash), cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_starts),        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_rules_in_hash), cmocka_unit_test(test_held_out_prior),
-        cmocka_unit_test(test_protocols),     cmocka_unit_test(test_protocol_in_hash),
+        cmocka_unit_test(test_resume),           cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash),    cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_options_in_lines), cmocka_unit_test(test_unknown_temperature),
+        cmocka_unit_test(test_rollouts_axis),    cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_images),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_misfits),          cmocka_unit_test(test_rules_in_hash),
+        cmocka_unit_test(test_held_out_prior),   cmocka_unit_test(test_protocols),
+        cmocka_unit_test(test_protocol_in_hash),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

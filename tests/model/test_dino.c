@@ -408,6 +408,22 @@ static void test_rollout(void **state) {
         }
         cgs_rollout_destroy(r);
 
+        /* residuals: parts with the roots of their weights, in squares the cost */
+        static float residual[K * 512];
+        rc.residual = true;
+        OK(cgs_rollout_create_any(&r, &m->base, &rc));
+        OK(cgs_rollout_set(r, 1, z, NULL, goal));
+        int R = cgs_rollout_residuals(r);
+        assert_int_equal(R, P * C + E);
+        assert_true(R <= 512);
+        OK(cgs_rollout_residual(r, plans, 1, K, cost, residual));
+        for (int k = 0; k < K; k++) {
+            double sum = 0;
+            for (int i = 0; i < R; i++) sum += residual[k * R + i] * residual[k * R + i];
+            assert_float_equal(cost[k], sum, 1e-5 * sum);
+        }
+        cgs_rollout_destroy(r);
+
         /* the derivative of the cost along its gradient */
         float grad[H * A], moved[H * A], one;
         cgs_rollout_config gc = {

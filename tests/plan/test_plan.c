@@ -198,8 +198,8 @@ static void test_prefix_budget(void **state) {
     enum { n = 5 };
     float mean[n] = {0}, spread[n] = {1, 1, 1, 1, 1}, small[8 * n], large[20 * n];
     uint64_t key = cgs_plan_key(1, 2, 3, 4);
-    cgs_plan_sample(&key, mean, spread, 1, 8, n, small);
-    cgs_plan_sample(&key, mean, spread, 1, 20, n, large);
+    cgs_plan_sample(&key, NULL, mean, spread, 1, 8, n, small);
+    cgs_plan_sample(&key, NULL, mean, spread, 1, 20, n, large);
     assert_memory_equal(small, large, sizeof small);
     /* and the mean it was drawn around, spread over 20 candidates, does not repeat */
     for (int a = 1; a < 20; a++)
@@ -269,11 +269,18 @@ static void test_settings(void **state) {
     c.elites = 3;
     assert_int_equal(cgs_plan_elites(&c), 3);
 
-    cgs_section s = cgs_plan_section(&c);
-    assert_int_equal(cgs_config_assign(&s, 1, "plan.tau=64"), CGS_OK);
-    assert_true(c.tau == 64);
-    expect(cgs_config_assign(&s, 1, "plan.samples=0"), CGS_EARG, "plan.samples");
-    expect(cgs_config_assign(&s, 1, "plan.tau=0"), CGS_EARG, "plan.tau");
+    cgs_section s = cgs_plan_tuning(&c);
+    assert_int_equal(cgs_config_assign(&s, 1, "plan.sigma=0.3"), CGS_OK);
+    assert_true(c.sigma == 0.3f);
+    expect(cgs_config_assign(&s, 1, "plan.sigma=0"), CGS_EARG, "plan.sigma");
+    /* commands have an option for it */
+    expect(cgs_config_assign(&s, 1, "plan.samples=8"), CGS_EARG, "plan.samples");
+
+    assert_true(cgs_plan_decay(&c) == 1);
+    strcpy(c.kind.s, "pg-gn");
+    assert_true(cgs_plan_decay(&c) == 0.8f);
+    c.decay = 0.5f;
+    assert_true(cgs_plan_decay(&c) == 0.5f);
 }
 
 static void test_bad_settings(void **state) {
@@ -303,6 +310,15 @@ static void test_bad_settings(void **state) {
     REJECTED(c.sigma = INFINITY, "plan.sigma: inf");
     REJECTED(c.lr = 0, "plan.gd.lr: 0");
     REJECTED(c.deadline = -1, "plan.deadline: -1");
+    REJECTED(c.decay = 1.5f, "plan.decay: 1.5");
+    REJECTED(c.ess = -1, "plan.ess: -1");
+    REJECTED(c.colour = NAN, "plan.colour: nan");
+    REJECTED(c.keep = 2, "plan.icem.keep: 2");
+    REJECTED(c.gamma = -1, "plan.gn.gamma: -1");
+    REJECTED(c.damping = INFINITY, "plan.gn.damping: inf");
+    REJECTED(c.reuse = -1, "plan.gn.reuse: -1");
+    REJECTED(c.frameskip = 3, "plan.frameskip: 3 actions in an action block of 2");
+    REJECTED((strcpy(c.kind.s, "gn"), c.R = 0), "plan.residual_size");
     REJECTED(strcpy(c.kind.s, "cme"), "plan.planner: \"cme\"");
     REJECTED((c.K = 1 << 24, c.H = 4096, c.A = 4096), "too many");
 #undef REJECTED

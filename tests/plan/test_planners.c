@@ -63,6 +63,7 @@ static void test_rows(void **state) {
         assert_true(kind->kernel == CGS_KERNEL_NONE || kind->update);
         /* candidates have costs, and none have gradients */
         if (kind->reads & CGS_READS_SAMPLES) assert_true(kind->needs & CGS_NEEDS_COST);
+        if (kind->needs & CGS_NEEDS_RESIDUAL) assert_true(kind->needs & CGS_NEEDS_COST);
         assert_int_equal(kind->reads >> CGS_PLANNER_SETTING_COUNT, 0);
         rows++;
     }
@@ -73,6 +74,27 @@ static void test_rows(void **state) {
     assert_null(strstr(without, "pg-"));
     expect(cgs_planner_kind_at(0), cgs_planner_kind_find(&kind, "cma"), CGS_EARG, names);
     assert_null(kind);
+}
+
+/* a planner's rule makes at most the rollouts that it is given, most of them, and gives the same
+ * again for what it gave */
+static void test_rules(void **state) {
+    (void)state;
+    EACH_PLANNER(kind, i) {
+        assert_true(!kind->divide || kind->reads & CGS_READS_SAMPLES);
+        for (int rollouts = 1; kind->divide && rollouts < 5000; rollouts++) {
+            int K = 0, iters = 0;
+            kind->divide(rollouts, &K, &iters);
+            assert_true(K >= 1 && iters >= 1 && K * iters <= rollouts);
+            assert_true(2 * K * iters > rollouts);
+            assert_true(cgs_planner_divides(kind, K, iters));
+        }
+        assert_false(cgs_planner_divides(kind, 7, 200));
+        assert_false(cgs_planner_divides(kind, NAN, 30));
+    }
+    int K, iters; /* the published planners at their published number */
+    cgs_planner_kind_of("mppi")->divide(3840, &K, &iters);
+    assert_true(K == 128 && iters == 30);
 }
 
 /* ---- the same plan ------------------------------------------------------------------ */
@@ -90,12 +112,9 @@ static void test_determinism(void **state) {
     EACH_PLANNER(kind, k) {
         cgs_plan_config c = settings_of(kind, &s, 300, 6);
         cgs_planner *batch = must_create(&c, E), *single = must_create(&c, 1);
-        cgs_plan_problem q = {.E = E,
-                              .episode = id,
-                              .start = start,
-                              .cost = linear_cost,
-                              .gradient = linear_gradient,
-                              .ctx = &s};
+        cgs_plan_problem q = linear_problem(&s, E);
+        q.episode = id;
+        q.start = start;
         cgs_set_threads(1);
         cgs_plan_result r = must_solve(batch, &q);
         size_t bytes = sizeof(float) * (size_t)(E * s.n), each = sizeof(float) * (size_t)s.n;
@@ -143,7 +162,7 @@ static void test_no_allocation(void **state) {
         long at_create = allocations;
         cgs_planner *p = must_create(&c, 4);
         assert_true(allocations > at_create); /* the counter counts */
-        cgs_plan_problem q = {.E = 4, .cost = linear_cost, .gradient = linear_gradient, .ctx = &s};
+        cgs_plan_problem q = linear_problem(&s, 4);
         long before = allocations;
         for (q.E = 4; q.E > 0; q.E--) must_solve(p, &q);
         cgs_planner_reset(p);
@@ -185,6 +204,22 @@ static cgs_status watched_gradient(void *ctx, const float *plans, int E, float *
     return watched_cost(ctx, plans, E, 1, cost);
 }
 
+static cgs_status watched_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                   float *residual) {
+    watched *s = ctx;
+    CGS_TRY(linear_residual(s->system, plans, E, K, cost, residual));
+    return watched_cost(ctx, plans, E, K, cost);
+}
+
+static cgs_plan_problem watched_problem(watched *ctx, int E) {
+    return (cgs_plan_problem){.E = E,
+                              .cost = watched_cost,
+                              .gradient = watched_gradient,
+                              .residual = watched_residual,
+                              .R = ctx->system->d,
+                              .ctx = ctx};
+}
+
 /* the lowest cost in a history of two episodes */
 static float lowest_of(const cgs_plan_result *r, int e) {
     float lowest = INFINITY;
@@ -200,8 +235,7 @@ static void test_history(void **state) {
         cgs_plan_config c = settings_of(kind, &s, 20, 7);
         watched ctx = {.system = &s};
         cgs_planner *p = must_create(&c, 3);
-        cgs_plan_problem q = {
-            .E = 2, .cost = watched_cost, .gradient = watched_gradient, .ctx = &ctx};
+        cgs_plan_problem q = watched_problem(&ctx, 2);
         cgs_plan_result r = must_solve(p, &q);
         bool repeats = kind->reads & (CGS_READS_ITERS | CGS_READS_STEPS);
         assert_int_equal(r.iterations, !scores(kind) ? 0 : repeats ? 7 : 1);
@@ -235,7 +269,8 @@ static void test_one_candidate(void **state) {
         cgs_plan_config c = settings_of(kind, &s, 1, 30);
         cgs_planner *p = must_create(&c, 1);
         s.rows = 0;
-        cgs_plan_problem q = {.E = 1, .start = start, .cost = linear_cost, .ctx = &s};
+        cgs_plan_problem q = linear_problem(&s, 1);
+        q.start = start;
         cgs_plan_result r = must_solve(p, &q);
         assert_memory_equal(r.plan, start, sizeof(float) * (size_t)s.n);
         assert_int_equal(s.rows, still ? 0 : 1);
@@ -255,8 +290,7 @@ static void test_deadline(void **state) {
         c.deadline = 0.045f;
         watched ctx = {.system = &s, .wait = 10000000};
         cgs_planner *p = must_create(&c, 2);
-        cgs_plan_problem q = {
-            .E = 2, .cost = watched_cost, .gradient = watched_gradient, .ctx = &ctx};
+        cgs_plan_problem q = watched_problem(&ctx, 2);
         cgs_plan_result r = must_solve(p, &q);
         /* a loaded machine may stretch a wait, but never shorten it: at most four fit */
         assert_true(r.cut == repeats && r.iterations <= 4);
@@ -322,6 +356,23 @@ static cgs_status spoiled_gradient(void *ctx, const float *plans, int E, float *
     return CGS_OK;
 }
 
+static cgs_status spoiled_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                   float *residual) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_residual(b->system, plans, E, K, cost, residual));
+    if (b->calls++ == b->iteration) cost[b->row] = b->value;
+    return CGS_OK;
+}
+
+/* the costs are good, a value of a residual is not */
+static cgs_status spoiled_value(void *ctx, const float *plans, int E, int K, float *cost,
+                                float *residual) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_residual(b->system, plans, E, K, cost, residual));
+    if (b->calls++ == b->iteration) residual[b->row] = b->value;
+    return CGS_OK;
+}
+
 static cgs_status failing_cost(void *ctx, const float *plans, int E, int K, float *cost) {
     (void)ctx;
     (void)plans;
@@ -332,6 +383,12 @@ static cgs_status failing_cost(void *ctx, const float *plans, int E, int K, floa
 static cgs_status failing_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
     (void)grad;
     return failing_cost(ctx, plans, E, 1, cost);
+}
+
+static cgs_status failing_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                   float *residual) {
+    (void)residual;
+    return failing_cost(ctx, plans, E, K, cost);
 }
 
 static void test_bad_scores(void **state) {
@@ -347,8 +404,13 @@ static void test_bad_scores(void **state) {
         int last = cgs_plan_iterations(&c) - 1;
         char words[96];
         spoiled ctx = {&s, 0, last, 2 * K + k, NAN};
-        cgs_plan_problem q = {
-            .E = 3, .episode = id, .cost = spoiled_cost, .gradient = spoiled_descent, .ctx = &ctx};
+        cgs_plan_problem q = {.E = 3,
+                              .episode = id,
+                              .cost = spoiled_cost,
+                              .gradient = spoiled_descent,
+                              .residual = spoiled_residual,
+                              .R = s.d,
+                              .ctx = &ctx};
         snprintf(words, sizeof words, "%s: the cost of episode 72, candidate %d, iteration %d is",
                  kind->name, k, last);
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_ENUMERIC, words);
@@ -363,7 +425,21 @@ static void test_bad_scores(void **state) {
                      last);
             expect(kind, cgs_planner_solve(p, &q, &r), CGS_ENUMERIC, words);
         }
+        if (kind->needs & CGS_NEEDS_RESIDUAL) {
+            q.residual = spoiled_value;
+            ctx = (spoiled){&s, 0, last, (K + k) * s.d + 1, INFINITY};
+            snprintf(words, sizeof words,
+                     "%s: value 1 of the residual of episode 71, candidate %d, iteration %d is inf",
+                     kind->name, k, last);
+            expect(kind, cgs_planner_solve(p, &q, &r), CGS_ENUMERIC, words);
+            q.R = s.d + 1;
+            expect(kind, cgs_planner_solve(p, &q, &r), CGS_EARG, "residuals of 3 values");
+            q.residual = NULL;
+            expect(kind, cgs_planner_solve(p, &q, &r), CGS_EARG, "comes without residuals");
+            q.R = s.d;
+        }
         q.cost = failing_cost;
+        q.residual = failing_residual;
         q.gradient = failing_gradient;
         snprintf(words, sizeof words, "no device for 3 x %d", K);
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_EDEVICE, words);
@@ -372,7 +448,7 @@ static void test_bad_scores(void **state) {
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_EARG,
                kind->needs & CGS_NEEDS_COST ? "no cost function" : "no gradient function");
         /* the planner is still usable */
-        q = (cgs_plan_problem){.E = 3, .cost = linear_cost, .gradient = linear_gradient, .ctx = &s};
+        q = linear_problem(&s, 3);
         assert_int_equal(cgs_planner_solve(p, &q, &r), CGS_OK);
         cgs_planner_destroy(p);
     }
@@ -387,12 +463,9 @@ static void test_bad_problem(void **state) {
     EACH_PLANNER(kind, k) {
         cgs_plan_config c = settings_of(kind, &s, 16, 5);
         cgs_planner *p = must_create(&c, 3);
-        cgs_plan_problem q = {.E = 3,
-                              .episode = id,
-                              .start = start,
-                              .cost = linear_cost,
-                              .gradient = linear_gradient,
-                              .ctx = &s};
+        cgs_plan_problem q = linear_problem(&s, 3);
+        q.episode = id;
+        q.start = start;
         start[s.n + 1] = NAN;
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_ENUMERIC,
                "value 1 of the start of episode 71");
@@ -413,10 +486,11 @@ static void test_bad_problem(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_determinism),
-        cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_history),
-        cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_bad_scores),    cmocka_unit_test(test_bad_problem),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_determinism), cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_history),     cmocka_unit_test(test_one_candidate),
+        cmocka_unit_test(test_deadline),    cmocka_unit_test(test_bad_scores),
+        cmocka_unit_test(test_bad_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

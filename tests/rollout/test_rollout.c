@@ -216,12 +216,105 @@ static void test_own_cost(void **state) {
     cgs_device_close(&d);
 }
 
+/* residuals: the latents' differences from the goal, beside the very costs of cgs_rollout_cost */
+static void residuals_against_latents(int E, int K) {
+    cgs_device d;
+    cgs_lewm *m;
+    cgs_rollout *r, *plain;
+    size_t rows = (size_t)(E * K);
+    float *z = malloc(sizeof(float) * (size_t)(2 * E * D)), *goal = z + E * D;
+    float *plans = malloc(sizeof(float) * rows * H * A), *frames;
+    float *cost = malloc(sizeof(float) * 2 * rows), *residual = malloc(sizeof(float) * rows * D);
+    frames = malloc(sizeof(float) * rows * H * D);
+    OK(cgs_device_open(&d, "cpu", 1));
+    OK(random_model(&m, &d, 3));
+    cgs_rollout_config c = {
+        .episodes = E, .context = 1, .horizon = H, .samples = K, .act = CGS_F32};
+    OK(cgs_rollout_create(&plain, m, &c));
+    c.residual = true;
+    OK(cgs_rollout_create(&r, m, &c));
+    fill(z, (size_t)(2 * E * D), 1);
+    fill(plans, rows * H * A, 2);
+    OK(cgs_rollout_set(r, E, z, NULL, goal));
+    OK(cgs_rollout_set(plain, E, z, NULL, goal));
+    assert_int_equal(cgs_rollout_residuals(r), D);
+    assert_int_equal(cgs_rollout_residuals(plain), 0);
+    OK(cgs_rollout_residual(r, plans, E, K, cost, residual));
+    OK(cgs_rollout_cost(plain, plans, E, K, cost + rows));
+    assert_memory_equal(cost, cost + rows, sizeof(float) * rows);
+    OK(cgs_rollout_imagine(r, plans, E, K, frames));
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < D; j++)
+            assert_true(residual[i * D + j] ==
+                        frames[(i * H + H - 1) * D + j] - goal[i / (size_t)K * D + j]);
+    REFUSED(cgs_rollout_residual(plain, plans, E, K, cost, residual), CGS_EARG, "residuals no");
+    cgs_rollout_destroy(r);
+    cgs_rollout_destroy(plain);
+    cgs_lewm_destroy(m);
+    cgs_device_close(&d);
+    free(z), free(plans), free(frames), free(cost), free(residual);
+}
+
+static void test_residuals(void **state) {
+    (void)state;
+    residuals_against_latents(3, 5);    /* several episodes per run, the last run not full */
+    residuals_against_latents(1, 1100); /* several runs per episode */
+}
+
+/* way-points and a penalty: the first latent and the first action */
+static cgs_status way_point(void *user, int episode, const float *plans, const float *z, int n,
+                            float *residual) {
+    ++*(int *)user;
+    for (int i = 0; i < n; i++) {
+        residual[2 * i] = z[i * H * D] - (float)episode;
+        residual[2 * i + 1] = 0.5f * plans[i * H * A];
+    }
+    return CGS_OK;
+}
+
+static void test_own_residual(void **state) {
+    (void)state;
+    enum { E = 2, K = 7 };
+    cgs_device d;
+    cgs_lewm *m;
+    cgs_rollout *r;
+    static float z[E * D], plans[E * K * H * A], cost[E * K], residual[E * K * 2];
+    static float frames[E * K * H * D];
+    int calls = 0;
+    OK(cgs_device_open(&d, "cpu", 1));
+    OK(random_model(&m, &d, 3));
+    cgs_rollout_config c = {
+        .episodes = E, .context = 1, .horizon = H, .samples = K, .residual = true, .act = CGS_F32};
+    OK(cgs_rollout_create(&r, m, &c));
+    fill(z, E * D, 1);
+    fill(plans, E * K * H * A, 2);
+    OK(cgs_rollout_set(r, E, z, NULL, NULL));
+    REFUSED(cgs_rollout_use_residual(r, way_point, D + 1, &calls), CGS_EARG, "97 values");
+    OK(cgs_rollout_use_residual(r, way_point, 2, &calls));
+    assert_int_equal(cgs_rollout_residuals(r), 2);
+    OK(cgs_rollout_residual(r, plans, E, K, cost, residual));
+    OK(cgs_rollout_imagine(r, plans, E, K, frames));
+    assert_int_equal(calls, E);
+    for (int i = 0; i < E * K; i++) {
+        float a = frames[i * H * D] - (float)(i / K), b = 0.5f * plans[i * H * A];
+        assert_true(residual[2 * i] == a && residual[2 * i + 1] == b);
+        assert_true(fabsf(cost[i] - (a * a + b * b)) <= 1e-6f * cost[i]);
+    }
+    /* a cost alone has no residuals */
+    OK(cgs_rollout_use_residual(r, NULL, 0, NULL));
+    cgs_rollout_use_cost(r, count_cost, &calls);
+    assert_int_equal(cgs_rollout_residuals(r), 0);
+    REFUSED(cgs_rollout_residual(r, plans, E, K, cost, residual), CGS_EARG, "own cost yes");
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+    cgs_device_close(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rollout),
-        cmocka_unit_test(test_actions_matter),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_own_cost),
+        cmocka_unit_test(test_rollout),   cmocka_unit_test(test_actions_matter),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_own_cost),
+        cmocka_unit_test(test_residuals), cmocka_unit_test(test_own_residual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

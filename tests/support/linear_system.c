@@ -91,6 +91,26 @@ cgs_status linear_cost(void *ctx, const float *plans, int E, int K, float *cost)
     return CGS_OK;
 }
 
+cgs_status linear_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                           float *residual) {
+    linear *s = ctx;
+    double z[N_MAX];
+    for (int r = 0; r < E * K; r++) {
+        terminal(s, s->z0, plans + (size_t)r * (size_t)s->n, z);
+        for (int i = 0; i < s->d; i++) residual[r * s->d + i] = (float)(z[i] - s->zg[i]);
+    }
+    return linear_cost(ctx, plans, E, K, cost);
+}
+
+cgs_plan_problem linear_problem(linear *s, int E) {
+    return (cgs_plan_problem){.E = E,
+                              .cost = linear_cost,
+                              .gradient = linear_gradient,
+                              .residual = linear_residual,
+                              .R = s->d,
+                              .ctx = s};
+}
+
 cgs_status linear_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
     linear *s = ctx;
     for (int e = 0; e < E; e++) {
@@ -112,6 +132,7 @@ cgs_plan_config linear_settings(const char *kind, const linear *s, int K, int it
     c.iters = iters;
     c.H = s->H;
     c.A = s->A;
+    c.R = s->d;
     c.seed = 11;
     return c;
 }

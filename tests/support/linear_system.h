@@ -28,7 +28,12 @@ linear ideal_system(int H, double c);
 double half_square(const linear *s, const float *plan);
 /* For planners; ctx is a linear. */
 cgs_status linear_cost(void *ctx, const float *plans, int E, int K, float *cost);
+cgs_status linear_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                           float *residual); /* (E*K, d) */
 cgs_status linear_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
+
+/* A problem with all three, of E episodes. */
+cgs_plan_problem linear_problem(linear *s, int E);
 
 /* Default settings with the system's sizes; planner and solve, or a failed test. */
 cgs_plan_config linear_settings(const char *kind, const linear *s, int K, int iters);
