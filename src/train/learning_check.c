@@ -12,15 +12,18 @@
 #define PATIENCE 300         /* updates before anything is said, ... */
 #define PATIENCE_FRACTION 20 /* ... or this fraction of a long run: 1 / 20 */
 #define SLOWNESS 0.8         /* of the running means: about fifty updates */
-#define ON_PLATEAU 0.9       /* prediction over the mean's error */
-#define OFF_PLATEAU 0.8
-#define COLLAPSED 0.1 /* variance over the largest so far */
+#define PLATEAU 0.9          /* prediction over the mean's error */
+#define COPY 1.0             /* prediction over the copy's error */
+#define COLLAPSE 0.1         /* variance over the largest so far */
+#define MARGIN 0.9           /* what has been said is taken back only beyond it */
 
 static cgs_learning judge(const cgs_learning_check *c) {
-    double plateau = c->state == CGS_LEARNING_PLATEAU ? OFF_PLATEAU : ON_PLATEAU;
-    if (c->mean < COLLAPSED * c->most) return CGS_LEARNING_COLLAPSED;
+    bool worse = c->state == CGS_LEARNING_COPIES || c->state == CGS_LEARNING_PLATEAU;
+    double plateau = c->state == CGS_LEARNING_PLATEAU ? MARGIN * PLATEAU : PLATEAU;
+    if (c->mean < COLLAPSE * c->most) return CGS_LEARNING_COLLAPSED;
     if (c->predicted > plateau * c->mean) return CGS_LEARNING_PLATEAU;
-    return c->predicted > c->copy ? CGS_LEARNING_COPIES : CGS_LEARNING_GOES_ON;
+    if (c->predicted > (worse ? MARGIN * COPY : COPY) * c->copy) return CGS_LEARNING_COPIES;
+    return CGS_LEARNING_GOES_ON;
 }
 
 bool cgs_learning_check_add(cgs_learning_check *c, uint64_t step, uint64_t total, double predicted,

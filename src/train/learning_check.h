@@ -38,6 +38,7 @@ typedef struct cgs_learning_check {
 bool cgs_learning_check_add(cgs_learning_check *c, uint64_t step, uint64_t total, double predicted,
                             cgs_trivial trivial);
 
+enum { CGS_LEARNING_SENTENCE = 320 };
 /* What is wrong and what to try, in plain words; "" when nothing is. */
 void cgs_learning_sentence(const cgs_learning_check *c, char *out, size_t size);
 

@@ -504,7 +504,7 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     double now = cgs_now();
     if (info->compared && cgs_learning_check_add(&t->check, t->step, t->total,
                                                  info->term[CGS_TERM_PRED], info->trivial)) {
-        char sentence[320];
+        char sentence[CGS_LEARNING_SENTENCE];
         cgs_learning_sentence(&t->check, sentence, sizeof sentence);
         if (*sentence)
             cgs_log(CGS_WARN, "%s", sentence);
