@@ -99,8 +99,8 @@ typedef struct cgs_step_info {
     uint64_t epoch;
     double lr, grad_norm, cgs_weight;
     double loss, term[CGS_TERMS];
-    bool compared;       /* every CGS_LEARNING_EVERY updates:        */
-    cgs_trivial trivial; /* errors of predictors that know nothing   */
+    bool compared;               /* every CGS_LEARNING_EVERY updates:        */
+    cgs_trivial trivial;         /* errors of predictors that know nothing   */
     double frames_per_s, waited; /* fraction of the time spent waiting for data */
     double seconds;              /* of this update */
 } cgs_step_info;

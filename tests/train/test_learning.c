@@ -258,8 +258,8 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trivial),        cmocka_unit_test(test_made_up_runs),
-        cmocka_unit_test(test_start),          cmocka_unit_test(test_own_statistics),
+        cmocka_unit_test(test_trivial),  cmocka_unit_test(test_made_up_runs),
+        cmocka_unit_test(test_start),    cmocka_unit_test(test_own_statistics),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
