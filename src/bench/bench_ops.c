@@ -54,7 +54,7 @@ static const struct {
     {CGS_OP_layernorm, {8224, 192, 1, 1, 12}},
     {CGS_OP_attention, {32, 257, 3, 64, 0, 1}},
     {CGS_OP_attention, {128, 3, 16, 64, 1, 1, 10}},
-    {CGS_OP_attend_first, {32, 257, 3, 64}},
+    {CGS_OP_attend_first, {32, 257, 3, 64, 1, 2, 0}},
     {CGS_OP_activation, {8224, 768, CGS_GELU, 4}},
     {CGS_OP_batchnorm, {512, 2048, 1}},
     {CGS_OP_directions, {1024, 192}},

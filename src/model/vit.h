@@ -18,7 +18,7 @@ typedef struct cgs_vit_layer {
 } cgs_vit_layer;
 
 /* x (F, T, D).  first_only: only token 0 of the result is needed, (F, 1, D); the others serve as
- * keys and values only. */
+ * keys and values only, and have no queries. */
 cgs_tensor *cgs_vit_layer_forward(cgs_tape *t, cgs_vit_layer *l, cgs_tensor *x, int heads,
                                   float eps, bool first_only);
 

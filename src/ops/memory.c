@@ -125,8 +125,31 @@ static void find_lifetimes(cgs_tape *t, usage *use, int end) {
     }
 }
 
+/* what has been written of the parameters' gradients, as disjoint runs of bytes */
+typedef struct written {
+    const char *from;
+    size_t bytes;
+} written;
+
+/* Whether a parameter's gradient, or that of a part, was written before; notes it if not. */
+static cgs_status find_outside(const cgs_tensor *x, written *list, int *count, bool *before) {
+    const char *from = x->grad;
+    size_t bytes = cgs_bytes(x), covered = 0;
+    for (int i = 0; i < *count; i++) {
+        const char *end = list[i].from + list[i].bytes;
+        const char *low = from > list[i].from ? from : list[i].from;
+        const char *high = from + bytes < end ? from + bytes : end;
+        if (low < high) covered += (size_t)(high - low);
+    }
+    *before = covered > 0;
+    if (covered == 0) list[(*count)++] = (written){from, bytes};
+    if (covered == 0 || covered == bytes) return CGS_OK;
+    return cgs_fail(CGS_EARG, "tape: a part of %s is read after the whole",
+                    x->name ? x->name : "a parameter");
+}
+
 /* walks backward once: first contributions overwrite, later ones add */
-static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **seen) {
+static cgs_status find_gradients(cgs_tape *t, usage *use, int end, written *seen) {
     if (t->loss) {
         int loss = node_of(t, tape_root(t->loss));
         use[loss].grad = (span){0, end}; /* holds the constant 1 */
@@ -137,7 +160,7 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
             use[i].grad = (span){0, end};
             use[i].grad_begun = true;
         }
-    int seen_count = 0; /* parameters have no node: a list has those already written */
+    int seen_count = 0;
     for (int i = t->records - 1; i >= 0; i--) {
         cgs_record *r = tape_record(t, i);
         if (!t->active[i]) continue;
@@ -146,12 +169,11 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
         for (int k = 0; k < CGS_MAX_IN; k++) {
             if (!r->in[k] || !r->in[k]->wants_grad) continue;
             cgs_tensor *x = tape_root(r->in[k]);
-            int n = node_of(t, x);
-            if (n < 0) {
-                for (int s = 0; s < seen_count; s++) r->accumulate[k] |= seen[s] == x;
-                if (!r->accumulate[k]) seen[seen_count++] = x;
+            if (x->outside) {
+                CGS_TRY(find_outside(x, seen, &seen_count, &r->accumulate[k]));
                 continue;
             }
+            int n = node_of(t, x);
             r->accumulate[k] = use[n].grad_begun;
             cgs_tensor *y = tape_root(r->out);
             if (!use[n].grad_begun && k == 0 && passes_gradient_through(r) && !x->keep &&
@@ -162,6 +184,7 @@ static void find_gradients(cgs_tape *t, usage *use, int end, const cgs_tensor **
             if (x->keep || tape_node_at(t, n)->producer < 0) extend(&use[use[n].grad_of].grad, end);
         }
     }
+    return CGS_OK;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -196,7 +219,7 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     usage *use = calloc(nodes, sizeof *use);
     buffer *buffers = calloc(2 * nodes, sizeof *buffers);
     bool *leads_to_loss = calloc(nodes, sizeof *leads_to_loss);
-    const cgs_tensor **seen = calloc((size_t)t->records * CGS_MAX_IN + 1, sizeof *seen);
+    written *seen = calloc((size_t)t->records * CGS_MAX_IN + 1, sizeof *seen);
     t->active = calloc((size_t)t->records + 1, sizeof *t->active);
     if (!use || !buffers || !leads_to_loss || !seen || !t->active) {
         rc = cgs_fail(CGS_ENOMEM, "tape: no memory to plan %d tensors", t->nodes);
@@ -205,7 +228,8 @@ cgs_status tape_plan_memory(cgs_tape *t) {
 
     find_active(t, leads_to_loss);
     find_lifetimes(t, use, end);
-    find_gradients(t, use, end, seen);
+    rc = find_gradients(t, use, end, seen);
+    if (rc != CGS_OK) goto done;
 
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;

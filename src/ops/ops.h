@@ -35,7 +35,7 @@
     X(modulate, 0x3, 0)     /* x (n,D), m (r,C)              x (1 + m.scale) + m.shift   */        \
     X(gate_add, 0x6, 0)     /* x (n,D), y (n,D), m (r,C)     x + m.gate y                */        \
     X(attention, 0x1, 1)    /* qkv (B,T,3*heads*width)       (B,T,heads*width); lse, residual */   \
-    X(attend_first, 0x3, 1) /* own (B,1,3*heads*width), qkv  token 0's (B,1,heads*width); lse */   \
+    X(attend_first, 0x3, 0) /* own (B,1,q|qkv), all (B,T,kv|qkv)  token 0's (B,1,q); lse */        \
     X(activation, 0x1, 0)   /* x                             gelu, silu or relu          */        \
     X(dropout, 0x0, 0)      /* x                             x keep / (1 - p)            */        \
     X(batchnorm, 0x3, 0)    /* x (n,C), w, b, run mean, run var   saved: mean, rstd      */        \
@@ -124,6 +124,8 @@ typedef struct cgs_record {
             float dropout;
             uint64_t key;
         } attention;
+        /* own has q, and k and v too where the rows that all have of token 0 are not used; of all,
+         * the last two parts are k and v, and q is not used where it has one */
         struct {
             int heads, width;
         } attend_first;

@@ -114,6 +114,20 @@ cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim) {
     return y;
 }
 
+cgs_tensor *cgs_part(cgs_tape *t, const cgs_tensor *x, int first, int count) {
+    CHECK(x->outside && x->rank > 0 && first >= 0 && count > 0 && first + count <= x->dim[0],
+          "part", x, NULL);
+    cgs_tensor *y = tape_new_tensor(t, x->dtype, x->rank, x->dim, -1);
+    if (y == &t->nothing) return y;
+    size_t before = cgs_numel(x) / (size_t)x->dim[0] * (size_t)first;
+    *y = *x;
+    y->dim[0] = count;
+    y->data = (char *)x->data + before * cgs_dtype_size(x->dtype);
+    if (x->grad) y->grad = (char *)x->grad + before * cgs_dtype_size(x->dtype);
+    if (x->bf16) y->bf16 = x->bf16 + before;
+    return y;
+}
+
 cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x) {
     cgs_tensor *y = cgs_reshape(t, x, x->rank, x->dim);
     if (t->status == CGS_OK) y->wants_grad = false;
@@ -263,15 +277,20 @@ cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, 
     return r->out;
 }
 
-cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads) {
-    CHECK(own->rank == 3 && qkv->rank == 3 && own->dim[0] == qkv->dim[0] && own->dim[1] == 1 &&
-              own->dim[2] == qkv->dim[2] && own->dtype == CGS_F32 && heads > 0 &&
-              own->dim[2] % (3 * heads) == 0,
-          "attend_first", own, qkv);
-    int B = own->dim[0], dim[3] = {B, 1, own->dim[2] / 3}, lse[2] = {B, heads};
-    APPEND(r, t, CGS_OP_attend_first, CGS_F32, 3, dim, own, qkv, NULL);
+cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *all, int heads) {
+    /* q or qkv beside kv or qkv: the ratio of their columns says which */
+    int columns = 0;
+    for (int parts = 1; parts <= 3; parts += 2)
+        for (int others = 2; others <= 3; others++)
+            if (cgs_cols(own) * others == cgs_cols(all) * parts) columns = cgs_cols(own) / parts;
+    CHECK(own->rank == 3 && all->rank == 3 && own->dim[0] == all->dim[0] && own->dim[1] == 1 &&
+              (own->dtype == all->dtype || own->dtype == CGS_F32) && heads > 0 && columns > 0 &&
+              columns % heads == 0,
+          "attend_first", own, all);
+    int B = own->dim[0], dim[3] = {B, 1, columns}, lse[2] = {B, heads};
+    APPEND(r, t, CGS_OP_attend_first, own->dtype, 3, dim, own, all, NULL);
     r->arg.attend_first.heads = heads;
-    r->arg.attend_first.width = dim[2] / heads;
+    r->arg.attend_first.width = columns / heads;
     save(t, r, 0, CGS_F32, 2, lse);
     return r->out;
 }

@@ -90,9 +90,10 @@ cgs_tensor *cgs_gate_add(cgs_tape *t, cgs_tensor *x, cgs_tensor *y, cgs_tensor *
                          int t0);
 cgs_tensor *cgs_attention(cgs_tape *t, cgs_tensor *qkv, int heads, bool causal, int block,
                           float dropout, uint64_t key);
-/* Attention without mask or dropout for token 0, in f32: its q, k and v are `own`, also f32,
- * instead of row 0 of qkv, which is not read. */
-cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *qkv, int heads);
+/* Attention without mask or dropout for token 0 alone, in the type of `own`, which has its q; all
+ * has k and v of every token.  Where own has q, k and v they also replace row 0 of all, which is
+ * then not read; where all has q, k and v its q is not read. */
+cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *all, int heads);
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key);
@@ -114,6 +115,9 @@ cgs_tensor *cgs_weighted_sum(cgs_tape *t, cgs_tensor *weights, cgs_tensor **term
 
 /* A view with another shape and the same elements; costs nothing. */
 cgs_tensor *cgs_reshape(cgs_tape *t, cgs_tensor *x, int rank, const int *dim);
+/* Rows first .. first+count-1 of a parameter, along its first dimension; costs nothing.  A
+ * parameter may be read in parts and afterwards whole, not whole and afterwards in part. */
+cgs_tensor *cgs_part(cgs_tape *t, const cgs_tensor *x, int first, int count);
 /* A view that stops the gradient. */
 cgs_tensor *cgs_stop_gradient(cgs_tape *t, cgs_tensor *x);
 

@@ -146,10 +146,24 @@ static cgs_tensor *build_alike_attention(cgs_op_trial *t, const int *n) {
     return attention_of(t, n, 1, 1.25f);
 }
 
-static cgs_tensor *build_attend_first(cgs_op_trial *t, const int *n) { /* B, T, heads, width */
-    cgs_tensor *own = input(t, "own", CGS_F32, 2, DIM(n[0], 1, 3 * n[2] * n[3]));
-    cgs_tensor *qkv = input(t, "qkv", t->act, 2, DIM(n[0], n[1], 3 * n[2] * n[3]));
-    return cgs_attend_first(t->tape, own, qkv, n[2]);
+static cgs_tensor *build_attend_first(cgs_op_trial *t, const int *n) {
+    /* B, T, heads, width, parts of q, k, v in own (1, 3) and in all (2, 3), own f32 */
+    cgs_tensor *own = input(t, "own", n[6] ? CGS_F32 : t->act, 2, DIM(n[0], 1, n[4] * n[2] * n[3]));
+    cgs_tensor *all = input(t, "all", t->act, 2, DIM(n[0], n[1], n[5] * n[2] * n[3]));
+    return cgs_attend_first(t->tape, own, all, n[2]);
+}
+
+/* the last layer of an encoder: one linear layer in two parts */
+static cgs_tensor *build_first_of_map(cgs_op_trial *t, const int *n) { /* B, T, heads, width, k */
+    int D = n[2] * n[3];
+    cgs_tensor *x = input(t, "x", t->act, 1, DIM(n[0], n[1], n[4]));
+    cgs_tensor *W = cgs_op_trial_parameter(t, "W", -0.5f, 0.5f, DIM(3 * D, n[4]));
+    cgs_tensor *b = cgs_op_trial_parameter(t, "b", -1, 1, DIM(3 * D));
+    cgs_tensor *q = cgs_linear(t->tape, cgs_take(t->tape, x, 0, 1), cgs_part(t->tape, W, 0, D),
+                               cgs_part(t->tape, b, 0, D));
+    cgs_tensor *kv =
+        cgs_linear(t->tape, x, cgs_part(t->tape, W, D, 2 * D), cgs_part(t->tape, b, D, 2 * D));
+    return cgs_attend_first(t->tape, q, kv, n[2]);
 }
 
 static cgs_tensor *build_self_attention(cgs_op_trial *t, const int *n) { /* B, T, heads, width, k */
@@ -416,12 +430,25 @@ const cgs_op_case cgs_op_cases[] = {
                                                                        1e-5,  2e-2,  0,    0),
     HEAVY_BY(attention, "paper, narrow tokens", build_narrow_attention, {16, 588, 16, 28, 1, 196}),
 
-    CASE(attend_first, "encoder",   {2, 257, 3, 64},                   1e-5,  1e-2,  1e-4, H),
-    CASE(attend_first, "odd",       {3, 7, 2, 5},                      1e-5,  1e-2,  1e-4, H),
-    CASE(attend_first, "odd, wide", {2, 19, 1, 70},                    1e-5,  1e-2,  1e-4, H),
-    CASE(attend_first, "one token", {3, 1, 2, 8},                      1e-5,  1e-2,  1e-4, H),
-    CASE(attend_first, "single",    {1, 1, 1, 1},                      1e-5,  1e-2,  1e-4, H),
-    HEAVY(attend_first, "paper",  {128, 257, 3, 64}),
+    CASE(attend_first, "encoder",   {2, 257, 3, 64, 1, 2, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "small",     {2, 65, 6, 16, 1, 2, 0},           1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "odd",       {3, 7, 2, 5, 1, 2, 0},             1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "wide",      {2, 19, 1, 264, 1, 2, 0},          1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "two tokens", {3, 2, 2, 8, 1, 2, 0},            1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "single",    {1, 2, 1, 1, 1, 2, 0},             1e-5,  2e-2,  1e-4, H),
+    CASE(attend_first, "q f32",     {2, 37, 2, 24, 1, 3, 1},           1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, encoder", {2, 257, 3, 64, 3, 3, 1},       1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, last", {2, 257, 3, 64, 3, 2, 1},          1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, odd",  {3, 7, 2, 5, 3, 3, 1},             1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, wide", {2, 19, 1, 70, 3, 2, 1},           1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, one token", {3, 1, 2, 8, 3, 2, 1},        1e-5,  1e-2,  1e-4, H),
+    CASE(attend_first, "own, single", {1, 1, 1, 1, 3, 3, 1},           1e-5,  1e-2,  1e-4, H),
+    CASE_BY(attend_first, "with its map", build_first_of_map, {2, 9, 2, 16, 8},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
+    CASE_BY(attend_first, "with its map, 7 wide", build_first_of_map, {2, 5, 3, 7, 5},
+                                                                       1e-5,  3e-2,  1e-4, H / 2),
+    HEAVY(attend_first, "paper",  {128, 257, 3, 64, 1, 2, 0}),
+    HEAVY(attend_first, "paper, own", {128, 257, 3, 64, 3, 3, 1}),
 
     CASE(activation, "gelu",        {66, 768, CGS_GELU, 4},            1e-5,  1e-2,  1e-4, H),
     CASE(activation, "gelu, odd",   {3, 37, CGS_GELU, 4},              1e-5,  1e-2,  1e-4, H),

@@ -45,7 +45,13 @@ cgs_cost cgs_forward_cost(const cgs_record *r) {
     switch (r->op) {
     case CGS_OP_linear: c.flops = 2 * n * cgs_cols(x); break;
     case CGS_OP_attention: c.flops = 4 * n * x->dim[1] * visible(r, x->dim[1]); break;
-    case CGS_OP_attend_first: c.flops = 4 * n * r->in[1]->dim[1]; break;
+    case CGS_OP_attend_first: { /* what is there of q is not read */
+        const cgs_tensor *all = r->in[1];
+        c.flops = 4 * n * all->dim[1];
+        c.bytes -=
+            (double)cgs_bytes(all) - 2.0 * n * all->dim[1] * (double)cgs_dtype_size(all->dtype);
+        break;
+    }
     case CGS_OP_mse: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sqdist: c.flops = 3 * (double)cgs_numel(x); break;
     case CGS_OP_sigreg: { /* the projection, then a sine, a cosine and two sums per knot */

@@ -226,9 +226,9 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
     case CGS_OP_layernorm: return need_shared(d, 2 * CGS_CPU_ROW_BLOCKS * widest * sizeof(float));
     case CGS_OP_mse: return need_shared(d, CGS_CPU_ROW_BLOCKS * sizeof(double));
     case CGS_OP_attention: return need_thread(d, cgs_cpu_of(d)->table->attention_scratch(r));
-    case CGS_OP_attend_first: { /* scores, and rows of one token */
-        size_t scores = (size_t)r->arg.attend_first.heads * (size_t)r->in[1]->dim[1];
-        return need_thread(d, (scores + 2 * widest) * sizeof(float));
+    case CGS_OP_attend_first: { /* two numbers per token, and four rows of a head */
+        size_t width = (size_t)r->arg.attend_first.width;
+        return need_thread(d, (2 * (size_t)r->in[1]->dim[1] + 4 * width) * sizeof(float));
     }
     case CGS_OP_straighten:
     case CGS_OP_cgs: {

@@ -291,6 +291,8 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
     return CGS_OK;
 }
 
+static size_t bytes_of(const cgs_gemm *g) { return g->p.K * g->p.N * cgs_dtype_size(g->p.in); }
+
 /* bytes of B in tiles, 0 when it is read as it is */
 static size_t tiled_bytes(const cgs_gemm *g) {
     return g->tiles && !g->p.a_transposed ? g->p.K * g->p.N * cgs_dtype_size(g->p.in) : 0;
@@ -312,7 +314,7 @@ cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepa
     *out = NULL;
     if (!tiled && !g->packed) return CGS_OK;
     for (cgs_prepacked *k = c->kept; k; k = k->next)
-        if (k->from == B && same_layout(k, g)) {
+        if (k->from == B && k->bytes == bytes_of(g) && same_layout(k, g)) {
             k->users++;
             *out = k;
             return CGS_OK;
@@ -320,7 +322,7 @@ cgs_status cgs_gemm_prepack(cgs_device *d, cgs_gemm *g, const void *B, cgs_prepa
     cgs_prepacked *k = calloc(1, sizeof *k);
     if (!k) return cgs_fail(CGS_ENOMEM, "no memory for reordered weights");
     *k = (cgs_prepacked){.from = B,
-                         .bytes = g->p.K * g->p.N * cgs_dtype_size(g->p.in),
+                         .bytes = bytes_of(g),
                          .users = 1,
                          .transposed = g->p.b_transposed,
                          .next = c->kept,

@@ -1,15 +1,16 @@
-/* attend_first.c - attention of token 0, whose q, k and v are separate from the others'.
- *   own (B,1,3*heads*width) f32, qkv (B,T,3*heads*width): all heads' q, then all k, then all v
- *   out (B,1,heads*width) f32;  saved: lse (B,heads)
- * Row 0 of qkv and every q in it are not read. */
+/* attend_first.c - attention of token 0 alone.
+ *   own (B,1,heads*width) q, or (B,1,3*heads*width) q, k and v of token 0 in place of all's
+ *   all (B,T,2*heads*width) k and v, or (B,T,3*heads*width) a q that is not read, k and v
+ *   out (B,1,heads*width), in own's type;  saved: lse (B,heads) */
 #include "ops/ref/ref.h"
 
 /* one head of one batch element */
 typedef struct head {
-    size_t T, width, all, row;
-    size_t own, others, out; /* first elements: q in own, q of token 0 in qkv */
-    size_t lse;
-    double *p, *ds; /* (T) */
+    size_t T, width, part;
+    size_t out, lse;               /* first element of the result; the head's sum */
+    size_t own, own_row;           /* first element of q, elements of a row */
+    size_t all, all_row, all_skip; /* first element of row 0, ...; elements before k */
+    double *p, *ds;                /* (T) */
 } head;
 
 size_t cgs_ref_attend_first_scratch(const cgs_record *r) {
@@ -18,26 +19,32 @@ size_t cgs_ref_attend_first_scratch(const cgs_record *r) {
 
 static head head_of(const cgs_record *r, size_t b, size_t h) {
     size_t T = (size_t)r->in[1]->dim[1], width = (size_t)r->arg.attend_first.width;
-    size_t heads = (size_t)r->arg.attend_first.heads, all = heads * width, row = 3 * all;
+    size_t heads = (size_t)r->arg.attend_first.heads, part = heads * width;
+    size_t own_row = (size_t)cgs_cols(r->in[0]), all_row = (size_t)cgs_cols(r->in[1]);
     double *p = r->impl;
     return (head){.T = T,
                   .width = width,
-                  .all = all,
-                  .row = row,
-                  .own = b * row + h * width,
-                  .others = b * T * row + h * width,
-                  .out = b * all + h * width,
+                  .part = part,
+                  .out = b * part + h * width,
                   .lse = b * heads + h,
+                  .own = b * own_row + h * width,
+                  .own_row = own_row,
+                  .all = b * T * all_row + h * width,
+                  .all_row = all_row,
+                  .all_skip = all_row - 2 * part,
                   .p = p,
                   .ds = p + T};
 }
 
-/* where column c of part 1 (k) or 2 (v) of token j is, and in which input */
-static size_t place(const head *h, int part, size_t j, size_t c, int *in) {
-    *in = j > 0;
-    return (j ? h->others + j * h->row : h->own) + (size_t)part * h->all + c;
+static bool is_own(const head *h, size_t j) { return j == 0 && h->own_row > h->part; }
+
+/* where column c of part 0 (k) or 1 (v) of token j is, and in which input */
+static size_t place(const head *h, size_t part, size_t j, size_t c, int *in) {
+    *in = !is_own(h, j);
+    size_t k = *in ? h->all + j * h->all_row + h->all_skip : h->own + h->part;
+    return k + part * h->part + c;
 }
-static double element(const cgs_record *r, const head *h, int part, size_t j, size_t c) {
+static double element(const cgs_record *r, const head *h, size_t part, size_t j, size_t c) {
     int in;
     size_t at = place(h, part, j, c, &in);
     return get(r->in[in], at);
@@ -45,7 +52,7 @@ static double element(const cgs_record *r, const head *h, int part, size_t j, si
 
 static double score(const cgs_record *r, const head *h, size_t j) {
     double sum = 0;
-    for (size_t c = 0; c < h->width; c++) sum += get(r->in[0], h->own + c) * element(r, h, 1, j, c);
+    for (size_t c = 0; c < h->width; c++) sum += get(r->in[0], h->own + c) * element(r, h, 0, j, c);
     return sum / sqrt((double)h->width);
 }
 
@@ -58,7 +65,7 @@ void cgs_ref_attend_first_forward(const cgs_record *r) {
         for (size_t j = 0; j < h.T; j++) sum += h.p[j] = exp(h.p[j] - top);
         for (size_t c = 0; c < h.width; c++) {
             double y = 0;
-            for (size_t j = 0; j < h.T; j++) y += h.p[j] * element(r, &h, 2, j, c);
+            for (size_t j = 0; j < h.T; j++) y += h.p[j] * element(r, &h, 1, j, c);
             set(r->out, h.out + c, y / sum);
         }
         set(r->saved[0], h.lse, top + log(sum));
@@ -68,7 +75,7 @@ void cgs_ref_attend_first_forward(const cgs_record *r) {
 /* dv = p dout,  dp = dout v,  ds = p (dp - sum p dp),  dq = ds k,  dk = ds q */
 void cgs_ref_attend_first_backward(const cgs_record *r) {
     size_t heads = (size_t)r->arg.attend_first.heads, B = (size_t)r->out->dim[0];
-    give_nothing(r, 1); /* to the q of qkv and to its row 0 */
+    give_nothing(r, 1); /* to what is not read of it */
     for (size_t bh = 0; bh < B * heads; bh++) {
         head h = head_of(r, bh / heads, bh % heads);
         double row_dot = 0, scale = 1 / sqrt((double)h.width);
@@ -76,7 +83,7 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
             h.p[j] = exp(score(r, &h, j) - get(r->saved[0], h.lse));
             h.ds[j] = 0;
             for (size_t c = 0; c < h.width; c++)
-                h.ds[j] += out_grad(r, h.out + c) * element(r, &h, 2, j, c);
+                h.ds[j] += out_grad(r, h.out + c) * element(r, &h, 1, j, c);
             row_dot += h.p[j] * h.ds[j];
         }
         for (size_t j = 0; j < h.T; j++) h.ds[j] = scale * h.p[j] * (h.ds[j] - row_dot);
@@ -84,7 +91,7 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
             double q = get(r->in[0], h.own + c), g = out_grad(r, h.out + c), dq = 0;
             for (size_t j = 0; j < h.T; j++) {
                 int in;
-                size_t k = place(&h, 1, j, c, &in), v = place(&h, 2, j, c, &in);
+                size_t k = place(&h, 0, j, c, &in), v = place(&h, 1, j, c, &in);
                 dq += h.ds[j] * get(r->in[in], k);
                 if (!cgs_wants(r, in)) continue;
                 give(r, in, k, h.ds[j] * q);
