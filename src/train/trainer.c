@@ -291,13 +291,27 @@ static char *config_text(const cgs_run_config *c) {
     return text;
 }
 
+/* Checkpoints from before there were recipes do not name theirs, which was the published one: its
+ * line is taken out of the settings that they are compared with. */
+static cgs_status without_recipe(const char *theirs, const char *path, char *mine) {
+    static const char key[] = "train.recipe = ", usual[] = "train.recipe = published\n";
+    char *line = strstr(mine, key);
+    if (strstr(theirs, key) || !line) return CGS_OK;
+    if (strncmp(line, usual, strlen(usual)) != 0)
+        return cgs_fail(CGS_EARG,
+                        "%s is older than recipes: continue it with train.recipe=published", path);
+    memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
+    return CGS_OK;
+}
+
 static cgs_status load_checkpoint(cgs_trainer *t) {
     cgs_checkpoint c;
     char *mine = config_text(&t->config);
     if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
     if (rc == CGS_OK) {
-        rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
+        rc = without_recipe(c.config, t->checkpoint, mine);
+        if (rc == CGS_OK) rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
         t->step = c.step;
         t->model->batches_tracked = c.batches_tracked;
         cgs_checkpoint_free(&c);

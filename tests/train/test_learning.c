@@ -14,6 +14,7 @@
 #include "expect.h"
 #include "model/store.h"
 #include "synthetic.h"
+#include "train/checkpoint.h"
 #include "train/learning_check.h"
 #include "train/train.h"
 #include "train/training_recipe.h"
@@ -220,6 +221,38 @@ static void test_own_statistics(void **state) {
     assert_int_equal(robust, undisturbed);
 }
 
+/* a run begun before there were recipes goes on with the published one and no other */
+static void test_older_run(void **state) {
+    (void)state;
+    char dir[256], path[256];
+    cgs_run_config c = tiny("published");
+    cgs_device d;
+    cgs_trainer *t = start(&c, "older", &d);
+    cgs_step_info info;
+    OK(cgs_trainer_step(t, &info));
+    OK(cgs_trainer_save(t));
+    snprintf(dir, sizeof dir, "%s/older", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", dir);
+    cgs_params *all = cgs_trainer_model(t)->params;
+    cgs_checkpoint k;
+    OK(cgs_checkpoint_load(path, &all, 1, &k));
+    char *line = strstr(k.config, "train.recipe"), *next = line ? strchr(line, '\n') : NULL;
+    assert_non_null(next);
+    memmove(line, next + 1, strlen(next + 1) + 1);
+    OK(cgs_checkpoint_save(path, &all, 1, &k));
+    cgs_checkpoint_free(&k);
+    cgs_trainer_destroy(t);
+
+    OK(cgs_trainer_create(&t, &c, data, dir, &d, true));
+    OK(cgs_trainer_step(t, &info));
+    assert_int_equal(info.step, 2);
+    cgs_trainer_destroy(t);
+    c = tiny("robust");
+    assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, true), CGS_EARG);
+    assert_non_null(strstr(cgs_last_error(), "older than recipes"));
+    cgs_device_close(&d);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     cgs_device d;
@@ -258,9 +291,9 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trivial),  cmocka_unit_test(test_made_up_runs),
-        cmocka_unit_test(test_start),    cmocka_unit_test(test_own_statistics),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_trivial),   cmocka_unit_test(test_made_up_runs),
+        cmocka_unit_test(test_start),     cmocka_unit_test(test_own_statistics),
+        cmocka_unit_test(test_older_run), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
