@@ -232,7 +232,7 @@ static void test_older_run(void **state) {
     OK(cgs_trainer_step(t, &info));
     OK(cgs_trainer_save(t));
     snprintf(dir, sizeof dir, "%s/older", folder);
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", dir);
+    snprintf(path, sizeof path, "%s/older/checkpoint.safetensors", folder);
     cgs_params *all = cgs_trainer_model(t)->params;
     cgs_checkpoint k;
     OK(cgs_checkpoint_load(path, &all, 1, &k));
