@@ -7,7 +7,7 @@
 
 static const cgs_training_recipe recipes[] = {
     {"published", 0, false},
-    {"robust", 0.5f, true},
+    {"robust", 0.35f, true},
 };
 
 cgs_status cgs_training_recipe_find(const cgs_training_recipe **out, const char *name) {
@@ -19,12 +19,16 @@ cgs_status cgs_training_recipe_find(const cgs_training_recipe **out, const char 
     return cgs_fail(CGS_EARG, "train.recipe: \"%.20s\" is not published or robust", name);
 }
 
-/* Number k of the embedding of the patch in column x and row y: a quarter of the numbers each are
- * sines and cosines of x and of y, with wavelengths from 2 pi to 20,000 pi patches. */
-static double wave(int x, int y, int k, int width) {
-    int quarter = width / 4, part = k / quarter;
-    double angle = (part < 2 ? x : y) * pow(10000, -(double)(k % quarter) / quarter);
-    return part > 3 ? 0 : part % 2 ? cos(angle) : sin(angle);
+/* Number k of `width` of the embedding of the patch in column x and row y: a quarter of the numbers
+ * each are sines and cosines of x and of y, in wavelengths from twice the image's side to four
+ * patches, so that all of them differ between patches; what is left of the width is 0. */
+static double wave(int x, int y, int side, int k, int width) {
+    const double pi = 3.14159265358979323846;
+    int quarter = width / 4, part = quarter ? k / quarter : 4, i = quarter ? k % quarter : 0;
+    if (part > 3) return 0;
+    double at = (part < 2 ? x : y) + 0.5;
+    double angle = at * pi / side * pow(side / 2.0, quarter > 1 ? i / (quarter - 1.0) : 0);
+    return part % 2 ? cos(angle) : sin(angle);
 }
 
 cgs_status cgs_training_recipe_start(const cgs_training_recipe *r, cgs_lewm *m) {
@@ -37,7 +41,7 @@ cgs_status cgs_training_recipe_start(const cgs_training_recipe *r, cgs_lewm *m) 
     const double scale = (double)r->position_waves * sqrt(2); /* a wave's deviation is 1/sqrt(2) */
     for (int i = 0; rc == CGS_OK && i < side * side; i++)
         for (int k = 0; k < D; k++)
-            v[(1 + i) * D + k] = (float)(scale * wave(i % side, i / side, k, D));
+            v[(1 + i) * D + k] = (float)(scale * wave(i % side, i / side, side, k, D));
     if (rc == CGS_OK) rc = cgs_param_write(&m->params, e, v);
     free(v);
     cgs_params_round(&m->params);

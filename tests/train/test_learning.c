@@ -146,7 +146,7 @@ static void test_start(void **state) {
         assert_memory_equal(x, y, first * sizeof *x);
         double squares = 0;
         for (size_t k = first; k < n; k++) squares += (double)x[k] * (double)x[k];
-        if (positions) assert_float_equal(sqrt(squares / (double)(n - first)), 0.5, 0.05);
+        if (positions) assert_float_equal(sqrt(squares / (double)(n - first)), 0.35, 0.02);
         free(x);
         free(y);
     }
