@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "core/log.h"
 #include "expect.h"
 #include "model/store.h"
 #include "synthetic.h"
@@ -221,6 +222,33 @@ static void test_own_statistics(void **state) {
     assert_int_equal(robust, undisturbed);
 }
 
+static int said;
+
+static void listen(void *user, int level, const char *line) {
+    (void)user;
+    if (level == CGS_WARN && strstr(line, "not learned to predict")) said++;
+}
+
+/* a training that cannot learn, as its rate is 0, says so once, and not before update 300 */
+static void test_said_live(void **state) {
+    (void)state;
+    cgs_run_config c = tiny("robust");
+    c.train.updates = 330;
+    c.train.batch = 4;
+    c.train.lr = 0;
+    cgs_device d;
+    cgs_trainer *t = start(&c, "stuck", &d);
+    cgs_set_log(listen, NULL);
+    cgs_step_info info = {0};
+    while (info.step < 299) OK(cgs_trainer_step(t, &info));
+    assert_int_equal(said, 0);
+    while (!cgs_trainer_done(t)) OK(cgs_trainer_step(t, &info));
+    assert_int_equal(said, 1);
+    cgs_set_log(NULL, NULL);
+    cgs_trainer_destroy(t);
+    cgs_device_close(&d);
+}
+
 /* a run begun before there were recipes goes on with the published one and no other */
 static void test_older_run(void **state) {
     (void)state;
@@ -293,7 +321,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trivial),   cmocka_unit_test(test_made_up_runs),
         cmocka_unit_test(test_start),     cmocka_unit_test(test_own_statistics),
-        cmocka_unit_test(test_older_run), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_said_live), cmocka_unit_test(test_older_run),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
