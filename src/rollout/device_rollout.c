@@ -2,8 +2,9 @@
  *
  * Contexts and goals are uploaded once per solve.  From then on a scoring is enqueued: plans are
  * gathered into the rows of a run, the run is made, costs and gradients are copied out.  A run is
- * the rollout's tape, or, for sizes the device has a fused predictor for, a tape that only makes
- * modulations of actions and one kernel that does all steps of all rows. */
+ * the rollout's tape, or, for sizes the device has a fused predictor for, a kernel that embeds
+ * actions, a product that makes modulations of them and a kernel that does all steps of all
+ * rows. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,10 @@ typedef struct device_rollout {
     void *memory;
 
     void *predictor; /* NULL: not fused */
-    cgs_tape *condition;
-    cgs_tensor *actions;     /* (G * K, T, A) */
+    cgs_action_encoder encoder;
+    void *saved;             /* memory of what it saves */
+    cgs_tape *condition;     /* from embedded actions to modulations */
+    cgs_tensor *embedded;    /* (G * K, T, D) */
     cgs_tensor *modulation;  /* (G * K, T, layers * 6D) */
     cgs_tensor weight, bias; /* from embedded actions to the modulations of all layers at once */
     void *stacked;           /* their memory */
@@ -101,10 +104,9 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
     cgs_rollout_run run = run_of(r, plans, K);
     run.G = o->G;
     run.part = run.count = K;
-    run.actions = o->actions->data;
     for (run.e0 = 0; run.e0 < E; run.e0 += o->G) {
         run.n = least(o->G, E - run.e0);
-        o->kernels->gather(o->device, &run);
+        o->kernels->actions_embed(o->device, &o->encoder, &run, o->embedded->data);
         cgs_tape_forward(o->condition);
         size_t e0 = (size_t)run.e0, C = (size_t)run.C, D = (size_t)run.D;
         cgs_predictor_job job = {.rows = run.n * K,
@@ -118,10 +120,9 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
                                  .gradient = grad ? o->modulation->grad : NULL};
         o->kernels->predictor_run(o->device, o->predictor, &job);
         if (!grad) continue;
-        int n = run.H * run.A;
         cgs_tape_backward(o->condition);
-        o->kernels->tails(o->device, grad + e0 * (size_t)n, o->actions->grad, run.n, r->T * r->A, n,
-                          1);
+        o->kernels->actions_back(o->device, &o->encoder, &run, o->embedded->grad,
+                                 grad + e0 * (size_t)(run.H * run.A));
     }
 }
 
@@ -196,17 +197,33 @@ static cgs_status stack_modulations(device_rollout *o, const cgs_lewm *m) {
     return CGS_OK;
 }
 
-/* a tape from actions to modulations */
+static cgs_action_encoder encoder_of(const cgs_lewm *m) {
+    return (cgs_action_encoder){.conv_w = &m->action_conv.w,
+                                .conv_b = &m->action_conv.b,
+                                .in_w = &m->action_in.w,
+                                .in_b = &m->action_in.b,
+                                .out_w = &m->action_out.w,
+                                .out_b = &m->action_out.b};
+}
+
+/* from actions to modulations */
 static cgs_status open_condition(device_rollout *o, const cgs_rollout *r, cgs_lewm *m) {
+    size_t tokens = (size_t)(o->G * r->config.samples * r->T), D = (size_t)m->config.width;
+    size_t hidden = (size_t)m->config.action_hidden;
+    o->encoder = encoder_of(m);
+    if (r->config.gradient) {
+        CGS_TRY(o->device->ops->alloc(o->device, &o->saved, tokens * (hidden + D) * sizeof(float)));
+        o->encoder.pre = o->saved;
+        o->encoder.sum = o->encoder.pre + tokens * hidden;
+    }
     CGS_TRY(stack_modulations(o, m));
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
     cgs_tape_batch_invariant(o->condition);
-    o->actions =
-        cgs_input(o->condition, "actions", CGS_F32, 3, DIM(o->G * r->config.samples, r->T, r->A));
-    if (r->config.gradient) cgs_require_grad(o->condition, o->actions);
-    cgs_tensor *s = cgs_lewm_embed_actions(o->condition, m, o->actions, NULL);
-    o->modulation = cgs_keep(cgs_linear_f32(o->condition, s, &o->weight, &o->bias));
+    o->embedded = cgs_input(o->condition, "embedded actions", CGS_BF16, 3,
+                            DIM(o->G * r->config.samples, r->T, m->config.width));
+    if (r->config.gradient) cgs_require_grad(o->condition, o->embedded);
+    o->modulation = cgs_keep(cgs_linear_f32(o->condition, o->embedded, &o->weight, &o->bias));
     if (r->config.gradient) cgs_seed(o->condition, o->modulation);
     return cgs_tape_finish(o->condition, NULL);
 }
@@ -216,6 +233,8 @@ static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_le
     cgs_predictor_layer_weights layer[CGS_PREDICTOR_LAYERS];
     if (r->config.act != CGS_BF16) return CGS_OK;
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
+    cgs_action_encoder actions = encoder_of(m);
+    if (!o->kernels->actions_fit(o->device, &actions, r->A)) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
         layer[i] = (cgs_predictor_layer_weights){&l->attn_norm.w, &l->attn_norm.b, &l->qkv,
@@ -290,6 +309,7 @@ void device_rollout_destroy(cgs_rollout *r) {
     if (!o) return;
     if (o->predictor) o->kernels->predictor_close(o->device, o->predictor);
     cgs_tape_destroy(o->condition);
+    if (o->saved) o->device->ops->release(o->device, o->saved);
     if (o->stacked) o->device->ops->release(o->device, o->stacked);
     if (o->memory) o->device->ops->release(o->device, o->memory);
     free(o);

@@ -16,8 +16,16 @@ typedef struct cgs_rollout_run {
     const float *plans;           /* (E, K, H, A)                             */
     const float *z, *past, *goal; /* (E, C, D), (E, C-1, A), (E, D)           */
     float *actions;               /* (G*part, C-1+H, A)                       */
-    float *z_run, *goal_run;      /* (G, C, D), (G, D), or both NULL: unused  */
+    float *z_run, *goal_run;      /* (G, C, D), (G, D)                        */
 } cgs_rollout_run;
+
+/* The action encoder, f32, borrowed: three linear layers, SiLU after the second and the third
+ * (cgs_lewm_embed_actions).  pre (rows * T, hidden) and sum (rows * T, D), on the device, hold what
+ * entered the SiLUs, for its gradient; NULL where none is asked for. */
+typedef struct cgs_action_encoder {
+    const cgs_tensor *conv_w, *conv_b, *in_w, *in_b, *out_w, *out_b;
+    float *pre, *sum;
+} cgs_action_encoder;
 
 typedef struct cgs_predictor_layer_weights {
     const cgs_tensor *attn_norm_w, *attn_norm_b, *qkv, *attn_out_w, *attn_out_b;
@@ -55,6 +63,15 @@ typedef struct cgs_rollout_kernels {
     /* to (valid, n) = factor * the last n of the T values in each row of from (rows, T) */
     void (*tails)(cgs_device *d, float *to, const float *from, int valid, int T, int n,
                   float factor);
+
+    /* The action encoder of the plans of a run, from r->plans and r->past alone: s (n * part,
+     * C-1+H, D) in bf16.  back: from its gradient ds to that of the plans' actions, grad (n * part,
+     * H, A), after an embed of the same run.  fit: whether there is code for these sizes. */
+    bool (*actions_fit)(const cgs_device *d, const cgs_action_encoder *e, int A);
+    void (*actions_embed)(cgs_device *d, const cgs_action_encoder *e, const cgs_rollout_run *r,
+                          uint16_t *s);
+    void (*actions_back)(cgs_device *d, const cgs_action_encoder *e, const cgs_rollout_run *r,
+                         const uint16_t *ds, float *grad);
 
     /* *out is NULL where the device has no fused form for these sizes.  rows: of the largest job;
      * which kernels run follows from it, never from the rows of a job, so that the bits of a row

@@ -124,10 +124,36 @@ static cgs_tensor *build_modulate(cgs_op_trial *t, const int *n) { /* B T D, Tm 
     return cgs_modulate(t->tape, x, m, n[6], n[7], n[5]);
 }
 
+/* as in a predictor's layer: B T D, Tm C t0, shift scale */
+static cgs_tensor *norm_modulate_of(cgs_op_trial *t, const int *n, cgs_tensor *x) {
+    cgs_tensor *m = input(t, "m", CGS_F32, 1, DIM(n[0], n[3], n[4]));
+    cgs_tensor *w = cgs_op_trial_parameter(t, "w", 0.5f, 1.5f, DIM(n[2]));
+    cgs_tensor *b = cgs_op_trial_parameter(t, "b", -1, 1, DIM(n[2]));
+    cgs_tensor *u = cgs_layernorm(t->tape, x, NULL, NULL, 1e-6f);
+    u = cgs_modulate(t->tape, u, m, n[6], n[7], n[5]);
+    return cgs_add(t->tape, x, cgs_layernorm(t->tape, u, w, b, 1e-5f));
+}
+static cgs_tensor *build_norm_modulate(cgs_op_trial *t, const int *n) {
+    return norm_modulate_of(t, n, input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2])));
+}
+static cgs_tensor *build_norm_modulate_fixed(cgs_op_trial *t, const int *n) { /* x is a constant */
+    return norm_modulate_of(
+        t, n,
+        cgs_op_trial_constant(t, "x", CGS_F32, -1, 1, CGS_FILL_UNIFORM, DIM(n[0], n[1], n[2])));
+}
+
 static cgs_tensor *build_gate_add(cgs_op_trial *t, const int *n) { /* B T D, Tm C t0, gate */
     cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2]));
     cgs_tensor *y = input(t, "y", t->act, 1, DIM(n[0], n[1], n[2]));
     cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
+    return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
+}
+
+static cgs_tensor *build_gate_dropout(cgs_op_trial *t, const int *n) { /* the same, p in per cent */
+    cgs_tensor *x = input(t, "x", CGS_F32, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *y = input(t, "y", t->act, 1, DIM(n[0], n[1], n[2]));
+    cgs_tensor *m = input(t, "m", t->act, 1, DIM(n[0], n[3], n[4]));
+    y = cgs_dropout(t->tape, y, (float)n[7] / 100, 79);
     return cgs_gate_add(t->tape, x, y, m, n[6], n[5]);
 }
 
@@ -201,6 +227,13 @@ static cgs_tensor *build_narrow_mlp(cgs_op_trial *t,
 static cgs_tensor *build_activation(cgs_op_trial *t, const int *n) { /* rows, cols, kind, range */
     cgs_tensor *x = input(t, "x", t->act, (float)n[3], DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, (cgs_activation)n[2]);
+}
+
+static cgs_tensor *build_activation_dropout(cgs_op_trial *t,
+                                            const int *n) { /* rows, cols, kind, p in per cent */
+    cgs_tensor *x = input(t, "x", CGS_F32, 4, DIM(n[0], n[1]));
+    return cgs_dropout(t->tape, cgs_activate(t->tape, x, (cgs_activation)n[2]), (float)n[3] / 100,
+                       80);
 }
 
 static cgs_tensor *build_relu(cgs_op_trial *t, const int *n) { /* away from its corner */
@@ -328,6 +361,8 @@ const cgs_op_case cgs_op_cases[] = {
     CASE_BY(linear, "f32 through", build_linear_f32, {9, 25, 10, 1, 1}, 1e-5, 1e-5,  1e-4, H),
     CASE_BY(linear, "mlp", build_mlp, {130, 192, 256, 1},              1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, many rows", build_mlp, {1100, 192, 256, 1},  1e-5,  2e-2,  1e-4, H / 2),
+    CASE(linear, "one pass",        {1163, 96, 192, 1},                1e-5,  1e-2,  1e-4, H),
+    CASE_BY(linear, "mlp, one pass", build_mlp, {2203, 96, 192, 1},    1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, 64 wide", build_mlp, {37, 64, 128, 1},       1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "mlp, odd", build_mlp, {33, 96, 64, 0},            1e-5,  2e-2,  1e-4, H / 2),
     CASE_BY(linear, "narrow mlp", build_narrow_mlp, {150, 28, 384, 28, 1}, 1e-5, 2e-2, 0,  0),
@@ -353,6 +388,14 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(add, "same type",          {7, 13},                           1e-6,  1e-2,  1e-4, H),
     CASE_BY(add, "itself", build_add_self, {5, 9},                     1e-6,  1e-2,  1e-4, H),
     CASE(add, "single",             {1, 1, 1},                         1e-6,  1e-2,  1e-4, H),
+    CASE_BY(add, "of a modulated norm", build_norm_modulate, {16, 3, 192, 3, 1152, 0, 192, 576},
+                                                                       1e-5,  2e-2,  1e-4, H / 4),
+    CASE_BY(add, "of a modulated norm, 7 wide", build_norm_modulate, {3, 2, 7, 4, 31, 2, 9, 16},
+                                                                       1e-5,  2e-2,  1e-4, H / 4),
+    CASE_BY(add, "of a modulated norm, x fixed", build_norm_modulate_fixed, {3, 2, 6, 4, 30, 2, 8, 16},
+                                                                       1e-5,  2e-2,  1e-4, H / 4),
+    CASE_BY(add, "of a modulated norm, wide", build_norm_modulate, {5, 3, 404, 3, 1212, 0, 0, 404},
+                                                                       1e-5,  2e-2,  1e-4, H / 4),
     CASE_BY(add, "around a norm", build_add_norm, {130, 24, 192, 1},   1e-5,  2e-2,  1e-4, H),
     CASE_BY(add, "around a norm, odd", build_add_norm, {5, 7, 13, 1},  1e-5,  2e-2,  1e-4, H),
     HEAVY(add, "paper",           {4112, 192, 1}),
@@ -380,6 +423,10 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(gate_add, "typical",       {16, 3, 192, 3, 1152, 0, 384},     1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "odd",           {2, 2, 5, 4, 17, 2, 9},            1e-5,  1e-2,  1e-4, H),
     CASE(gate_add, "single",        {1, 1, 1, 1, 1, 0, 0},             1e-5,  1e-2,  1e-4, H),
+    CASE_BY(gate_add, "of a dropout", build_gate_dropout, {64, 3, 192, 4, 1152, 1, 384, 10},
+                                                                       1e-6,  1e-2,  1e-4, H),
+    CASE_BY(gate_add, "of a dropout, 7 wide", build_gate_dropout, {3, 2, 7, 5, 30, 2, 11, 40},
+                                                                       1e-6,  1e-2,  1e-4, H),
     HEAVY(gate_add, "paper",      {128, 3, 192, 3, 1152, 0, 384}),
 
     CASE(attention, "encoder",      {1, 257, 2, 64, 0, 1, 0},          1e-5,  2e-2,  1e-4, H),
@@ -464,6 +511,10 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(dropout, "typical",        {48, 2048, 10},                    1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "odd",            {7, 13, 50},                       1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "single",         {1, 1, 10},                        1e-6,  1e-2,  1e-4, H),
+    CASE_BY(dropout, "of an activation", build_activation_dropout, {48, 768, CGS_GELU, 10},
+                                                                       1e-5,  1e-2,  1e-4, H),
+    CASE_BY(dropout, "of an activation, 37 wide", build_activation_dropout, {3, 37, CGS_SILU, 40},
+                                                                       1e-5,  1e-2,  1e-4, H),
     HEAVY(dropout, "paper",       {384, 2048, 10}),
 
     CASE(batchnorm, "training",     {96, 512, 1},                      1e-5,  1e-2,  1e-4, H),

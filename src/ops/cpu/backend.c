@@ -1,6 +1,8 @@
 /* backend.c - the fast CPU backend: its table, memory, and the preparation of records. */
+#define _GNU_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/arena.h"
 #include "core/cpu.h"
@@ -61,11 +63,18 @@ const char *cgs_cpu_isa(const cgs_device *d) { return cgs_cpu_of(d)->isa; }
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
+/* An update walks through gigabytes, and with small pages it waits for their addresses. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static cgs_status alloc(cgs_device *d, void **p, size_t bytes) {
     (void)d;
-    size_t size = cgs_align_up(bytes ? bytes : 1);
-    *p = size >= bytes ? aligned_alloc(CGS_ALIGN, size) : NULL;
+    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CGS_ALIGN;
+    size_t size = (bytes ? (bytes - 1) / align + 1 : 1) * align;
+    *p = size >= bytes ? aligned_alloc(align, size) : NULL;
     if (!*p) return cgs_fail(CGS_ENOMEM, "no memory for %zu bytes", bytes);
+#if defined MADV_HUGEPAGE
+    if (align == HUGE_PAGE) madvise(*p, size, MADV_HUGEPAGE); /* where it cannot, nothing is lost */
+#endif
     memset(*p, 0, size);
     return CGS_OK;
 }
@@ -141,6 +150,27 @@ static cgs_status open_cpu(cgs_device *d) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
+/* Rows in a run of a layer's gradients: equal runs, so that the last one is not short. */
+static size_t run_of(size_t n, bool same) {
+    size_t runs = (n + CGS_CPU_LINEAR_ROWS - 1) / CGS_CPU_LINEAR_ROWS;
+    return same && runs > 2 ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
+}
+
+/* ... where all of them are made in one pass, or 0 */
+static size_t joint_run(const cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    bool bf16 = x->dtype == CGS_BF16 && y->dtype == CGS_BF16;
+    if (!bf16 || !W->wants_grad || r->batch_invariant) return 0;
+    return cgs_gemm_joint_run(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
+}
+
+/* A GELU and the layer that reads it: backward of the layer is backward of both. */
+static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
+    return alone && first->op == CGS_OP_activation && first->arg.activation.kind == CGS_GELU &&
+           first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
+           second->op == CGS_OP_linear && second->in[0] == first->out && joint_run(d, second) > 0;
+}
+
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
@@ -170,7 +200,15 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     /* weights that no run changes are read in bf16; those that training changes were rounded for
      * forward, and training's bits are those of products in f32 */
     l->mixed_dx = constant && W->bf16 && x->dtype == CGS_BF16 && y->dtype == CGS_F32;
-    l->run = same && n >= 2 * CGS_CPU_LINEAR_ROWS ? CGS_CPU_LINEAR_ROWS : n;
+    l->run = run_of(n, same);
+    size_t joint = joint_run(d, r);
+    if (joint) {
+        l->run = joint;
+        l->joint = true;
+        floats += cgs_cpu_of(d)->table->linear_pairs_words(joint, k, m);
+        CGS_TRY(need_shared(d, floats * sizeof(float)));
+        CGS_TRY(need_thread(d, 16 * m * sizeof(uint16_t)));
+    }
     for (int i = 0; i < 4; i++) {
         int tail = i / 2, accumulate = i % 2;
         size_t rows = tail ? n % l->run : l->run;
@@ -181,6 +219,7 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                           .in = type,
                           .out = type,
                           .accumulate = accumulate,
+                          .joint = joint,
                           .batch_invariant = alone};
         cgs_product dW = {.M = m,
                           .N = k,
@@ -188,7 +227,8 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
                           .in = type,
                           .out = CGS_F32,
                           .a_transposed = true,
-                          .accumulate = accumulate};
+                          .accumulate = accumulate,
+                          .joint = joint};
         if (x->wants_grad && !l->mixed_dx)
             CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
@@ -362,6 +402,7 @@ const cgs_backend cgs_backend_cpu = {
     .upload = upload,
     .download = download,
     .sync = sync_cpu,
+    .joins = joins,
     .prepare = prepare,
     .unprepare = unprepare,
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = forward,

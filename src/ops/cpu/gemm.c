@@ -97,6 +97,18 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const 
     table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
 }
 
+/* Runs are as long as possible while interleaved rows stay in caches, and of one length: a short
+ * last one costs a pass over dW. */
+size_t cgs_gemm_joint_run(const cgs_device *d, size_t n, size_t k, size_t m) {
+    enum { FEWEST = 1024, WIDE = 768 * 768 };
+    const cgs_cpu *c = cgs_cpu_of(d);
+    if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return 0;
+    size_t most = WIDE / (k > m ? k : m);
+    if (most > CGS_CPU_LINEAR_ROWS) most = CGS_CPU_LINEAR_ROWS;
+    size_t runs = (n + most - 1) / most, run = (n + runs - 1) / runs;
+    return (run + CGS_LINEAR_PAIRS_ROWS - 1) / CGS_LINEAR_PAIRS_ROWS * CGS_LINEAR_PAIRS_ROWS;
+}
+
 /* ---- through oneDNN -------------------------------------------------------------------- */
 
 /* bf16 without hardware instructions is slower than f32, so only those count */
@@ -258,7 +270,7 @@ static bool same(const cgs_product *a, const cgs_product *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
            a->bias == b->bias && a->accumulate == b->accumulate &&
-           a->batch_invariant == b->batch_invariant;
+           a->batch_invariant == b->batch_invariant && a->joint == b->joint;
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {
@@ -275,7 +287,9 @@ cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out)
         return cgs_fail(CGS_ENOMEM, "no memory for a %zu x %zu x %zu product", p->M, p->N, p->K);
     g->p = *p;
     cgs_status rc = CGS_OK;
-    if (!not_by_pairs(cpu, p)) {
+    if (p->joint) {
+        ; /* listed, and run by its layer */
+    } else if (!not_by_pairs(cpu, p)) {
         g->tiles = aligned(cpu->table->tiles_words(p) * sizeof *g->tiles);
         if (!g->tiles) rc = cgs_fail(CGS_ENOMEM, "no memory for a product by pairs");
     } else if (!not_by_onednn(p)) {
@@ -385,7 +399,10 @@ bool cgs_gemm_choice_at(const cgs_device *d, int i, cgs_gemm_choice *out) {
     if (i >= count) return false;
     for (int k = count - 1; k > i; k--) g = g->next;
     *out = (cgs_gemm_choice){.p = g->p};
-    if (g->tiles) {
+    if (g->p.joint) {
+        out->code = "own bf16 pairs";
+        out->why = "bf16, gradients of a layer in one pass";
+    } else if (g->tiles) {
         out->code = cpu->tiles ? "own tiles" : "own bf16 pairs";
         out->why = cpu->tiles ? "bf16, and AMX is used" : "bf16, batch-invariant";
     } else if (g->block[1][1]) {

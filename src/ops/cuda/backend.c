@@ -82,6 +82,7 @@ static void close_cuda(cgs_device *d) {
     free(c->marks);
     cgs_cuda_data_close(c);
     cudaFree(c->scratch);
+    cudaFree(c->parts);
     cudaFree(c->step);
     cudaFree(c->sums);
     if (c->stream) cudaStreamDestroy(c->stream);
@@ -214,7 +215,8 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     cgs_cuda_linear *l = r->impl = calloc(1, sizeof *l);
     if (!l) return cgs_fail(CGS_ENOMEM, "no memory for a linear layer");
-    CGS_TRY(cgs_cuda_need(d, cgs_cuda_column_scratch(n, m) + n * m * sizeof(uint16_t) + 256));
+    CGS_TRY(cgs_cuda_need(d, n * m * sizeof(uint16_t) + 256));
+    if (cgs_wants(r, 2)) CGS_TRY(cgs_cuda_need_parts(d, cgs_cuda_column_parts(n, m)));
     bool half = x->dtype == CGS_BF16 && W->bf16;
     if (!half && (x->dtype != CGS_F32 || y->dtype != CGS_F32)) return CGS_OK; /* own product */
     const void *w = half ? (const void *)W->bf16 : W->data;

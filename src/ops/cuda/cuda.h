@@ -16,6 +16,15 @@
 
 typedef struct cgs_cuda_blas cgs_cuda_blas;
 
+/* to (cols) = or += the sums of parts (count, cols), rows `stride` floats apart */
+typedef struct cgs_cuda_sum {
+    float *to;
+    const float *parts;
+    unsigned count, stride, cols, blocks;
+    bool add;
+} cgs_cuda_sum;
+#define CGS_CUDA_SUMS 96 /* at once; a kernel's arguments hold them */
+
 /* d->impl */
 typedef struct cgs_cuda {
     cudaStream_t stream;
@@ -34,8 +43,13 @@ typedef struct cgs_cuda {
     size_t which_count;
     cudaEvent_t *marks; /* (mark_count) NULL where not used yet                    */
     int mark_count;
-    unsigned scratch_moved; /* how often; graphs hold the address                      */
-    char failure[200];      /* first failure since the last sync                       */
+    unsigned scratch_moved; /* how often; graphs hold the address, and that of parts   */
+    float *parts;           /* (parts_floats) partial sums of what `sum` lists             */
+    size_t parts_floats, parts_used, parts_wanted;
+    cgs_cuda_sum sum[CGS_CUDA_SUMS]; /* (sum_count) wait for the end of the pass */
+    int sum_count;
+    bool collects;     /* a pass runs, whose end adds them up */
+    char failure[200]; /* first failure since the last sync                       */
 } cgs_cuda;
 
 #define CGS_CUDA_PARTS 1024
@@ -137,9 +151,19 @@ size_t cgs_cuda_column_scratch(size_t rows, size_t cols);
 /* to (cols) = or += the sums of x (rows, cols); partial sums go to scratch. */
 void cgs_cuda_column_sums(cgs_device *d, float *to, bool accumulate, const void *x, cgs_dtype type,
                           size_t rows, size_t cols, float *scratch);
-/* The second half of it: partial sums, `stride` floats apart. */
-void cgs_cuda_add_parts(cgs_device *d, float *to, bool accumulate, const float *parts, size_t count,
-                        size_t stride, size_t cols);
+
+/* Gradients of parameters that are such sums.  A record takes memory for partial sums (which
+ * prepare has asked for), fills it, and says that input k gets their sums; the end of a pass adds
+ * up all of them in one launch (settle). */
+cgs_status cgs_cuda_need_parts(cgs_device *d, size_t floats);
+float *cgs_cuda_parts(cgs_device *d, size_t floats);
+void cgs_cuda_give_parts(cgs_device *d, const cgs_record *r, int k, const float *parts,
+                         size_t count, size_t stride, size_t cols);
+void cgs_cuda_settle_parts(cgs_device *d);
+/* All of it for the columns of x (rows, cols), and the floats that it takes. */
+size_t cgs_cuda_column_parts(size_t rows, size_t cols);
+void cgs_cuda_give_column_sums(cgs_device *d, const cgs_record *r, int k, const void *x,
+                               cgs_dtype type, size_t rows, size_t cols);
 
 /* ---- operations ---------------------------------------------------------------------- */
 

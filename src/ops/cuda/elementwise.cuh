@@ -32,4 +32,29 @@ static inline void pass_gradient(cgs_device *d, const cgs_record *r, int k, cons
                    r->accumulate[k], what);
 }
 
+/* Dropout of elements by the record that draws, or none: NULL. */
+struct dropout_mask {
+    uint64_t key;
+    const uint64_t *step;
+    float p, scale;
+    /* v, elements i .. i+V-1 of the record's result, times what is kept of them */
+    template <int V> __device__ __forceinline__ void apply(float (&v)[V], size_t i) const {
+        if (p <= 0) return;
+        uint64_t k64 = update_key(key, step);
+#pragma unroll
+        for (int k = 0; k < V; k++) v[k] *= keep_factor(k64, i + k, p, scale);
+    }
+};
+
+static inline dropout_mask mask_of(cgs_device *d, const cgs_record *r) {
+    if (!r) return {};
+    return {r->arg.dropout.key, cgs_cuda_step(d, r), r->arg.dropout.p,
+            keep_scale(r->arg.dropout.p)};
+}
+
+/* the neighbour, if it is a dropout that runs with this record */
+static inline const cgs_record *joined_dropout(const cgs_record *neighbour) {
+    return cgs_cuda_is(neighbour, CGS_OP_dropout) ? neighbour : NULL;
+}
+
 #endif /* CGS_OPS_CUDA_ELEMENTWISE_CUH */

@@ -82,22 +82,39 @@ static void capture_pass(cgs_cuda *c, pass *p, void (*calls)(void *), void *ctx)
     p->alone = true;
 }
 
+/* the calls of a pass, and what waits for its end */
+typedef struct whole {
+    cgs_device *d;
+    void (*calls)(void *);
+    void *ctx;
+} whole;
+
+static void call_all(void *of) {
+    const whole *w = of;
+    cgs_cuda *c = cgs_cuda_of(w->d);
+    c->collects = true;
+    w->calls(w->ctx);
+    cgs_cuda_settle_parts(w->d);
+    c->collects = false;
+}
+
 void cgs_cuda_run_pass(cgs_device *d, void **remembered, uint64_t step, void (*calls)(void *),
                        void *ctx) {
     cgs_cuda *c = cgs_cuda_of(d);
+    whole all = {d, calls, ctx};
     pass *p = *remembered;
     if (c->capturing) { /* part of a larger graph */
-        calls(ctx);
+        call_all(&all);
         return;
     }
     if (!p) p = *remembered = calloc(1, sizeof *p);
     if (!p || p->alone || !cgs_cuda_variant_on(d, "graph") || p->runs++ == 0) {
-        calls(ctx);
+        call_all(&all);
         return;
     }
-    if (!p->graph || p->scratch_moved != c->scratch_moved) capture_pass(c, p, calls, ctx);
+    if (!p->graph || p->scratch_moved != c->scratch_moved) capture_pass(c, p, call_all, &all);
     if (!p->graph) {
-        calls(ctx);
+        call_all(&all);
         return;
     }
     cgs_cuda_set_step(c, step);

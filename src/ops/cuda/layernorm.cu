@@ -5,19 +5,13 @@
  * is written once and not read again, and backward makes the gradient of what was added and,
  * if that came from a linear layer, of its bias while it has them in registers.
  *
- * A warp holds a whole row in registers: lane l has V columns out of every 32 V.  Backward
- * gives each warp many rows, so the gradients of w and b add up in registers; each block
- * writes its sums once, and a second kernel adds the blocks'. */
-#include "ops/cuda/kernels.cuh"
+ * Backward gives each warp many rows, so the gradients of w and b add up in registers; the end of
+ * the pass adds the blocks' sums. */
+#include "ops/cuda/layernorm.cuh"
 
 namespace {
 
-/* three blocks per multiprocessor of the largest GPUs run at the same time */
-enum { WARPS = 8, MAX_BLOCKS = 3 * 132, WIDEST = 1024 };
-
-template <int V, int N> __device__ __forceinline__ int column(int lane, int i) {
-    return (lane + 32 * i) * V;
-}
+enum { WIDEST = 1024 };
 
 /* added, sum (n,D): x + added is what is normalised, and goes to sum; or both NULL */
 template <int V, int N, class TX, class TA, class TY>
@@ -143,31 +137,10 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
         }
     }
     if (!parts) return;
-    for (int which = 0; which < 3; which++) {
-        if (which == 2 && !dadded) return;
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            int c = column<V, N>(lane, i);
-#pragma unroll
-            for (int k = 0; k < V; k++)
-                if (c < D)
-                    shared[threadIdx.y * D + c + k] = which == 0   ? dw[i][k]
-                                                      : which == 1 ? db[i][k]
-                                                                   : ds[i][k];
-        }
-        __syncthreads();
-        for (int c = threadIdx.y * 32 + lane; c < D; c += 32 * WARPS) {
-            float sum = 0;
-            for (int l = 0; l < WARPS; l++) sum += shared[l * D + c];
-            parts[((size_t)blockIdx.x * 3 + which) * D + c] = sum;
-        }
-    }
-}
-
-unsigned gradient_blocks(size_t rows) {
-    unsigned blocks = blocks_for(rows, WARPS);
-    return blocks < MAX_BLOCKS ? blocks : (unsigned)MAX_BLOCKS;
+    parts += (size_t)blockIdx.x * 3 * D;
+    write_sums<V, N>(parts, dw, shared, D);
+    write_sums<V, N>(parts + D, db, shared, D);
+    if (dadded) write_sums<V, N>(parts + 2 * D, ds, shared, D);
 }
 
 template <int V, int N> void forward(cgs_device *d, const cgs_record *r) {
@@ -177,7 +150,7 @@ template <int V, int N> void forward(cgs_device *d, const cgs_record *r) {
     size_t rows = cgs_rows(x);
     dim3 grid(blocks_for(rows, WARPS)), block(32, WARPS);
     float *means = (float *)r->saved[0]->data, *rstds = (float *)r->saved[1]->data;
-    if (r->before) {
+    if (cgs_cuda_is(r->before, CGS_OP_add)) {
         const cgs_tensor *stream = r->before->in[0], *added = r->before->in[1];
         WITH_TYPE(TA, added->dtype,
                   WITH_TYPE(TY, y->dtype,
@@ -201,12 +174,13 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     const float *means = (const float *)r->saved[0]->data, *rstds = (float *)r->saved[1]->data;
     size_t rows = cgs_rows(x);
     int D = cgs_cols(x);
-    const cgs_record *sum = r->before, *linear = sum ? sum->before : NULL;
+    const cgs_record *sum = cgs_cuda_is(r->before, CGS_OP_add) ? r->before : NULL;
+    const cgs_record *linear = sum ? sum->before : NULL;
     bool added = sum && cgs_cuda_norm_gives_added(sum);
     bool bias = added && linear && cgs_wants(linear, 2);
     bool affine = cgs_wants(r, 1) || cgs_wants(r, 2);
-    float *parts = affine || bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
     unsigned blocks = gradient_blocks(rows), shared = WARPS * D * sizeof(float);
+    float *parts = affine || bias ? cgs_cuda_parts(d, 3 * (size_t)blocks * D) : NULL;
     if (added) {
         const cgs_tensor *a = sum->in[1];
         WITH_TYPE(
@@ -230,8 +204,8 @@ template <int V, int N> void backward(cgs_device *d, const cgs_record *r) {
     } of[3] = {{r, 1}, {r, 2}, {bias ? linear : NULL, 2}};
     for (int i = 0; i < 3; i++)
         if (of[i].r && cgs_wants(of[i].r, of[i].k))
-            cgs_cuda_add_parts(d, (float *)of[i].r->in[of[i].k]->grad, of[i].r->accumulate[of[i].k],
-                               parts + i * (size_t)D, blocks, 3 * (size_t)D, D);
+            cgs_cuda_give_parts(d, of[i].r, of[i].k, parts + i * (size_t)D, blocks, 3 * (size_t)D,
+                                D);
 }
 
 /* the smallest kernel that holds a row */
@@ -256,7 +230,8 @@ cgs_status cgs_cuda_layernorm_prepare(cgs_device *d, const cgs_record *r) {
     if (D > WIDEST)
         return cgs_fail(CGS_EARG, "layernorm: rows of %d are wider than the GPU's limit of %d", D,
                         WIDEST);
-    return cgs_cuda_need(d, 3 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D * sizeof(float));
+    if (!r->out->grad) return CGS_OK;
+    return cgs_cuda_need_parts(d, 3 * (size_t)gradient_blocks(cgs_rows(r->in[0])) * D);
 }
 
 /* The sum of x and y is normalised next, and y is needed nowhere else. */

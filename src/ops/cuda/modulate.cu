@@ -1,20 +1,13 @@
 /* modulate.cu - what a conditioning matrix does to tokens: x (1 + scale) + shift, and
  * x + gate y.  Scale, shift and gate are D columns of the row of m (rows,C) that a token uses;
- * a row belongs to one token only, so gradients of m need no sums. */
+ * a row belongs to one token only, so gradients of m need no sums.
+ *
+ * Where y comes from a dropout, the gate does that on the way, in both directions; y itself is
+ * written, since backward reads it. */
 #include "ops/cuda/elementwise.cuh"
+#include "ops/cuda/modulate.cuh"
 
 namespace {
-
-/* where token i finds its row of m, and where its column d is */
-struct conditioning {
-    cgs_rowmap map;
-    int D, C;
-    __device__ size_t row(size_t i) const {
-        size_t token = i / D;
-        return (token / map.T * map.Tm + map.t0 + token % map.T) * C;
-    }
-    __device__ int col(size_t i) const { return (int)(i % D); }
-};
 
 template <class TX, class TM> struct modulate {
     conditioning at_;
@@ -66,14 +59,21 @@ template <class TX, class TM> struct modulate_back {
 template <class TX, class TY, class TM> struct gate {
     conditioning at_;
     int gate_;
+    dropout_mask drop;
     const TX *x;
     const TY *y;
+    TY *dropped; /* where y goes after its dropout, or NULL */
     const TM *m;
     TX *out;
     template <int V> __device__ void at(size_t i) const {
         float a[V], b[V], c[V];
         load<V>(a, x + i);
         load<V>(b, y + i);
+        if (dropped) {
+            drop.apply(b, i);
+            store<V>(dropped + i, b);
+            load<V>(b, dropped + i); /* rounded, if it is */
+        }
         load<V>(c, m + at_.row(i) + at_.col(i) + gate_);
 #pragma unroll
         for (int k = 0; k < V; k++) a[k] += c[k] * b[k];
@@ -85,6 +85,7 @@ template <class TX, class TY, class TM> struct gate_back {
     conditioning at_;
     int gate_;
     bool add_y, add_m;
+    dropout_mask drop; /* of what dy goes to */
     const TX *g;
     const TY *y;
     const TM *m;
@@ -104,6 +105,7 @@ template <class TX, class TY, class TM> struct gate_back {
             load<V>(a, m + where);
 #pragma unroll
             for (int k = 0; k < V; k++) a[k] *= v[k];
+            drop.apply(a, i);
             give<V>(dy + i, a, add_y);
         }
     }
@@ -113,25 +115,32 @@ bool eights(int a, int b, int c, int d) { return (a | b | c | d) % 8 == 0; }
 
 /* gate_add has three types; x's and m's, y's are named here */
 template <class TX, class TY> void gate_forward(cgs_device *d, const cgs_record *r) {
-    const cgs_tensor *x = r->in[0], *y = r->in[1], *m = r->in[2];
+    const cgs_record *dropout = joined_dropout(r->before);
+    const cgs_tensor *x = r->in[0], *y = dropout ? dropout->in[0] : r->in[1], *m = r->in[2];
     conditioning c = {r->arg.gate_add.rows, cgs_cols(x), cgs_cols(m)};
     int g = r->arg.gate_add.gate;
+    dropout_mask mask = mask_of(d, dropout);
+    TY *dropped = dropout ? (TY *)r->in[1]->data : NULL;
     WITH_TYPE(TM, m->dtype,
               launch_each(d, cgs_numel(x), eights(c.D, c.C, g, 0), "gate_add",
-                          gate<TX, TY, TM>{c, g, (const TX *)x->data, (const TY *)y->data,
-                                           (const TM *)m->data, (TX *)r->out->data}));
+                          gate<TX, TY, TM>{c, g, mask, (const TX *)x->data, (const TY *)y->data,
+                                           dropped, (const TM *)m->data, (TX *)r->out->data}));
 }
 
 template <class TX, class TY> void gate_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *y = r->in[1], *m = r->in[2];
     conditioning c = {r->arg.gate_add.rows, cgs_cols(y), cgs_cols(m)};
     int g = r->arg.gate_add.gate;
-    bool want_y = cgs_wants(r, 1), want_m = cgs_wants(r, 2);
+    const cgs_record *dropout = joined_dropout(r->before), *giver = dropout ? dropout : r;
+    const int to = dropout ? 0 : 1; /* the input of it that dy goes to */
+    bool want_y = cgs_wants(giver, to), want_m = cgs_wants(r, 2);
+    dropout_mask mask = mask_of(d, dropout);
     WITH_TYPE(TM, m->dtype,
               launch_each(d, cgs_numel(y), eights(c.D, c.C, g, 0), "gate_add backward",
-                          gate_back<TX, TY, TM>{c, g, r->accumulate[1], r->accumulate[2],
+                          gate_back<TX, TY, TM>{c, g, giver->accumulate[to], r->accumulate[2], mask,
                                                 (const TX *)r->out->grad, (const TY *)y->data,
-                                                (const TM *)m->data, want_y ? (TY *)y->grad : NULL,
+                                                (const TM *)m->data,
+                                                want_y ? (TY *)giver->in[to]->grad : NULL,
                                                 want_m ? (TM *)m->grad : NULL}));
 }
 
@@ -164,6 +173,11 @@ void cgs_cuda_modulate_backward(cgs_device *d, const cgs_record *r) {
                                 c, shift, scale, r->accumulate[0], r->accumulate[1],
                                 (const TX *)x->data, (const TX *)r->out->grad, (const TM *)m->data,
                                 want_x ? (TX *)x->grad : NULL, want_m ? (TM *)m->grad : NULL})));
+}
+
+bool cgs_cuda_dropout_gate_fits(const cgs_device *, const cgs_record *before,
+                                const cgs_record *dropout, const cgs_record *gate) {
+    return !before && gate->in[1] == dropout->out && gate->in[0] != dropout->out;
 }
 
 void cgs_cuda_gate_add_forward(cgs_device *d, const cgs_record *r) {

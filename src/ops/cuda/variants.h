@@ -35,6 +35,15 @@
     X(norm_bias, linear, add, none, alone, joined, update,                                         \
       "the linear layer's result is what is added",                                                \
       "the bias gradient comes from the norm's backward: 50 MB per layer less")                    \
+    X(norm_modulate_norm, layernorm, modulate, layernorm, alone, both, update,                     \
+      "f32 rows of at most 512 columns, the first norm without weights",                           \
+      "24 launches less each way in an update")                                                    \
+    X(dropout_gate, none, dropout, gate_add, alone, joined, update,                                \
+      "what a gate adds comes from a dropout",                                                     \
+      "twelve launches less each way in an update")                                                \
+    X(activation_dropout, none, activation, dropout, alone, joined, update,                        \
+      "an activation of f32",                                                                      \
+      "six launches less each way in an update")                                                   \
     X(attention_bias, linear, attention, none, alone, joined, update,                              \
       "bf16 heads of width 64, 16 tokens or more",                                                 \
       "the bias gradient of qkv comes from attention's backward: 152 MB per layer less")           \

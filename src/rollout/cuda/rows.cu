@@ -2,7 +2,7 @@
  * backend does for rollouts.
  *
  * Compiled without fused multiply-add: costs of several parts are summed as on the host. */
-#include "ops/cuda/kernels.cuh"
+#include "rollout/cuda/run_rows.cuh"
 
 extern "C" {
 #include "rollout/cuda/predictor.h"
@@ -12,23 +12,17 @@ namespace {
 
 struct gather_rows {
     cgs_rollout_run r;
-    __device__ size_t episode(int group) const { return r.e0 + (group < r.n ? group : r.n - 1); }
     template <int V> __device__ void at(size_t i) const {
-        size_t T = (size_t)(r.C - 1 + r.H) * r.A, past = (size_t)(r.C - 1) * r.A;
-        size_t n = (size_t)r.H * r.A, actions = (size_t)r.G * r.part * T;
+        size_t actions = (size_t)r.G * r.part * (r.C - 1 + r.H) * r.A;
         size_t context = (size_t)r.C * r.D, contexts = (size_t)r.G * context;
         if (i < actions) {
-            int row = (int)(i / T), own = row % r.part;
-            size_t at = i % T, e = episode(row / r.part);
-            size_t k = r.k0 + (own < r.count ? own : r.count - 1);
-            r.actions[i] =
-                at < past ? r.past[e * past + at] : r.plans[(e * r.K + k) * n + at - past];
+            r.actions[i] = action_of(r, i / r.A, (int)(i % r.A));
         } else if (i < actions + contexts) {
             i -= actions;
-            r.z_run[i] = r.z[episode((int)(i / context)) * context + i % context];
+            r.z_run[i] = r.z[episode_of(r, (int)(i / context)) * context + i % context];
         } else {
             i -= actions + contexts;
-            r.goal_run[i] = r.goal[episode((int)(i / r.D)) * r.D + i % r.D];
+            r.goal_run[i] = r.goal[episode_of(r, (int)(i / r.D)) * r.D + i % r.D];
         }
     }
 };
@@ -58,7 +52,7 @@ struct blend_parts {
 
 void gather(cgs_device *d, const cgs_rollout_run *r) {
     size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
-    if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
+    values += (size_t)r->G * (r->C + 1) * r->D;
     launch_each(d, values, false, "gathering plans", gather_rows{*r});
 }
 
@@ -85,6 +79,9 @@ extern "C" {
 const cgs_rollout_kernels cgs_cuda_rollout_kernels = {gather,
                                                       blend,
                                                       tails,
+                                                      cgs_cuda_actions_fit,
+                                                      cgs_cuda_actions_embed,
+                                                      cgs_cuda_actions_back,
                                                       cgs_cuda_predictor_open,
                                                       cgs_cuda_predictor_run,
                                                       cgs_cuda_predictor_close};

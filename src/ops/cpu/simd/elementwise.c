@@ -90,7 +90,7 @@ void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
 }
 
 void CGS_FN(activation_backward)(cgs_device *d, const cgs_record *r) {
-    if (!cgs_wants(r, 0)) return;
+    if (!cgs_wants(r, 0) || r->next) return; /* the next layer does it */
     size_t n = cgs_numel(r->out);
     SHARE_CHUNKS (at, n) {
         float xb[CHUNK], gb[CHUNK], ob[CHUNK];

@@ -3,7 +3,7 @@
  * Forward runs in the type of x.  Backward runs in bf16 when both x and y are bf16 and in
  * f32 otherwise: where y is f32 (latents and losses) its gradient is not rounded. */
 #include "ops/cpu/gemm.h"
-#include "ops/cpu/simd/simd.h"
+#include "ops/cpu/simd/linear_pairs.h"
 
 static void convert(void *to, cgs_dtype to_type, const void *from, cgs_dtype from_type, size_t n) {
     SHARE_CHUNKS (at, n) {
@@ -97,6 +97,10 @@ static void backward_same(cgs_device *d, const cgs_record *r) {
     float *scratch = (float *)cgs_cpu_of(d)->shared, *part = scratch;
     scratch += CGS_CPU_ROW_BLOCKS * m;
     const void *Wt = cgs_wants(r, 0) ? weights(r, x->dtype, &scratch) : NULL;
+    if (l->joint) {
+        CGS_FN(linear_pairs_backward)(d, r, l->run, Wt, (uint32_t *)scratch);
+        return;
+    }
     for (size_t first = 0; first < n; first += l->run) {
         size_t rows = min_size(l->run, n - first);
         int tail = rows<l->run, added = first> 0 || r->accumulate[1];

@@ -12,42 +12,48 @@ static void nothing(void) {}
 
 enum { VECTOR_ROWS = 12 }; /* with 2 vectors of sums each, as many as fit in registers */
 
-/* c (rows,32) = or += a b; `rows` is a constant wherever this is called */
+/* c (rows, 16 wide) = or += a b; `rows` and `wide` are constants wherever this is called */
 __attribute__((target("avx512bf16"), always_inline)) static inline void
-vector_block(int rows, float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
+vector_block(int rows, int wide, float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
              size_t ldb, size_t K, bool add) {
     __m512 s[VECTOR_ROWS][2];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
         s[i][0] = add ? _mm512_loadu_ps(c + (size_t)i * ldc) : _mm512_setzero_ps();
-        s[i][1] = add ? _mm512_loadu_ps(c + (size_t)i * ldc + 16) : _mm512_setzero_ps();
+        s[i][1] = add && wide > 1 ? _mm512_loadu_ps(c + (size_t)i * ldc + 16) : _mm512_setzero_ps();
     }
     for (size_t k = 0; k < K; k++, b += ldb) {
-        __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + 16);
+        __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
+        __m512bh b1 = wide > 1 ? (__m512bh)_mm512_loadu_si512(b + 16) : b0;
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             __m512bh x = (__m512bh)_mm512_set1_epi32((int)a[(size_t)i * lda + k]);
             s[i][0] = _mm512_dpbf16_ps(s[i][0], x, b0);
-            s[i][1] = _mm512_dpbf16_ps(s[i][1], x, b1);
+            if (wide > 1) s[i][1] = _mm512_dpbf16_ps(s[i][1], x, b1);
         }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
         _mm512_storeu_ps(c + (size_t)i * ldc, s[i][0]);
-        _mm512_storeu_ps(c + (size_t)i * ldc + 16, s[i][1]);
+        if (wide > 1) _mm512_storeu_ps(c + (size_t)i * ldc + 16, s[i][1]);
     }
 }
 
 __attribute__((target("avx512bf16"))) static void
 multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b, size_t ldb,
                  size_t M, size_t N, size_t K, bool add) {
-    for (size_t j = 0; j < N; j += 32) {
-        size_t i = 0;
-        for (; i + 12 <= M; i += 12)
-            vector_block(12, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+    size_t j = 0, i;
+    for (; j + 32 <= N; j += 32) {
+        for (i = 0; i + 12 <= M; i += 12)
+            vector_block(12, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
         for (; i < M; i += 4)
-            vector_block(4, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+            vector_block(4, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
     }
+    if (j == N) return;
+    for (i = 0; i + 12 <= M; i += 12)
+        vector_block(12, 1, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+    for (; i < M; i += 4)
+        vector_block(4, 1, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
 }
 
 /* ---- tiles: 16 rows of 64 bytes ---------------------------------------------------------- */
@@ -142,9 +148,9 @@ DEFINE_MULTIPLY(multiply_plain, PLAIN_STATE, PLAIN_ZERO, PLAIN_LOAD, PLAIN_DOT, 
 
 /* ---- the choice -------------------------------------------------------------------------- */
 
-static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 1};
-static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 16};
-static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 16};
+static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 16, 1, 24};
+static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 32, 16, 32};
+static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 32, 16, 32};
 
 const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     if (!cgs_cpu_ask()->bf16) return NULL;

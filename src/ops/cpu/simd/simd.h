@@ -46,6 +46,7 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
                            const uint32_t *packed, const float *bias, uint32_t *spare);
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven);
+size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m);
 size_t CGS_FN(attention_scratch)(const cgs_record *r);
 void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 

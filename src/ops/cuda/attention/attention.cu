@@ -371,12 +371,10 @@ void cgs_cuda_attention_backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0];
     if (!cgs_wants(r, 0)) return;
     WITH_TYPE(TI, x->dtype, WITH_TYPE(TO, r->out->dtype, backward<TI, TO>(d, r)));
-    /* a linear layer that joins leaves its bias gradient to attention; its scratch is large enough
-     */
+    /* a linear layer that joins leaves its bias gradient to attention, and has asked for memory */
     if (linear && cgs_wants(linear, 2))
-        cgs_cuda_column_sums(d, (float *)linear->in[2]->grad, linear->accumulate[2], x->grad,
-                             x->dtype, cgs_rows(x), (size_t)cgs_cols(x),
-                             (float *)cgs_cuda_of(d)->scratch);
+        cgs_cuda_give_column_sums(d, linear, 2, x->grad, x->dtype, cgs_rows(x),
+                                  (size_t)cgs_cols(x));
 }
 
 bool cgs_cuda_attention_short_fits(const cgs_device *, const cgs_record *, const cgs_record *r,

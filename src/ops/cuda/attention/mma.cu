@@ -252,7 +252,8 @@ void cgs_cuda_attention_mma_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
-    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r),
+          *parts = bias_parts(d, r, (size_t)x->dim[0]);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
     tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
@@ -261,7 +262,7 @@ void cgs_cuda_attention_mma_backward(cgs_device *d, const cgs_record *r) {
     tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
     LAUNCHED(d, "attention backward");
-    add_bias_parts(d, r, parts, (size_t)x->dim[0]);
+    give_bias_parts(d, r, parts, (size_t)x->dim[0]);
 }
 
 } /* extern "C" */

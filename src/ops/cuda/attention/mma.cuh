@@ -17,24 +17,23 @@ static inline bool is_bf16_attention(const cgs_record *r) {
            r->arg.attention.width == WIDTH;
 }
 
-/* Where backward puts the partial sums of a joined linear layer's bias gradient, after the row
- * dots; NULL: there is no such layer, or its bias wants none. */
-static inline float *bias_parts(const cgs_record *r, float *row_dots) {
-    return r->before && cgs_wants(r->before, 2) ? row_dots + cgs_numel(r->saved[0]) : NULL;
+/* Where backward puts `count` rows of partial sums of a joined linear layer's bias gradient; NULL:
+ * there is no such layer, or its bias wants none. */
+static inline float *bias_parts(cgs_device *d, const cgs_record *r, size_t count) {
+    if (!r->before || !cgs_wants(r->before, 2)) return NULL;
+    return cgs_cuda_parts(d, count * (size_t)cgs_cols(r->in[0]));
 }
-/* ... and adds them up: `count` rows */
-static inline void add_bias_parts(cgs_device *d, const cgs_record *r, const float *parts,
-                                  size_t count) {
-    const cgs_record *linear = r->before;
+/* ... and gives the bias their sums */
+static inline void give_bias_parts(cgs_device *d, const cgs_record *r, const float *parts,
+                                   size_t count) {
     size_t columns = (size_t)cgs_cols(r->in[0]);
-    if (parts)
-        cgs_cuda_add_parts(d, (float *)linear->in[2]->grad, linear->accumulate[2], parts, count,
-                           columns, columns);
+    if (parts) cgs_cuda_give_parts(d, r->before, 2, parts, count, columns, columns);
 }
-/* for prepare: scratch for row dots and `count` rows of these sums */
+/* for prepare: scratch for row dots, and `count` rows of these sums */
 static inline cgs_status need_row_dots(cgs_device *d, const cgs_record *r, size_t count) {
-    size_t columns = (size_t)cgs_cols(r->in[0]);
-    return cgs_cuda_need(d, (cgs_numel(r->saved[0]) + count * columns) * sizeof(float));
+    CGS_TRY(cgs_cuda_need(d, cgs_numel(r->saved[0]) * sizeof(float)));
+    bool sums = r->before && cgs_wants(r->before, 2);
+    return sums ? cgs_cuda_need_parts(d, count * (size_t)cgs_cols(r->in[0])) : CGS_OK;
 }
 static const float LOG2E = 1.4426950408889634f;
 

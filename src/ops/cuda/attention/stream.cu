@@ -250,7 +250,8 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     int blocks = blocks_of(r);
     unsigned grid = (unsigned)(x->dim[0] * s.heads * blocks);
-    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r),
+          *parts = bias_parts(d, r, (size_t)x->dim[0] * (size_t)blocks);
     const float *lse = (const float *)r->saved[0]->data;
     const bf16 *dout = (const bf16 *)y->grad;
     stream_dq<Keep><<<grid, 32 * WARPS, RING, stream_of(d)>>>((bf16 *)x->grad, r->accumulate[0],
@@ -261,7 +262,7 @@ template <class Keep> void backward(cgs_device *d, const cgs_record *r) {
                                                                parts, row_dots, dout, lse,
                                                                (const bf16 *)x->data, blocks, s);
     LAUNCHED(d, "attention backward");
-    add_bias_parts(d, r, parts, (size_t)x->dim[0] * (size_t)blocks);
+    give_bias_parts(d, r, parts, (size_t)x->dim[0] * (size_t)blocks);
 }
 
 } // namespace

@@ -109,11 +109,6 @@ bool bias_is_done(const cgs_device *d, const cgs_record *r) {
     return cgs_cuda_is(r->next, CGS_OP_add) && cgs_cuda_norm_gives_added(r->next);
 }
 
-/* bytes of dy when it is rounded, at the start of the scratch buffer */
-size_t rounded_bytes(const cgs_record *r) {
-    return (cgs_numel(r->out) * sizeof(uint16_t) + 255) / 256 * 256;
-}
-
 /* dy as the products use it: as it is, or rounded */
 cgs_cuda_factor gradient_of(cgs_device *d, const cgs_record *r, bool rounded) {
     const cgs_tensor *y = r->out;
@@ -126,7 +121,7 @@ cgs_cuda_factor gradient_of(cgs_device *d, const cgs_record *r, bool rounded) {
 
 void backward_parameters(cgs_device *d, const cgs_record *r, cgs_cuda_factor dy) {
     const cgs_cuda_linear *l = (const cgs_cuda_linear *)r->impl;
-    const cgs_tensor *x = r->in[0], *W = r->in[1], *b = r->in[2], *y = r->out;
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
     if (cgs_wants(r, 1)) { /* dW = dy^T x */
         if (l->dW)
@@ -136,8 +131,7 @@ void backward_parameters(cgs_device *d, const cgs_record *r, cgs_cuda_factor dy)
                                  k, n, NULL, r->accumulate[1]);
     }
     if (cgs_wants(r, 2) && !bias_is_done(d, r))
-        cgs_cuda_column_sums(d, (float *)b->grad, r->accumulate[2], y->grad, y->dtype, n, m,
-                             (float *)(cgs_cuda_of(d)->scratch + rounded_bytes(r)));
+        cgs_cuda_give_column_sums(d, r, 2, y->grad, y->dtype, n, m);
 }
 
 } // namespace

@@ -388,14 +388,15 @@ cgs_status cgs_cuda_attention_wgmma_gradient_prepare(cgs_device *d, const cgs_re
 void cgs_cuda_attention_wgmma_gradient_backward(cgs_device *d, const cgs_record *r) {
     attention_shape s = attention_of(d, r);
     const cgs_tensor *x = r->in[0], *y = r->out;
-    float *row_dots = cgs_cuda_attention_row_dots(d, r), *parts = bias_parts(r, row_dots);
+    float *row_dots = cgs_cuda_attention_row_dots(d, r),
+          *parts = bias_parts(d, r, (size_t)x->dim[0]);
     unsigned heads = (unsigned)(x->dim[0] * s.heads);
     groups_backward<<<heads, ALL, shared_bytes(), stream_of(d)>>>(
         (bf16 *)x->grad, r->accumulate[0], parts, (const bf16 *)y->grad, row_dots,
         (const float *)r->saved[0]->data, (const bf16 *)x->data, s);
     LAUNCHED(d, "attention backward");
     show_clocks(stream_of(d), CLOCK_ATTENTION, heads);
-    add_bias_parts(d, r, parts, (size_t)x->dim[0]);
+    give_bias_parts(d, r, parts, (size_t)x->dim[0]);
 }
 
 } /* extern "C" */

@@ -245,12 +245,11 @@ bool fits(const cgs_device *d, const cgs_record *act, const cgs_tensor *narrow,
            W->bf16 && narrow->dtype == CGS_BF16 && wide->dtype == CGS_BF16;
 }
 
-template <bool BACK> cgs_status prepare(cgs_device *d, size_t scratch) {
+template <bool BACK> cgs_status prepare() {
     cudaError_t e =
         cudaFuncSetAttribute(product_gelu<BACK>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)sizeof(block_memory) + ATOM);
-    if (e != cudaSuccess) return cgs_cuda_failed(e, "linear layer with GELU");
-    return cgs_cuda_need(d, scratch);
+    return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "linear layer with GELU");
 }
 
 } // namespace
@@ -262,8 +261,8 @@ bool cgs_cuda_gelu_wgmma_fits(const cgs_device *d, const cgs_record *, const cgs
     return act->out->dtype == CGS_BF16 && fits(d, act, linear->in[0], linear->out, linear->in[1]);
 }
 
-cgs_status cgs_cuda_gelu_wgmma_prepare(cgs_device *d, const cgs_record *) {
-    return prepare<false>(d, 0);
+cgs_status cgs_cuda_gelu_wgmma_prepare(cgs_device *, const cgs_record *) {
+    return prepare<false>();
 }
 
 bool cgs_cuda_gelu_wgmma_gradient_fits(const cgs_device *d, const cgs_record *act,
@@ -274,7 +273,8 @@ bool cgs_cuda_gelu_wgmma_gradient_fits(const cgs_device *d, const cgs_record *ac
 
 cgs_status cgs_cuda_gelu_wgmma_gradient_prepare(cgs_device *d, const cgs_record *linear) {
     shape s = {cgs_rows(linear->in[0]), (size_t)cgs_cols(linear->in[0]), false};
-    return prepare<true>(d, sharers(s) * s.m * sizeof(float));
+    CGS_TRY(cgs_cuda_need_parts(d, sharers(s) * s.m));
+    return prepare<true>();
 }
 
 void cgs_cuda_gelu_wgmma_forward(cgs_device *d, const cgs_record *linear) {
@@ -291,13 +291,11 @@ void cgs_cuda_gelu_wgmma_gradient_backward(cgs_device *d, const cgs_record *line
     const cgs_tensor *h = act->in[0], *dy = linear->out, *W = linear->in[1];
     if (cgs_wants(act, 0)) {
         bool bias = made && cgs_wants(made, 2);
-        float *parts = bias ? (float *)cgs_cuda_of(d)->scratch : NULL;
         shape s = {cgs_rows(dy), (size_t)cgs_cols(h), act->accumulate[0]};
+        float *parts = bias ? cgs_cuda_parts(d, sharers(s) * s.m) : NULL;
         launch<true>(d, (bf16 *)h->data, (bf16 *)h->grad, parts, (const bf16 *)dy->grad,
                      (const bf16 *)W->bf16, NULL, s);
-        if (bias)
-            cgs_cuda_add_parts(d, (float *)made->in[2]->grad, made->accumulate[2], parts,
-                               sharers(s), s.m, s.m);
+        if (bias) cgs_cuda_give_parts(d, made, 2, parts, sharers(s), s.m, s.m);
     }
     cgs_cuda_linear_backward_parameters(d, linear);
 }

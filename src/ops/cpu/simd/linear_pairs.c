@@ -1,0 +1,287 @@
+/* linear_pairs.c - the three gradients of a linear layer in bf16, in one pass over dy, by vectors of
+ * bf16 pairs (pairs.h says what a pair is).
+ *
+ * A run of rows at a time, in two steps.  First, tasks of a few rows: while they are in cache, dx =
+ * dy W is made of them, their sum is a part of db, and dy and x are interleaved in pairs of rows.
+ * Then, tasks of a part of dW = dy^T x, which read the interleaved rows.
+ *
+ * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here, and
+ * never written: what is written is the gradient of what entered the GELU. */
+#include "ops/cpu/simd/linear_pairs.h"
+
+#include "ops/cpu/simd/pairs.h"
+
+#if defined __AVX512F__
+
+#include <immintrin.h>
+
+enum {
+    DOWN = 12,   /* rows of a block of sums, with ... */
+    ACROSS = 32, /* ... columns: as many sums as fit in registers */
+    TASK = 48,   /* rows of a task of the first step; multiple of DOWN */
+    DEPTH = 192, /* pairs that dW sums at a time: their rows of x stay in L1 */
+    DEEP = 4     /* blocks of dW in a task, one below the other */
+};
+_Static_assert(CGS_LINEAR_PAIRS_ROWS % TASK == 0 && CGS_LINEAR_PAIRS_COLS % (DEEP * DOWN) == 0 &&
+                   CGS_LINEAR_PAIRS_COLS % 32 == 0,
+               "runs consist of tasks, and results of blocks");
+
+typedef struct layer {
+    const cgs_record *r;
+    size_t k, m;      /* columns of x and of y */
+    size_t first, n;  /* rows of this run */
+    size_t pairs;     /* of rows, in the longest run */
+    uint32_t *W;      /* (k/ACROSS, m/2, ACROSS) W as a right factor */
+    uint32_t *left;   /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
+    uint32_t *right;  /* (k/ACROSS, pairs, ACROSS) x */
+    float *part;      /* (tasks, m) sums of dy */
+    const cgs_tensor *gelu; /* what entered the GELU before this layer, or NULL */
+} layer;
+
+size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m) {
+    return m / 2 * k + run / 2 * (m + k) + 16 + run / TASK * m;
+}
+
+/* ---- blocks of sums ------------------------------------------------------------------------ */
+
+/* s += a b: words a[i * apart] of block row i, and then `step` further on for the next pair */
+__attribute__((target("avx512bf16"), always_inline)) static inline void
+multiply(__m512 s[DOWN][2], const uint32_t *a, size_t apart, size_t step, const uint32_t *b,
+         size_t pairs) {
+    const uint32_t *third[4] = {a, a + 3 * apart, a + 6 * apart, a + 9 * apart};
+    for (size_t k = 0; k < pairs; k++, b += ACROSS) {
+        __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + 16);
+#pragma GCC unroll 16
+        for (int i = 0; i < DOWN; i++) {
+            __m512bh x = (__m512bh)_mm512_set1_epi32((int)third[i / 3][(size_t)(i % 3) * apart]);
+            s[i][0] = _mm512_dpbf16_ps(s[i][0], x, b0);
+            s[i][1] = _mm512_dpbf16_ps(s[i][1], x, b1);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) third[i] += step;
+    }
+}
+
+/* ---- the first step: rows -------------------------------------------------------------------- */
+
+/* 32 columns of rows 2t and 2t+1, of which the latter may not exist */
+static inline void weave(__m512i to[2], const uint16_t *low, const uint16_t *high) {
+    weave_pairs(to, _mm512_loadu_si512(low),
+                high ? _mm512_loadu_si512(high) : _mm512_setzero_si512());
+}
+
+/* adds both rows of the pairs */
+static inline void add_pair(float *sum, __m512i pair) {
+    __m512 low = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
+    __m512 high = _mm512_castsi512_ps(
+        _mm512_and_si512(pair, _mm512_set1_epi32((int)0xffff0000u)));
+    _mm512_storeu_ps(sum, _mm512_add_ps(_mm512_loadu_ps(sum), _mm512_add_ps(low, high)));
+}
+
+/* dy, `rows` of it, to pairs from `at` on of the left factor; sum (m) */
+static void weave_left(const layer *l, const uint16_t *dy, size_t rows, size_t at, float *sum) {
+    memset(sum, 0, l->m * sizeof *sum);
+    for (size_t t = 0; t < rows; t += 2, at++) {
+        const uint16_t *low = dy + t * l->m, *high = t + 1 < rows ? low + l->m : NULL;
+        /* a vector of 16 words for each DOWN of them; the next pair overwrites the others, except
+         * after the last pair, where they may belong to another task */
+        __mmask16 mask = t + 2 < rows ? 0xffff : (1 << DOWN) - 1;
+        for (size_t c = 0; c < l->m; c += CGS_LINEAR_PAIRS_COLS) {
+            uint32_t words[CGS_LINEAR_PAIRS_COLS + 4];
+#pragma GCC unroll 4
+            for (size_t i = 0; i < CGS_LINEAR_PAIRS_COLS; i += 32) {
+                __m512i pair[2];
+                weave(pair, low + c + i, high ? high + c + i : NULL);
+                _mm512_storeu_si512(words + i, pair[0]);
+                _mm512_storeu_si512(words + i + 16, pair[1]);
+                add_pair(sum + c + i, pair[0]);
+                add_pair(sum + c + i + 16, pair[1]);
+            }
+            uint32_t *to = l->left + (c / DOWN * l->pairs + at) * DOWN;
+#pragma GCC unroll 8
+            for (size_t i = 0; i < CGS_LINEAR_PAIRS_COLS; i += DOWN, to += l->pairs * DOWN)
+                _mm512_mask_storeu_epi32(to, mask,
+                                         _mm512_maskz_loadu_epi32((1 << DOWN) - 1, words + i));
+        }
+    }
+}
+
+static void weave_right(const layer *l, const uint16_t *x, size_t rows, size_t at) {
+    for (size_t t = 0; t < rows; t += 2, at++) {
+        const uint16_t *low = x + t * l->k, *high = t + 1 < rows ? low + l->k : NULL;
+        for (size_t c = 0; c < l->k; c += ACROSS) {
+            __m512i pair[2];
+            weave(pair, low + c, high ? high + c : NULL);
+            uint32_t *to = l->right + c * l->pairs + at * ACROSS;
+            _mm512_storeu_si512(to, pair[0]);
+            _mm512_storeu_si512(to + 16, pair[1]);
+        }
+    }
+}
+
+static inline __m512 widen_half(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* The derivative of GELU to 1.3e-5, negligible beside the rounding of its product to bf16: 1/2 and
+ * an odd polynomial, constant beyond 5. */
+static inline __m512 gelu_slope(__m512 x) {
+    static const float p[] = {-2.071754761e-02f, 4.651416391e-02f,  -2.772835300e-02f,
+                              2.122925825e-02f,  -6.844178881e-02f, 9.511905735e-02f,
+                              -8.535793174e-02f, 7.708967080e-02f,  -7.154153421e-02f,
+                              6.682614698e-02f,  -7.512279799e-02f, 1.421305813e-01f};
+    x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-5.0f)), _mm512_set1_ps(5.0f));
+    __m512 s = _mm512_fmsub_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.08f), _mm512_set1_ps(1.0f));
+    __m512 sum = _mm512_set1_ps(p[0]);
+#pragma GCC unroll 16
+    for (size_t i = 1; i < sizeof p / sizeof p[0]; i++)
+        sum = _mm512_fmadd_ps(sum, s, _mm512_set1_ps(p[i]));
+    return _mm512_fmadd_ps(sum, x, _mm512_set1_ps(0.5f));
+}
+
+/* `rows` <= DOWN rows of dx, from row `at` on, from those of dy */
+__attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, size_t at, size_t rows,
+                                                             const uint32_t *dy) {
+    size_t words = l->m / 2;
+    const cgs_tensor *into = l->gelu ? l->gelu : l->r->in[0];
+    bool add = l->gelu ? l->r->before->accumulate[0] : l->r->accumulate[0];
+    for (size_t c = 0; c < l->k; c += ACROSS) {
+        uint16_t *to = (uint16_t *)into->grad + at * l->k + c;
+        _Alignas(64) float sums[DOWN][ACROSS];
+        __m512 s[DOWN][2];
+#pragma GCC unroll 16
+        for (int i = 0; i < DOWN; i++) s[i][0] = s[i][1] = _mm512_setzero_ps();
+        multiply(s, dy, words, 1, l->W + c * words, words);
+        if (!l->gelu && !add && rows == DOWN) {
+#pragma GCC unroll 16
+            for (int i = 0; i < DOWN; i++)
+                _mm512_storeu_si512(to + (size_t)i * l->k,
+                                    (__m512i)_mm512_cvtne2ps_pbh(s[i][1], s[i][0]));
+            continue;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < DOWN; i++) {
+            _mm512_store_ps(sums[i], s[i][0]);
+            _mm512_store_ps(sums[i] + 16, s[i][1]);
+        }
+        for (size_t i = 0; i < rows; i++, to += l->k) {
+            __m512 low = _mm512_load_ps(sums[i]), high = _mm512_load_ps(sums[i] + 16);
+            if (l->gelu) {
+                __m512i x = _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
+                low = _mm512_mul_ps(low, gelu_slope(widen_half(_mm512_castsi512_si256(x))));
+                high = _mm512_mul_ps(high, gelu_slope(widen_half(_mm512_extracti64x4_epi64(x, 1))));
+            }
+            if (add) {
+                __m512i old = _mm512_loadu_si512(to);
+                low = _mm512_add_ps(low, widen_half(_mm512_castsi512_si256(old)));
+                high = _mm512_add_ps(high, widen_half(_mm512_extracti64x4_epi64(old, 1)));
+            }
+            _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+        }
+    }
+}
+
+static void prefetch(const void *p, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+}
+
+/* rows `at` to `at` + `rows` of the run */
+static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, float *sum) {
+    const cgs_tensor *x = l->r->in[0], *y = l->r->out;
+    const uint16_t *dy = (const uint16_t *)y->grad + (l->first + at) * l->m;
+    const uint16_t *px = (const uint16_t *)x->data + (l->first + at) * l->k;
+    const uint16_t *into = (l->gelu ? l->gelu : x)->grad;
+    weave_left(l, dy, rows, at / 2, sum);
+    weave_right(l, px, rows, at / 2);
+    for (size_t i = 0; cgs_wants(l->r, 0) && i < rows; i += DOWN) {
+        size_t some = min_size(DOWN, rows - i);
+        const uint16_t *from = dy + i * l->m;
+        if (at + rows + i + DOWN <= l->n) { /* the task after this one */
+            prefetch(from + rows * l->m, DOWN * l->m * 2);
+            prefetch(px + (rows + i) * l->k, DOWN * l->k * 2);
+            prefetch(into + (l->first + at + rows + i) * l->k, DOWN * l->k * 2);
+            if (l->gelu)
+                prefetch((const uint16_t *)l->gelu->data + (l->first + at + rows + i) * l->k,
+                         DOWN * l->k * 2);
+        }
+        if (some < DOWN) {
+            uint16_t *whole = (uint16_t *)thread_scratch(d); /* (DOWN,m) */
+            memcpy(whole, from, some * l->m * 2);
+            memset(whole + some * l->m, 0, (DOWN - some) * l->m * 2);
+            from = whole;
+        }
+        rows_of_dx(l, l->first + at + i, some, (const uint32_t *)from);
+    }
+}
+
+/* ---- the second step: dW ----------------------------------------------------------------------- */
+
+/* DEEP blocks of dW, from row i and column j on */
+__attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, size_t i, size_t j,
+                                                               bool add) {
+    size_t pairs = (l->n + 1) / 2, depth = round_up(pairs, DEPTH) / DEPTH;
+    depth = (pairs + depth - 1) / depth;
+    for (size_t t = 0; t < pairs; t += depth, add = true) {
+        const uint32_t *b = l->right + j * l->pairs + t * ACROSS;
+        for (size_t down = i; down < i + DEEP * DOWN; down += DOWN) {
+            float *to = (float *)l->r->in[1]->grad + down * l->k + j;
+            __m512 s[DOWN][2];
+#pragma GCC unroll 16
+            for (int q = 0; q < DOWN; q++) {
+                const float *row = to + (size_t)q * l->k;
+                s[q][0] = add ? _mm512_loadu_ps(row) : _mm512_setzero_ps();
+                s[q][1] = add ? _mm512_loadu_ps(row + 16) : _mm512_setzero_ps();
+            }
+            multiply(s, l->left + down * l->pairs + t * DOWN, 1, DOWN, b,
+                     min_size(depth, pairs - t));
+#pragma GCC unroll 16
+            for (int q = 0; q < DOWN; q++) {
+                _mm512_storeu_ps(to + (size_t)q * l->k, s[q][0]);
+                _mm512_storeu_ps(to + (size_t)q * l->k + 16, s[q][1]);
+            }
+        }
+    }
+}
+
+void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, size_t run,
+                                   const uint16_t *W, uint32_t *scratch) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    size_t n = cgs_rows(x);
+    layer l = {.r = r, .k = (size_t)cgs_cols(x), .m = (size_t)cgs_cols(y), .pairs = run / 2};
+    l.W = scratch;
+    l.left = l.W + l.m / 2 * l.k;
+    l.right = l.left + l.m * l.pairs + 16;
+    l.part = (float *)(l.right + l.k * l.pairs);
+    if (r->before) l.gelu = r->before->in[0];
+    if (cgs_wants(r, 0)) {
+        cgs_product dx = {.N = l.k, .K = l.m};
+        CGS_FN(tiles_pack)(d, &dx, l.W, W);
+    }
+    for (l.first = 0; l.first < n; l.first += run) {
+        l.n = min_size(run, n - l.first);
+        size_t tasks = (l.n + TASK - 1) / TASK, across = l.k / ACROSS;
+        CGS_SHARE (task, tasks) {
+            size_t at = task * TASK;
+            step_rows(d, &l, at, min_size(TASK, l.n - at), l.part + task * l.m);
+        }
+        cgs_meet();
+        cgs_record later = *r;
+        later.accumulate[2] |= l.first > 0;
+        if (cgs_wants(r, 2)) give_sum(&later, 2, l.part, tasks, l.m);
+        CGS_SHARE (block, l.m / (DEEP * DOWN) * across)
+            blocks_of_dW(&l, block / across * DEEP * DOWN, block % across * ACROSS,
+                         r->accumulate[1] || l.first > 0);
+        cgs_meet();
+    }
+}
+
+#else
+
+/* never called */
+size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m) { return (void)run, k * m * 0; }
+void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, size_t run,
+                                   const uint16_t *W, uint32_t *scratch) {
+    (void)d, (void)r, (void)run, (void)W, (void)scratch;
+}
+
+#endif
