@@ -143,9 +143,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_train = {
     "train", "--data F.h5 --out DIR [key=value ...]",
     "trains a world model; DIR ends up with config.json, model.safetensors and metrics.jsonl",
-    "train.recipe=robust, the default of --size small, learns where the published recipe\n"
-    "(--size paper) does not; it changes what weights start as.  A model that predicts no better\n"
-    "than the mean or a copy of the last latent, or that has collapsed, is reported in words.\n"
+    "train.recipe is published for --size paper and robust for --size small: robust also learns\n"
+    "where places in the image look alike.  A model that predicts no better than the mean or a "
+    "copy\n"
+    "of the last latent, or that has collapsed, is reported in words, with what to try.\n"
     "Settings are dotted keys (cgs help settings lists them); later ones win:\n"
     "  cgs train --data tworooms.h5 --out runs/cgs --size small --method lewm-cgs\n"
     "      train.updates=1000 optim.lr=1e-3",
