@@ -240,7 +240,7 @@ endef
 $(foreach t,$(TEST_SRC:.c=),$(eval $(call test_rule,$(t))))
 
 # these count what the library allocates
-$(addprefix $(B)/tests/,test_planners test_api test_onednn test_tape): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(addprefix $(B)/tests/,test_planners test_api test_onednn test_tape test_segments): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # The kernels translated to C++ and run thread by thread on the CPU, which needs CUDA's headers
 # and nothing else of it: test_gpu for machines without a GPU (tests/emulate/emulate.h).

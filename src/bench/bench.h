@@ -52,10 +52,18 @@ typedef struct cgs_bench_target {
 cgs_status cgs_bench_plan(cgs_device *d, cgs_bench_target s, cgs_dtype act, cgs_bench_fn fn,
                           void *user);
 
-/* Latency of mppi (K = 128, 30 iterations) for one episode: median, 99th percentile and maximum of
- * `solves`, as a control loop sees it. */
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
-                             cgs_bench_fn fn, void *user);
+/* Latency of a planner for one episode: median, 99th percentile and maximum of `solves`, as a
+ * control loop sees it.  encode: each solve begins with the image of the current frame. */
+typedef struct cgs_latency_work {
+    const char *planner;
+    int samples, iters; /* of a solve */
+    bool encode;
+    int solves;
+} cgs_latency_work;
+#define CGS_LATENCY_WORK ((cgs_latency_work){"mppi", 128, 30, false, 200})
+
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act,
+                             const cgs_latency_work *w, cgs_bench_fn fn, void *user);
 
 /* Planning through three architectures of one size in one process on one device, so that the ratios
  * of their times are meaningful: random weights, PushT's actions and proprioception.  Each time is

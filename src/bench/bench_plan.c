@@ -10,6 +10,7 @@
 #include "ops/check/cost.h"
 #include "ops/cpu/gemm.h"
 #include "plan/planners.h"
+#include "rollout/encoder.h"
 #include "rollout/rollout.h"
 
 enum { RUNS = 5, K = 128, ITERS = 30, STEPS = 100, H = 5, MANY = 50 };
@@ -64,19 +65,21 @@ static double tape_plans(const cgs_tape *t) {
     return 1;
 }
 
-/* seconds of each kind of operation in one forward run of the tape */
-static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
+/* shares of each kind of operation in a forward run of the tape */
+static cgs_status breakdown(const bed *b, const char *planner, cgs_tape *t) {
     double spent[CGS_OP_COUNT][RUNS] = {{0}}, total[RUNS] = {0};
-    for (int run = 0; run < RUNS; run++)
-        for (int i = 0; i < cgs_tape_records(t); i++) {
-            const cgs_record *r = cgs_tape_record(t, i);
-            double begin = cgs_now();
-            b->device->ops->forward[r->op](b->device, r);
-            b->device->ops->sync(b->device);
-            double took = cgs_now() - begin;
-            spent[r->op][run] += took;
-            total[run] += took;
+    int records = cgs_tape_records(t);
+    double *seconds = malloc((size_t)records * sizeof *seconds);
+    if (!seconds) return cgs_fail(CGS_ENOMEM, "bench: no memory for %d records", records);
+    for (int run = 0; run < RUNS; run++) {
+        memset(seconds, 0, (size_t)records * sizeof *seconds);
+        cgs_tape_forward_timed(t, seconds);
+        for (int i = 0; i < records; i++) {
+            spent[cgs_tape_record(t, i)->op][run] += seconds[i];
+            total[run] += seconds[i];
         }
+    }
+    free(seconds);
     for (int op = 0; op < CGS_OP_COUNT; op++) {
         char what[64];
         for (int run = 0; run < RUNS; run++) spent[op][run] *= 100 / total[run];
@@ -85,6 +88,7 @@ static void breakdown(const bed *b, const char *planner, const cgs_tape *t) {
         snprintf(what, sizeof what, "fraction of %s in a rollout", cgs_op_name((cgs_opcode)op));
         say(b, planner, what, share, "%");
     }
+    return CGS_OK;
 }
 
 /* microseconds of scoring all candidates once on the device, without the planner */
@@ -181,7 +185,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         outside[run] = 100 * (1 - result.times.cost / result.times.total);
     }
     if (rc == CGS_OK) {
-        const cgs_tape *t = cgs_rollout_tape(s.rollout);
+        cgs_tape *t = cgs_rollout_tape(s.rollout);
         cgs_measured took = cgs_measured_median(seconds, RUNS);
         double turns = cgs_plan_iterations(&p);
         turns *= ceil((double)s.config.samples / tape_plans(t)); /* runs of the tape */
@@ -202,7 +206,7 @@ static cgs_status measure(bed *b, const char *planner, int E, double *work) {
         if (E == 1) {
             say(b, planner, "operands of the operations",
                 cgs_measured_rate(1e-9 * tape_bytes(t) * turns, took), "GB/s");
-            breakdown(b, planner, t);
+            rc = breakdown(b, planner, t);
         }
     }
     close_solver(&s);
@@ -225,38 +229,72 @@ static void close_bed(bed *b) {
     cgs_model_destroy(b->model);
 }
 
-static cgs_status latency(bed *b, double *seconds, int solves) {
-    cgs_plan_config p = settings(b, "mppi");
-    bench_solver s;
+/* one solve, seconds; e: NULL, or what encodes the current frame first */
+static cgs_status one_solve(const bed *b, bench_solver *s, cgs_encoder *e, const uint8_t *image,
+                            double *seconds) {
     cgs_plan_result result;
-    b->episodes = 1;
-    cgs_status rc = open_solver(&s, b, &p, 1);
-    for (int i = 0; i <= solves && rc == CGS_OK; i++) {
-        rc = cgs_planner_solve(s.planner, &s.problem, &result);
-        if (i > 0) seconds[i - 1] = result.times.total; /* the first warms up */
+    double begun = cgs_now();
+    if (e) {
+        CGS_TRY(cgs_encoder_run(e, image, 1, b->z));
+        CGS_TRY(cgs_rollout_set(s->rollout, 1, b->z, NULL, b->goal));
     }
-    close_solver(&s);
-    if (rc != CGS_OK) return rc;
-    static const struct {
-        const char *name;
-        double q;
-    } reported[] = {{"solve, median", 50}, {"solve, 99th percentile", 99}, {"solve, longest", 100}};
-    double *again = seconds + solves; /* in the order of the solves: a percentile sorts */
-    for (int i = 0; i < 3; i++) {
-        memcpy(again, seconds, (size_t)solves * sizeof *again);
-        cgs_measured m = cgs_measured_percentile(again, solves, reported[i].q);
-        say(b, "mppi", reported[i].name, cgs_measured_times(m, 1e3), "ms");
-    }
+    CGS_TRY(cgs_planner_solve(s->planner, &s->problem, &result));
+    *seconds = cgs_now() - begun;
     return CGS_OK;
 }
 
-cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act, int solves,
-                             cgs_bench_fn fn, void *user) {
+static void say_latency(const bed *b, const cgs_latency_work *w, double *seconds) {
+    static const struct {
+        const char *name;
+        double q;
+    } reported[] = {{"median", 50}, {"99th percentile", 99}, {"longest", 100}};
+    double *again = seconds + w->solves; /* in the order of the solves: a percentile sorts */
+    for (int i = 0; i < 3; i++) {
+        char what[64];
+        memcpy(again, seconds, (size_t)w->solves * sizeof *again);
+        cgs_measured m = cgs_measured_percentile(again, w->solves, reported[i].q);
+        snprintf(what, sizeof what, "%ssolve, %s", w->encode ? "image and " : "", reported[i].name);
+        say(b, w->planner, what, cgs_measured_times(m, 1e3), "ms");
+    }
+}
+
+static cgs_status latency(bed *b, const cgs_latency_work *w, double *seconds) {
+    cgs_plan_config p = settings(b, w->planner);
+    p.K = w->samples;
+    p.iters = w->iters;
+    bench_solver s = {.planner = NULL};
+    cgs_encoder *e = NULL;
+    size_t side = (size_t)b->model->image_size;
+    uint8_t *image = calloc(side * side, 3);
+    b->episodes = 1;
+    cgs_status rc = image ? CGS_OK : cgs_fail(CGS_ENOMEM, "bench: no memory");
+    if (rc == CGS_OK && w->encode) rc = cgs_encoder_create(&e, b->model, b->act, 1);
+    if (rc == CGS_OK) rc = open_solver(&s, b, &p, 1);
+    double unused;
+    for (int i = 0; i <= w->solves && rc == CGS_OK; i++) /* the first warms up */
+        rc = one_solve(b, &s, e, image, i ? &seconds[i - 1] : &unused);
+    close_solver(&s);
+    cgs_encoder_destroy(e);
+    free(image);
+    if (rc == CGS_OK) say_latency(b, w, seconds);
+    return rc;
+}
+
+cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act,
+                             const cgs_latency_work *w, cgs_bench_fn fn, void *user) {
     bed b = {.device = d, .act = act, .target = s, .fn = fn, .user = user};
-    if (solves < 1) return cgs_fail(CGS_EARG, "latency: %d solves", solves);
-    double *seconds = malloc(2 * (size_t)solves * sizeof *seconds);
+    const cgs_planner_kind *kind = cgs_planner_kind_of(w->planner);
+    if (w->solves < 1 || w->samples < 1 || w->iters < 1)
+        return cgs_fail(CGS_EARG, "latency: %d solves of %d iterations with %d samples", w->solves,
+                        w->iters, w->samples);
+    if (!kind || !(kind->needs & CGS_NEEDS_SCORES) || kind->needs & CGS_NEEDS_PRIOR)
+        return cgs_fail(CGS_EARG, "latency: \"%.20s\" is no planner that scores plans by itself",
+                        w->planner);
+    if (w->encode && strcmp(s.family, "lewm") != 0)
+        return cgs_fail(CGS_EARG, "latency: images are encoded by lewm only");
+    double *seconds = malloc(2 * (size_t)w->solves * sizeof *seconds);
     cgs_status rc = seconds ? open_bed(&b, s) : cgs_fail(CGS_ENOMEM, "bench: no memory");
-    if (rc == CGS_OK) rc = latency(&b, seconds, solves);
+    if (rc == CGS_OK) rc = latency(&b, w, seconds);
     close_bed(&b);
     free(seconds);
     return rc;

@@ -37,7 +37,9 @@ static cgs_status patches(cgs_device *d, int windows, cgs_measured *ms) {
     (void)windows;
     capture c = {.suffix = "median", .unit = "ms"};
     cgs_bench_target world = {"patch", "paper"};
-    cgs_status rc = cgs_bench_latency(d, world, CGS_BF16, RUNS, take, &c);
+    cgs_latency_work w = CGS_LATENCY_WORK;
+    w.solves = RUNS;
+    cgs_status rc = cgs_bench_latency(d, world, CGS_BF16, &w, take, &c);
     *ms = c.value;
     return rc;
 }

@@ -16,7 +16,8 @@ typedef struct settings {
     const char *device, *size, *model, *precision;
     int threads, windows, class_bits;
     int solves;
-    bool profile;
+    const char *planner;
+    bool encode, profile;
     double seconds;
     cgs_timing_work work; /* of architectures */
     const char *out, *list, *save, *compare;
@@ -105,8 +106,10 @@ static cgs_status bench(const char *what, const settings *s, cgs_device *d, cgs_
     if (!strcmp(what, "variants"))
         return cgs_bench_variants(d, s->windows, cgs_bench_output_add, o);
     if (!strcmp(what, "plan")) return cgs_bench_plan(d, target, act, cgs_bench_output_add, o);
-    if (!strcmp(what, "latency"))
-        return cgs_bench_latency(d, target, act, s->solves, cgs_bench_output_add, o);
+    if (!strcmp(what, "latency")) {
+        cgs_latency_work w = {s->planner, s->work.samples, s->work.iters, s->encode, s->solves};
+        return cgs_bench_latency(d, target, act, &w, cgs_bench_output_add, o);
+    }
     if (!strcmp(what, "encode"))
         return cgs_bench_encode(d, target, act, 4 * s->windows, cgs_bench_output_add, o);
     char scratch[64];
@@ -139,7 +142,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
                   .precision = "bf16",
                   .windows = 8,
                   .class_bits = 16,
-                  .solves = 200,
+                  .solves = CGS_LATENCY_WORK.solves,
+                  .planner = CGS_LATENCY_WORK.planner,
                   .seconds = 0.2,
                   .work = CGS_TIMING_WORK};
     bool json = false;
@@ -156,14 +160,16 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"profile", NULL, "train: also list times by shape", OPT_FLAG, &s.profile, false},
         {"seconds", "S", "shortest time of one measurement, in seconds", OPT_REAL, &s.seconds,
          false},
-        {"samples", "K", "architectures: candidates per iteration of cem and mppi (128)", OPT_INT,
+        {"samples", "K", "architectures, latency: candidates per iteration (128)", OPT_INT,
          &s.work.samples, false},
-        {"iters", "I", "architectures: iterations of cem and mppi (30)", OPT_INT, &s.work.iters,
-         false},
+        {"iters", "I", "architectures, latency: iterations (30)", OPT_INT, &s.work.iters, false},
         {"gd-steps", "N", "architectures: steps of gd (100)", OPT_INT, &s.work.gd_steps, false},
         {"episodes", "N", "architectures: episodes that gd plans at once (50)", OPT_INT,
          &s.work.episodes, false},
         {"runs", "N", "architectures: solves per median (5)", OPT_INT, &s.work.runs, false},
+        {"planner", "NAME", "latency: the planner (mppi)", OPT_STR, &s.planner, false},
+        {"encode", NULL, "latency: encode the current frame's image before each solve", OPT_FLAG,
+         &s.encode, false},
         {"solves", "N", "latency: solves to measure (200)", OPT_INT, &s.solves, false},
         {"list", "FORM", "variants: their names, or their table in markdown; measures nothing",
          OPT_STR, &s.list, false},

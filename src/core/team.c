@@ -82,6 +82,7 @@ typedef struct team {
 typedef struct self {
     team *team; /* in whose region it is, or NULL */
     int member;
+    bool apart;                 /* in a region, but works alone */
     size_t loop;                /* since the last meeting */
     team *own;                  /* that it leads */
     double looked, used, slept; /* clock and CPU time at its last check; asleep since */
@@ -330,15 +331,22 @@ static team *own_team(int threads) {
 
 /* ---- regions ------------------------------------------------------------------------------- */
 
-int cgs_member(void) { return me.team ? me.member : 0; }
+int cgs_member(void) { return me.team || me.apart ? me.member : 0; }
 
-static void alone(cgs_job *work, void *context) {
+/* outside of its team, if it is in one */
+static void leave(cgs_job *work, void *context, bool apart) {
     self outside = me;
     me.team = NULL;
+    me.apart = apart;
     work(context);
     me.team = outside.team;
+    me.apart = outside.apart;
     me.loop = outside.loop;
 }
+
+static void alone(cgs_job *work, void *context) { leave(work, context, false); }
+
+void cgs_apart(cgs_job *work, void *context) { leave(work, context, me.team || me.apart); }
 
 static void clear_counters(team *t, size_t loops) {
     for (size_t i = 0; i < loops * (size_t)t->size; i++)

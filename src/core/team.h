@@ -34,6 +34,10 @@ void cgs_together(int threads, cgs_job *work, void *context);
 /* Index of this thread: 0 is the leader; below the requested number.  0 outside. */
 int cgs_member(void);
 
+/* Called by one member: runs work(context) by it alone, whose loops are then its own and whose
+ * barriers wait for nobody.  cgs_member() remains what it is. */
+void cgs_apart(cgs_job *work, void *context);
+
 /* A barrier: afterwards each member sees what the others wrote. */
 void cgs_meet(void);
 

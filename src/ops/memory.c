@@ -8,6 +8,8 @@
  *
  * Fused records (before, next) run at the moments of both.
  *
+ * What exists only within a segment (segments.c) is placed in the same way inside a lane.
+ *
  * The residual stream: x' = x + y passes its gradient through unchanged, so x shares the gradient
  * buffer of x' and nothing is copied. */
 #include <limits.h>
@@ -55,7 +57,7 @@ bool tape_backward_reads_out(const cgs_record *r) {
 }
 
 /* a tape's tensor is a member of its node */
-static int node_of(const cgs_tape *t, const cgs_tensor *x) {
+int tape_node_of(const cgs_tape *t, const cgs_tensor *x) {
     for (int c = 0; c < t->node_room; c++) {
         const tape_node *first = t->node_chunks[c];
         const tape_node *n = (const tape_node *)(const void *)x; /* tensor is its first member */
@@ -71,14 +73,14 @@ static bool passes_gradient_through(const cgs_record *r) {
 /* marks the records between the loss and what wants a gradient */
 static void find_active(cgs_tape *t, bool *leads_to_loss /* (nodes) */) {
     if (!t->loss && !t->seeded) return;
-    if (t->loss) leads_to_loss[node_of(t, tape_root(t->loss))] = true;
+    if (t->loss) leads_to_loss[tape_node_of(t, tape_root(t->loss))] = true;
     for (int i = 0; i < t->nodes; i++) leads_to_loss[i] |= tape_node_at(t, i)->seeded;
     for (int i = t->records - 1; i >= 0; i--) {
         const cgs_record *r = tape_record(t, i);
-        int out = node_of(t, tape_root(r->out));
+        int out = tape_node_of(t, tape_root(r->out));
         t->active[i] = r->out->wants_grad && leads_to_loss[out];
         for (int k = 0; t->active[i] && k < CGS_MAX_IN; k++) {
-            int n = r->in[k] ? node_of(t, tape_root(r->in[k])) : -1;
+            int n = r->in[k] ? tape_node_of(t, tape_root(r->in[k])) : -1;
             if (n >= 0 && r->in[k]->wants_grad) leads_to_loss[n] = true;
         }
     }
@@ -106,22 +108,38 @@ static void find_lifetimes(cgs_tape *t, usage *use, int end) {
     }
     for (int i = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
-        int back = end - 1 - i, out = node_of(t, tape_root(r->out));
+        int back = end - 1 - i, out = tape_node_of(t, tape_root(r->out));
         extend_all(&use[out].data, r, i, false);
         if (t->active[i] && tape_backward_reads_out(r)) extend_all(&use[out].data, r, back, true);
         for (int k = 0; k < CGS_MAX_IN; k++) {
-            int n = r->in[k] ? node_of(t, tape_root(r->in[k])) : -1;
+            int n = r->in[k] ? tape_node_of(t, tape_root(r->in[k])) : -1;
             if (n < 0) continue;
             extend_all(&use[n].data, r, i, false);
             if (t->active[i] && tape_backward_reads_in(r, k))
                 extend_all(&use[n].data, r, back, true);
         }
         for (int k = 0; k < CGS_MAX_SAVED; k++) {
-            int n = r->saved[k] ? node_of(t, r->saved[k]) : -1;
+            int n = r->saved[k] ? tape_node_of(t, r->saved[k]) : -1;
             if (n < 0) continue;
             extend_all(&use[n].data, r, i, false);
             if (t->active[i]) extend_all(&use[n].data, r, back, true);
         }
+    }
+}
+
+/* Chunks of a segment are at different records at a time, so what it shares with others is needed
+ * all along. */
+static void extend_to_segments(cgs_tape *t, usage *use) {
+    for (int s = 0; s < t->segments; s++) {
+        const cgs_segment *g = &t->segment[s];
+        for (int i = 0; i < g->records; i++)
+            for (int k = 0; k < CGS_SLOTS; k++) {
+                cgs_tensor *x = *cgs_record_slot(g->record[i], k);
+                int n = x ? tape_node_of(t, tape_root(x)) : -1;
+                if (n < 0 || tape_node_at(t, n)->segment >= 0) continue;
+                extend(&use[n].data, g->first);
+                extend(&use[n].data, g->first + g->records - 1);
+            }
     }
 }
 
@@ -151,7 +169,7 @@ static cgs_status find_outside(const cgs_tensor *x, written *list, int *count, b
 /* walks backward once: first contributions overwrite, later ones add */
 static cgs_status find_gradients(cgs_tape *t, usage *use, int end, written *seen) {
     if (t->loss) {
-        int loss = node_of(t, tape_root(t->loss));
+        int loss = tape_node_of(t, tape_root(t->loss));
         use[loss].grad = (span){0, end}; /* holds the constant 1 */
         use[loss].grad_begun = true;
     }
@@ -164,7 +182,7 @@ static cgs_status find_gradients(cgs_tape *t, usage *use, int end, written *seen
     for (int i = t->records - 1; i >= 0; i--) {
         cgs_record *r = tape_record(t, i);
         if (!t->active[i]) continue;
-        int back = end - 1 - i, out = node_of(t, tape_root(r->out));
+        int back = end - 1 - i, out = tape_node_of(t, tape_root(r->out));
         extend_all(&use[use[out].grad_of].grad, r, back, true);
         for (int k = 0; k < CGS_MAX_IN; k++) {
             if (!r->in[k] || !r->in[k]->wants_grad) continue;
@@ -173,7 +191,7 @@ static cgs_status find_gradients(cgs_tape *t, usage *use, int end, written *seen
                 CGS_TRY(find_outside(x, seen, &seen_count, &r->accumulate[k]));
                 continue;
             }
-            int n = node_of(t, x);
+            int n = tape_node_of(t, x);
             r->accumulate[k] = use[n].grad_begun;
             cgs_tensor *y = tape_root(r->out);
             if (!use[n].grad_begun && k == 0 && passes_gradient_through(r) && !x->keep &&
@@ -212,6 +230,36 @@ static size_t lowest_free(const buffer *placed, int count, const buffer *b) {
     return offset;
 }
 
+/* places buffers, of which it changes the order; returns how many bytes they take */
+static size_t place(buffer *buffers, int count) {
+    size_t top = 0;
+    qsort(buffers, (size_t)count, sizeof *buffers, by_size);
+    for (int i = 0; i < count; i++) {
+        buffers[i].offset = lowest_free(buffers, i, &buffers[i]);
+        if (buffers[i].offset + buffers[i].bytes > top) top = buffers[i].offset + buffers[i].bytes;
+    }
+    return top;
+}
+
+/* Places what exists in lanes only: offsets in buffers from `at` on, one segment after the other.
+ * Returns the end of that list. */
+static int place_lanes(cgs_tape *t, const usage *use, buffer *buffers, int at) {
+    size_t bytes = 0;
+    for (int s = 0; s < t->segments; s++) {
+        int first = at;
+        for (int i = 0; i < t->nodes; i++) {
+            const tape_node *n = tape_node_at(t, i);
+            if (n->segment != s || n->tensor.view_of) continue;
+            size_t need = tape_lane_bytes(t, n);
+            buffers[at++] = (buffer){.when = use[i].data, .bytes = cgs_align_up(need), .node = i};
+        }
+        size_t top = place(buffers + first, at - first);
+        if (top > bytes) bytes = top;
+    }
+    for (int s = 0; s < t->segments; s++) t->segment[s].lane_bytes = bytes;
+    return at;
+}
+
 cgs_status tape_plan_memory(cgs_tape *t) {
     int end = 2 * t->records, count = 0;
     size_t nodes = (size_t)t->nodes + 1;
@@ -227,13 +275,16 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     }
 
     find_active(t, leads_to_loss);
+    rc = tape_find_segments(t);
+    if (rc != CGS_OK) goto done;
     find_lifetimes(t, use, end);
+    extend_to_segments(t, use);
     rc = find_gradients(t, use, end, seen);
     if (rc != CGS_OK) goto done;
 
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;
-        if (x->view_of || x->outside) continue;
+        if (x->view_of || x->outside || tape_node_at(t, i)->segment >= 0) continue;
         size_t bytes = cgs_align_up(cgs_bytes(x) ? cgs_bytes(x) : 1);
         if (use[i].data.last >= 0)
             buffers[count++] = (buffer){.when = use[i].data, .bytes = bytes, .node = i};
@@ -241,18 +292,16 @@ cgs_status tape_plan_memory(cgs_tape *t) {
             buffers[count++] =
                 (buffer){.when = use[i].grad, .bytes = bytes, .node = i, .gradient = true};
     }
-    qsort(buffers, (size_t)count, sizeof *buffers, by_size);
-    for (int i = 0; i < count; i++) {
-        buffers[i].offset = lowest_free(buffers, i, &buffers[i]);
-        size_t top = buffers[i].offset + buffers[i].bytes;
-        if (top > t->bytes) t->bytes = top;
-    }
+    t->bytes = place(buffers, count);
+    size_t lanes = t->bytes;
+    int placed = place_lanes(t, use, buffers, count);
+    if (t->segments) t->bytes += (size_t)t->segment[0].lanes * t->segment[0].lane_bytes;
 
     rc = t->device->ops->alloc(t->device, &t->memory, t->bytes ? t->bytes : 1);
     if (rc != CGS_OK) goto done;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < placed; i++) {
         cgs_tensor *x = &tape_node_at(t, buffers[i].node)->tensor;
-        void *at = (unsigned char *)t->memory + buffers[i].offset;
+        void *at = (unsigned char *)t->memory + buffers[i].offset + (i < count ? 0 : lanes);
         if (buffers[i].gradient)
             x->grad = at;
         else

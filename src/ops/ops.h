@@ -4,7 +4,7 @@
  * numbers.  A backend is a table with one forward and one backward function per operation, each of
  * which gets such a record.
  *
- * - Forward overwrites `out` (and `saved`).
+ * - Forward overwrites `out` (and `saved`, which it may leave out where `out` wants no gradient).
  * - Backward reads out->grad and writes in[i]->grad of every input that wants one.
  *   rec->accumulate[i] says whether to add to it (+=) or to overwrite it (=): the first
  *   contribution to a gradient overwrites, so gradients need no clearing.
@@ -85,6 +85,8 @@ static inline int cgs_resize_first(int S, int R, int i) {
 #define CGS_SIGREG_KNOTS 17
 #define CGS_BATCHNORM_EPS 1e-5f
 
+#define CGS_SHORT_WINDOW 16 /* tokens */
+
 #define CGS_MAX_IN 6
 #define CGS_MAX_SAVED 2
 
@@ -105,6 +107,10 @@ typedef struct cgs_record {
         struct {
             int side;
         } unfold; /* n */
+        /* of each `tokens` rows of the result nobody reads `columns` of the first `unread` */
+        struct {
+            int tokens, unread, columns;
+        } linear;
         struct {
             float eps;
         } layernorm;
@@ -116,13 +122,15 @@ typedef struct cgs_record {
             cgs_rowmap rows;
             int gate;
         } gate_add;
-        /* block of the causal mask: tokens per frame; token i sees token j iff j/block <= i/block
-         */
+        /* block of the causal mask: tokens per frame; token i sees token j iff j/block <= i/block.
+         * Without a gradient nobody reads the query of a token that sees only itself, in windows of
+         * up to CGS_SHORT_WINDOW. */
         struct {
             int heads, width, block;
             bool causal;
             float dropout;
             uint64_t key;
+            int unread; /* so many tokens at the beginning of the result are read by nobody */
         } attention;
         /* own has q, and k and v too where the rows that all have of token 0 are not used; of all,
          * the last two parts are k and v, and q is not used where it has one */
@@ -180,6 +188,34 @@ static inline bool cgs_wants(const cgs_record *r, int k) {
 typedef struct cgs_device cgs_device;
 typedef void (*cgs_op_fn)(cgs_device *d, const cgs_record *r);
 
+/* ---- segments ---------------------------------------------------------------------------
+ * A run of consecutive records of a forward pass that work on batch elements independently, so that
+ * a chunk of elements can go through all of them before the next chunk does (segments.c). */
+
+enum { CGS_SLOTS = CGS_MAX_IN + 1 + CGS_MAX_SAVED };
+
+/* in[0 ...], out, saved[0 ...] */
+static inline cgs_tensor **cgs_record_slot(cgs_record *r, int k) {
+    if (k < CGS_MAX_IN) return &r->in[k];
+    return k == CGS_MAX_IN ? &r->out : &r->saved[k - CGS_MAX_IN - 1];
+}
+
+/* one tensor of a record, by batch elements */
+typedef struct cgs_share {
+    size_t each; /* bytes of an element; 0: all elements have the whole tensor */
+    int dim;     /* its first dimension, per element */
+    bool lane;   /* exists only for a chunk, in a lane */
+} cgs_share;
+
+typedef struct cgs_segment {
+    cgs_record **record;           /* (records) */
+    cgs_share (*share)[CGS_SLOTS]; /* (records) */
+    int first, records;            /* of the tape */
+    int elements, chunk;           /* in all, and at a time */
+    int lanes;                     /* that exist: chunks at a time */
+    size_t lane_bytes;             /* from a tensor in lane 0 to the same in lane 1 */
+} cgs_segment;
+
 typedef struct cgs_adamw {
     float lr, beta1, beta2, eps, weight_decay;
     float clip_scale; /* clipping factor of the gradients */
@@ -218,6 +254,12 @@ typedef struct cgs_backend {
     void (*unprepare)(cgs_device *d, cgs_record *r);
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+
+    /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
+     * batch elements with the bits that it has for all; and a segment of such records.  seconds:
+     * NULL, or (records) sums to which the time of each record is added. */
+    bool (*separable)(cgs_device *d, const cgs_record *r);
+    void (*forward_segment)(cgs_device *d, const cgs_segment *s, double *seconds);
 
     /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
      * may remember how in *pass, which is NULL at first and which forget() frees. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/threads.h"
 #include "ops/tape_internal.h"
 
 cgs_status cgs_tape_create(cgs_tape **out, cgs_device *d, cgs_dtype act) {
@@ -27,6 +28,7 @@ void cgs_tape_destroy(cgs_tape *t) {
     free(t->record_chunks);
     free(t->node_chunks);
     free(t->active);
+    tape_free_segments(t);
     free(t);
 }
 
@@ -72,6 +74,7 @@ cgs_tensor *tape_new_tensor(cgs_tape *t, cgs_dtype dtype, int rank, const int *d
     if (!ok) return tape_fail(t, cgs_fail(CGS_ENOMEM, "tape: no memory for tensor %d", t->nodes));
     tape_node *n = tape_node_at(t, t->nodes++);
     n->producer = producer;
+    n->segment = -1;
     n->tensor.dtype = dtype;
     n->tensor.rank = rank;
     for (int i = 0; i < rank; i++) n->tensor.dim[i] = dim[i];
@@ -101,6 +104,63 @@ static void join_records(cgs_tape *t) {
     }
 }
 
+/* ---- what nobody reads --------------------------------------------------------------------- */
+
+/* The only reader of what record i makes, if that is the next record and reads it directly. */
+static const cgs_record *only_reader(const cgs_tape *t, int i) {
+    const cgs_record *r = tape_record(t, i), *reader = NULL;
+    if (r->out->keep) return NULL;
+    for (int j = i + 1; j < t->records; j++)
+        for (int k = 0; k < CGS_MAX_IN; k++) {
+            cgs_tensor *x = tape_record(t, j)->in[k];
+            if (!x || tape_root(x) != r->out) continue;
+            if (j > i + 1 || x != r->out) return NULL;
+            reader = tape_record(t, j);
+        }
+    return reader;
+}
+
+/* Of how many tokens at the beginning of x (B,T,3*all), made by record i, nobody reads queries. */
+static int unread_queries(const cgs_tape *t, int i, const cgs_tensor *x) {
+    int least = x->dim[1];
+    if (x->keep || x->view_of) return 0;
+    for (int j = i + 1; j < t->records; j++)
+        for (int k = 0; k < CGS_MAX_IN; k++) {
+            const cgs_record *r = tape_record(t, j);
+            int mine = 0;
+            if (!r->in[k] || tape_root(r->in[k]) != x) continue;
+            if (r->op == CGS_OP_join && r->in[k] == x) {
+                mine = unread_queries(t, j, r->out) - (k == 1 ? r->in[0]->dim[1] : 0);
+            } else if (r->op == CGS_OP_attention && r->in[k] == x) {
+                bool first = r->arg.attention.causal && r->arg.attention.block == 1;
+                bool infers = !r->out->wants_grad && r->arg.attention.dropout <= 0 &&
+                              x->dim[1] <= CGS_SHORT_WINDOW;
+                if (infers)
+                    mine = r->arg.attention.unread > first ? r->arg.attention.unread : first;
+            }
+            if (mine < least) least = mine;
+        }
+    return least < 0 ? 0 : least;
+}
+
+/* Of a window that grows often the last token only is read, and in any the first sees no other. */
+static void find_unread(cgs_tape *t) {
+    for (int i = 0; i < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        const cgs_record *take = r->op == CGS_OP_attention ? only_reader(t, i) : NULL;
+        if (take && take->op == CGS_OP_take) r->arg.attention.unread = take->arg.take.t0;
+    }
+    for (int i = 0; i < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        if (r->op != CGS_OP_linear || r->out->rank != 3 || r->out->wants_grad) continue;
+        int unread = unread_queries(t, i, r->out);
+        if (unread == 0) continue;
+        r->arg.linear.tokens = r->out->dim[1];
+        r->arg.linear.unread = unread;
+        r->arg.linear.columns = r->out->dim[2] / 3;
+    }
+}
+
 cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     if (t->status != CGS_OK) return cgs_fail(t->status, "%s", t->error);
     if (t->finished) return cgs_fail(CGS_EARG, "tape: finished twice");
@@ -109,6 +169,7 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
                                   "something with a gradient");
     t->loss = loss;
     join_records(t);
+    find_unread(t);
     CGS_TRY(tape_plan_memory(t));
     for (int i = 0; i < t->records; i++) {
         cgs_status rc = t->device->ops->prepare(t->device, tape_record(t, i));
@@ -127,9 +188,14 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
 
 static void call_forward(void *tape) {
     const cgs_tape *t = tape;
-    for (int i = 0; i < t->records; i++) {
+    for (int i = 0, s = 0; i < t->records; i++) {
         const cgs_record *r = tape_record(t, i);
-        t->device->ops->forward[r->op](t->device, r);
+        if (s < t->segments && t->segment[s].first == i) {
+            t->device->ops->forward_segment(t->device, &t->segment[s], NULL);
+            i += t->segment[s++].records - 1;
+        } else {
+            t->device->ops->forward[r->op](t->device, r);
+        }
     }
 }
 
@@ -151,6 +217,25 @@ static void run(cgs_tape *t, int direction, void (*calls)(void *)) {
 
 void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
 void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
+
+void cgs_tape_forward_timed(cgs_tape *t, double *seconds) {
+    cgs_device *d = t->device;
+    for (int i = 0, s = 0; i < t->records; i++) {
+        const cgs_record *r = tape_record(t, i);
+        if (s < t->segments && t->segment[s].first == i) {
+            d->ops->forward_segment(d, &t->segment[s], seconds + i);
+            i += t->segment[s++].records - 1;
+            continue;
+        }
+        double begun = cgs_now();
+        d->ops->forward[r->op](d, r);
+        d->ops->sync(d);
+        seconds[i] += cgs_now() - begun;
+    }
+}
+
+void cgs_tape_one_by_one(cgs_tape *t) { t->one_by_one = true; }
+int cgs_tape_segments(const cgs_tape *t) { return t->segments; }
 
 void cgs_tape_freeze_parameters(cgs_tape *t) { t->frozen = true; }
 cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act) {

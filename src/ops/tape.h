@@ -43,6 +43,15 @@ cgs_dtype cgs_tape_set_act(cgs_tape *t, cgs_dtype act);
  * few lacks memory, have an algorithm of their own: last bits may differ there.) */
 void cgs_tape_batch_invariant(cgs_tape *t);
 
+/* Every record runs for the whole batch before the next one does, even where segments (segments.c)
+ * would be possible; the bits are the same.  Before finish. */
+void cgs_tape_one_by_one(cgs_tape *t);
+int cgs_tape_segments(const cgs_tape *t); /* of a finished tape */
+
+/* One forward pass that adds to seconds[i] how long record i took; within segments the mean over
+ * threads. */
+void cgs_tape_forward_timed(cgs_tape *t, double *seconds /* (records) */);
+
 /* The update number that dropout and random directions are drawn for. */
 void cgs_tape_set_step(cgs_tape *t, uint64_t step);
 

@@ -13,6 +13,8 @@ typedef struct tape_node { /* one tensor made by the tape */
     int producer; /* record that writes it, or -1 for an input */
     int readers;  /* inputs of records that are it or a view of it */
     bool seeded;  /* the caller writes its gradient */
+    int segment;  /* whose lanes it exists in only, or -1 */
+    bool whole;   /* ... all of it in each */
 } tape_node;
 
 struct cgs_tape {
@@ -27,7 +29,12 @@ struct cgs_tape {
     tape_node **node_chunks;
     int records, nodes, record_room, node_room; /* capacities, in chunks */
 
-    bool *active; /* (records) lies between a wanted gradient and the loss */
+    bool *active;         /* (records) lies between a wanted gradient and the loss */
+    bool one_by_one;      /* no segments */
+    cgs_segment *segment; /* (segments), in the order of their records */
+    int segments;
+    cgs_record **in_order;         /* (records) what segments point to */
+    cgs_share (*share)[CGS_SLOTS]; /* (records) */
     cgs_tensor *loss;
     bool seeded;  /* some gradients are written by the caller */
     void *memory; /* all planned memory, one allocation on the device */
@@ -64,5 +71,14 @@ bool tape_backward_reads_out(const cgs_record *r);
 
 /* Decides active records and accumulate flags, then plans and allocates memory. */
 cgs_status tape_plan_memory(cgs_tape *t);
+
+/* The node of a tensor of the tape, -1 of a parameter. */
+int tape_node_of(const cgs_tape *t, const cgs_tensor *x);
+
+/* Finds the segments of a tape that only runs forward, and marks what exists only in lanes. */
+cgs_status tape_find_segments(cgs_tape *t);
+/* bytes of a node's tensor in a lane, which has the elements of a chunk */
+size_t tape_lane_bytes(const cgs_tape *t, const tape_node *n);
+void tape_free_segments(cgs_tape *t);
 
 #endif /* CGS_OPS_TAPE_INTERNAL_H */

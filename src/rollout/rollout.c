@@ -143,7 +143,7 @@ void cgs_rollout_destroy(cgs_rollout *r) {
 }
 
 size_t cgs_rollout_memory(const cgs_rollout *r) { return cgs_tape_memory(r->tape); }
-const cgs_tape *cgs_rollout_tape(const cgs_rollout *r) { return r->tape; }
+cgs_tape *cgs_rollout_tape(const cgs_rollout *r) { return r->tape; }
 
 void cgs_rollout_use_cost(cgs_rollout *r, cgs_rollout_cost_fn fn, void *user) {
     r->fn = fn;

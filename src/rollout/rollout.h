@@ -59,6 +59,6 @@ const cgs_device_scorer *cgs_rollout_device_scorer(const cgs_rollout *r);
 bool cgs_rollout_fused(const cgs_rollout *r);
 
 size_t cgs_rollout_memory(const cgs_rollout *r); /* bytes of its tape */
-const cgs_tape *cgs_rollout_tape(const cgs_rollout *r);
+cgs_tape *cgs_rollout_tape(const cgs_rollout *r);
 
 #endif /* CGS_ROLLOUT_ROLLOUT_H */

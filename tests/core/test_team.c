@@ -103,6 +103,46 @@ static void test_nested_regions_run_alone(void **state) {
     for (size_t i = 0; i < j.n; i++) assert_int_equal(j.times[i], 2);
 }
 
+/* each member takes pieces and works on them by itself, with loops and barriers of its own */
+static void work_apart(void *context) {
+    job *inner = context;
+    int member = cgs_member();
+    chain(inner);
+    if (cgs_member() != member) inner->wrong++;
+}
+
+static void split(void *context) {
+    job *outer = context;
+    CGS_SHARE (i, outer->n) {
+        static _Thread_local job inner;
+        inner = (job){.n = 10, .rounds = 2};
+        int before = cgs_member();
+        outer->members |= 1u << before;
+        cgs_apart(work_apart, &inner);
+        if (inner.wrong || cgs_member() != before) outer->wrong++;
+        for (size_t k = 0; k < inner.n; k++)
+            if (inner.times[k] != 30) outer->wrong++;
+        outer->times[i]++;
+    }
+    cgs_meet();
+    CGS_SHARE (i, outer->n) outer->times[i]++;
+}
+
+static void test_members_apart(void **state) {
+    (void)state;
+    static job j;
+    for (int threads = 1; threads <= 4; threads++) {
+        j = (job){.n = 50};
+        cgs_together(threads, split, &j);
+        assert_int_equal(j.wrong, 0);
+        assert_true(j.members < 1u << threads);
+        for (size_t i = 0; i < j.n; i++) assert_int_equal(j.times[i], 2);
+    }
+    j = (job){.n = 10, .rounds = 2}; /* outside of a team */
+    cgs_apart(work_apart, &j);
+    assert_int_equal(j.wrong, 0);
+}
+
 static void *lead(void *context) {
     job *j = context;
     for (int i = 0; i < 100; i++) cgs_together(2, chain, j);
@@ -149,11 +189,9 @@ static void test_after_a_fork(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_piece_once),
-        cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_nested_regions_run_alone),
-        cmocka_unit_test(test_leaders_do_not_meet),
-        cmocka_unit_test(test_after_a_fork),
+        cmocka_unit_test(test_each_piece_once),          cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_nested_regions_run_alone), cmocka_unit_test(test_members_apart),
+        cmocka_unit_test(test_leaders_do_not_meet),      cmocka_unit_test(test_after_a_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,29 @@ static cgs_status open_cpu(cgs_device *d) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
+/* Weights that a tape does not train stay constant over its runs. */
+static bool constant_weights(const cgs_record *r) { return !r->in[1]->wants_grad || !r->out->grad; }
+
+/* Rows of such a tape may be a few of many (plans of a batch), and they get the same bits in any.
+ */
+static cgs_product forward_product(const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    return (cgs_product){.M = cgs_rows(x),
+                         .N = (size_t)cgs_cols(y),
+                         .K = (size_t)cgs_cols(x),
+                         .in = x->dtype,
+                         .out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32,
+                         .b_transposed = true,
+                         .bias = r->in[2],
+                         .batch_invariant = constant_weights(r) || r->batch_invariant};
+}
+
+static bool separable(cgs_device *d, const cgs_record *r) {
+    if (r->op != CGS_OP_linear) return true;
+    cgs_product p = forward_product(r);
+    return r->in[1]->bf16 && constant_weights(r) && cgs_gemm_separable(d, &p);
+}
+
 /* Rows in a run of a layer's gradients: equal runs, so that the last one is not short. */
 static size_t run_of(size_t n, bool same) {
     size_t runs = (n + CGS_CPU_LINEAR_ROWS - 1) / CGS_CPU_LINEAR_ROWS;
@@ -181,19 +204,11 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     bool mixed = x->dtype != y->dtype;
     size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
     CGS_TRY(need_shared(d, floats * sizeof(float)));
-    cgs_dtype out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32;
-    /* weights that this tape does not train stay constant over its runs, and its rows may be a few
-     * of many (plans of a batch), which get the same bits in any batch */
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    bool constant = !W->wants_grad || !y->grad, alone = constant || r->batch_invariant;
-    cgs_product p = {.M = n,
-                     .N = m,
-                     .K = k,
-                     .in = x->dtype,
-                     .out = out,
-                     .b_transposed = true,
-                     .bias = r->in[2],
-                     .batch_invariant = alone};
+    cgs_product p = forward_product(r);
+    bool constant = constant_weights(r), alone = p.batch_invariant;
+    cgs_product longest = {.K = k > m ? k : m};
+    CGS_TRY(need_thread(d, cgs_cpu_of(d)->table->tiles_scratch(&longest)));
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
     cgs_dtype type = x->dtype == CGS_BF16 ? y->dtype : CGS_F32; /* of backward */
     bool same = type == x->dtype && type == y->dtype;
@@ -312,12 +327,15 @@ static void run_operation(void *context) {
 }
 
 /* approximate number of elements an operation reads, with repetitions */
-static size_t elements(const cgs_record *r) {
+static size_t elements(const cgs_device *d, const cgs_record *r) {
     size_t most = cgs_numel(r->out);
     for (int i = 0; i < CGS_MAX_IN; i++)
         if (r->in[i] && cgs_numel(r->in[i]) > most) most = cgs_numel(r->in[i]);
     switch (r->op) {
-    case CGS_OP_linear: return cgs_numel(r->out) * (size_t)cgs_cols(r->in[0]);
+    case CGS_OP_linear: { /* an instruction multiplies 32 pairs: a layer has to be larger */
+        bool pairs = cgs_cpu_of(d)->pairs && r->in[0]->dtype == CGS_BF16;
+        return cgs_numel(r->out) * (size_t)cgs_cols(r->in[0]) / (pairs ? 16 : 1);
+    }
     case CGS_OP_attention: return most * (size_t)r->in[0]->dim[1];
     case CGS_OP_sigreg: return cgs_rows(r->in[0]) * cgs_rows(r->in[1]);
     case CGS_OP_directions: return most * 16;
@@ -327,7 +345,7 @@ static size_t elements(const cgs_record *r) {
 
 static void run_record(cgs_device *d, const cgs_record *r, cgs_op_fn run) {
     operation o = {d, r, run};
-    together(d, elements(r), run_operation, &o);
+    together(d, elements(d, r), run_operation, &o);
     if (r->op != CGS_OP_linear) return;
     const cgs_cpu_linear *l = r->impl;
     cgs_gemm_settle(l->W_forward);
@@ -405,6 +423,8 @@ const cgs_backend cgs_backend_cpu = {
     .joins = joins,
     .prepare = prepare,
     .unprepare = unprepare,
+    .separable = separable,
+    .forward_segment = cgs_cpu_forward_segment,
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = forward,
     .forward = {CGS_OPS(X)},
 #undef X

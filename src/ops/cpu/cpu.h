@@ -28,6 +28,8 @@ typedef struct cgs_product {
     bool accumulate;      /* C += instead of C =     */
     bool joint;           /* one of a linear layer's gradients, made together in one pass */
     bool batch_invariant; /* a row of C has the same bits for every M */
+    /* of each run of `tokens` rows the first `unread` may be left out in the first columns */
+    size_t tokens, unread, unread_columns;
 } cgs_product;
 
 /* The functions of one instruction set. */
@@ -48,7 +50,8 @@ typedef struct cgs_cpu_table {
     size_t (*tiles_words)(const cgs_product *p);
     void (*tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
     void (*tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                          const uint32_t *packed, const float *bias, uint32_t *spare);
+                          const uint32_t *packed, const float *bias);
+    size_t (*tiles_scratch)(const cgs_product *p); /* bytes per thread */
     void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                       uint32_t *woven);
     /* scratch of a linear layer's gradients in one pass (simd/linear_pairs.c) */
@@ -118,5 +121,7 @@ typedef struct cgs_cpu_linear {
 typedef struct cgs_cpu_sigreg {
     cgs_gemm *forward, *dz;
 } cgs_cpu_sigreg;
+
+void cgs_cpu_forward_segment(cgs_device *d, const cgs_segment *s, double *seconds);
 
 #endif /* CGS_OPS_CPU_CPU_H */

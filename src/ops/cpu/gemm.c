@@ -77,24 +77,32 @@ static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     if (!c->tiles && !p->batch_invariant)
         return "no AMX; own pairs are for batch-invariant products";
     if (p->N % 32) return "columns no multiple of 32";
-    if ((p->a_transposed ? p->M : p->K) % 32)
-        return p->a_transposed ? "rows no multiple of 32" : "length of sums no multiple of 32";
+    if (p->a_transposed && p->M % 32) return "rows no multiple of 32";
+    if (!p->a_transposed && p->K % (c->tiles ? 32 : 2))
+        return c->tiles ? "length of sums no multiple of 32" : "sums of an odd length";
     bool sums = !p->b_transposed && p->out == CGS_F32 && !p->bias;
     return p->a_transposed && !sums ? "sums over rows that are no gradient of weights" : NULL;
 }
 
-static void run_tiles(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
-                      const float *bias, cgs_prepacked *kept) {
+static void run_tiles(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C, const void *A,
+                      const void *B, const float *bias, cgs_prepacked *kept) {
     const cgs_cpu_table *table = cgs_cpu_of(d)->table;
-    if (g->p.a_transposed) {
-        table->tiles_sum(d, &g->p, C, A, B, g->tiles);
+    cgs_product p = g->p;
+    p.M = part->rows;
+    p.tokens = part->tokens;
+    p.unread = part->unread;
+    p.unread_columns = part->unread_columns;
+    if (p.a_transposed) {
+        table->tiles_sum(d, &p, C, A, B, g->tiles);
         return;
     }
     bool keeps = kept && kept->from == B;
     uint32_t *packed = keeps ? kept->tiles : g->tiles;
-    if (!keeps || !kept->fresh) table->tiles_pack(d, &g->p, packed, B);
-    if (keeps && cgs_member() == 0) kept->written = true;
-    table->tiles_product(d, &g->p, C, A, packed, bias, g->tiles + g->p.K / 2 * g->p.N);
+    if (!keeps || !kept->fresh) {
+        table->tiles_pack(d, &p, packed, B);
+        if (keeps && cgs_member() == 0) kept->written = true;
+    }
+    table->tiles_product(d, &p, C, A, packed, bias);
 }
 
 /* Runs are as long as possible while interleaved rows stay in caches, and of one length: a short
@@ -379,11 +387,27 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
     }
 }
 
+bool cgs_gemm_separable(const cgs_device *d, const cgs_product *p) {
+    return p->batch_invariant && !p->a_transposed && !not_by_pairs(cgs_cpu_of(d), p);
+}
+
+bool cgs_gemm_is_fresh(const cgs_prepacked *k) { return k->fresh; }
+
+void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepacked *k) {
+    cgs_cpu_of(d)->table->tiles_pack(d, &g->p, k->tiles, B);
+    if (cgs_member() == 0) k->written = true;
+}
+
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept) {
-    if (g->p.M * g->p.N == 0) return;
+    cgs_gemm_run_part(d, g, &(cgs_gemm_part){.rows = g->p.M}, C, A, B, bias, kept);
+}
+
+void cgs_gemm_run_part(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C,
+                       const void *A, const void *B, const float *bias, cgs_prepacked *kept) {
+    if (part->rows * g->p.N == 0) return;
     if (g->tiles)
-        run_tiles(d, g, C, A, B, bias, kept);
+        run_tiles(d, g, part, C, A, B, bias, kept);
     else if (g->block[1][1])
         run_onednn(g, C, A, B, bias, kept);
     else

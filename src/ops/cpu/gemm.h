@@ -29,10 +29,24 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
  * where a member that comes late has to make the same steps as those before it. */
 void cgs_gemm_settle(cgs_prepacked *k);
 
+/* Whether a product, by constant weights, can also run for some of its rows, by a member of a team
+ * alone, with the same bits.  Its prepacked weights have to be fresh then: refresh is run by all
+ * members, settle comes after it. */
+bool cgs_gemm_separable(const cgs_device *d, const cgs_product *p);
+bool cgs_gemm_is_fresh(const cgs_prepacked *k);
+void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepacked *k);
+
 /* Run by all members of a team (core/team.h), with complete inputs; ends with a barrier.  bias is
  * NULL exactly when the product was prepared without one; kept: prepacked B, or NULL. */
 void cgs_gemm_run(cgs_device *d, cgs_gemm *g, void *C, const void *A, const void *B,
                   const float *bias, cgs_prepacked *kept);
+/* The first rows only, fewer than M if the product is separable; and what of them may be left out,
+ * see cgs_product. */
+typedef struct cgs_gemm_part {
+    size_t rows, tokens, unread, unread_columns;
+} cgs_gemm_part;
+void cgs_gemm_run_part(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, void *C,
+                       const void *A, const void *B, const float *bias, cgs_prepacked *kept);
 
 /* What runs a product, and why not what is preferred to it. */
 typedef struct cgs_gemm_choice {

@@ -8,7 +8,7 @@
  * all heads of a batch element. */
 #include "ops/cpu/simd/attention.h"
 
-enum { SHORT = 16 }; /* tokens of the longest window without tiles */
+enum { SHORT = CGS_SHORT_WINDOW }; /* tokens of the longest window without tiles */
 
 /* p = exp(p - max), 0 from n to end; returns the sum and leaves the maximum */
 static float softmax_row(float *p, size_t n, size_t end, float *top) {
@@ -257,6 +257,65 @@ static void short_forward(cgs_device *d, const cgs_record *r, size_t b) {
     }
 }
 
+/* Without gradients and dropout: no lse, no queries that nobody reads, and no scores where a token
+ * sees only itself.  W is a constant wherever this is called, so that a head's part of a row is a
+ * few vectors. */
+static inline __attribute__((always_inline)) void infer_window(const cgs_record *r, const window *w,
+                                                               size_t b, size_t W, float *out) {
+    size_t H = w->H, all = H * W;
+    for (size_t i = (size_t)r->arg.attention.unread; i < w->T; i++) {
+        size_t n = visible(r, w->T, i);
+        const float *q = w->x + i * 3 * all, *k = w->x + all, *v = k + all;
+        if (n == 1) {
+            row_done(r->out->data, r->out->dtype, (b * w->T + i) * all, all, v);
+            continue;
+        }
+        for (size_t j = 0; j < n; j++)
+            for (size_t h = 0; h < H; h++) {
+                float s = 0;
+#pragma omp simd reduction(+ : s)
+                for (size_t c = 0; c < W; c++) s += q[h * W + c] * k[j * 3 * all + h * W + c];
+                w->p[j * H + h] = w->scale * s;
+            }
+        for (size_t h = 0; h < H; h++) w->top[h] = w->p[h];
+        for (size_t j = 1; j < n; j++) {
+            const float *p = w->p + j * H;
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) w->top[h] = p[h] > w->top[h] ? p[h] : w->top[h];
+        }
+        memset(w->sum, 0, H * sizeof *w->sum);
+        for (size_t j = 0; j < n; j++) {
+            float *p = w->p + j * H;
+#pragma omp simd
+            for (size_t h = 0; h < H; h++) {
+                p[h] = fast_exp_below_88(p[h] - w->top[h]);
+                w->sum[h] += p[h];
+            }
+        }
+#pragma omp simd
+        for (size_t h = 0; h < H; h++) w->sum[h] = 1.0f / w->sum[h];
+        memset(out, 0, all * sizeof *out);
+        for (size_t h = 0; h < H; h++)
+            for (size_t j = 0; j < n; j++) {
+                float p = w->p[j * H + h] * w->sum[h];
+                const float *from = v + j * 3 * all + h * W;
+#pragma omp simd
+                for (size_t c = 0; c < W; c++) out[h * W + c] += p * from[c];
+            }
+        row_done(r->out->data, r->out->dtype, (b * w->T + i) * all, all, out);
+    }
+}
+
+static void infer_forward(cgs_device *d, const cgs_record *r, size_t b) {
+    window w = window_of(d, r, b);
+    float *out = w.sum + w.H; /* (all) */
+    switch (w.W) {
+    case 64: infer_window(r, &w, b, 64, out); break;
+    case 32: infer_window(r, &w, b, 32, out); break;
+    default: infer_window(r, &w, b, w.W, out);
+    }
+}
+
 static void short_backward(cgs_device *d, const cgs_record *r, size_t b) {
     window w = window_of(d, r, b);
     size_t H = w.H, row = 3 * w.all;
@@ -315,7 +374,13 @@ void CGS_FN(attention_forward)(cgs_device *d, const cgs_record *r) {
     size_t heads = (size_t)r->arg.attention.heads;
     const pairs_variant *variant = by_pairs(d, r);
     if (T <= SHORT) {
-        CGS_SHARE (b, B) short_forward(d, r, b);
+        bool infers = !r->out->wants_grad && r->arg.attention.dropout <= 0;
+        CGS_SHARE (b, B) {
+            if (infers)
+                infer_forward(d, r, b);
+            else
+                short_forward(d, r, b);
+        }
         return;
     }
     CGS_SHARE (task, B * heads) {

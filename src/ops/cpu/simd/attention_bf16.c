@@ -12,6 +12,7 @@
  * hardly differs from that sum, and its rounding error is equal for all keys, so that it would
  * dominate the gradients of q and k. */
 #include "ops/cpu/simd/attention.h"
+#include "ops/cpu/simd/vectors.h"
 
 #if defined __AVX512F__
 
@@ -101,27 +102,11 @@ static void turn_woven(uint32_t *to, uint32_t *spare, const void *p, size_t at, 
 /* mask of the first n of 16 elements */
 static inline __mmask16 first_of(size_t n) { return n < 16 ? (__mmask16)((1u << n) - 1) : 0xffff; }
 
-/* 2^x, to 3e-6 relative for x in [-125, 128), negligible beside the following rounding to bf16;
- * below, about the value at -125 */
-static inline __m512 exp2_vector(__m512 x) {
-    const __m512 magic = _mm512_set1_ps(0x1.8p23f); /* rounds to a whole number, in low bits */
-    x = _mm512_max_ps(x, _mm512_set1_ps(-125.0f));
-    __m512 t = _mm512_add_ps(x, magic), q = _mm512_sub_ps(x, _mm512_sub_ps(t, magic));
-    __m512 p = _mm512_set1_ps(9.570101908e-03f);
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(5.591786032e-02f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(2.402474483e-01f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(6.931218147e-01f));
-    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(9.999992614e-01f));
-    __m512i power = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
-    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
-}
-
 /* to = factor * row, n elements; the row is readable up to a multiple of 16 */
 WITH_BF16 static inline void store_row(uint16_t *to, const float *row, size_t n, float factor) {
     const __m512 times = _mm512_set1_ps(factor);
     for (size_t i = 0; i < n; i += 16) {
-        __m256i x =
-            (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(times, _mm512_loadu_ps(row + i)));
+        __m256i x = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(times, _mm512_loadu_ps(row + i)));
         _mm256_mask_storeu_epi16(to + i, first_of(n - i), x);
     }
 }
@@ -322,17 +307,17 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
     head h = padded_head(r, variant, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = round_up(h.T, 32) / 2;
     size_t block = variant->block, most = queries_of(&h, block);
-    uint32_t *spare = (uint32_t *)thread_scratch(d);          /* any layout */
-    uint32_t *q = spare + form, *g = q + form;                /* (Tc,Wc/2): q, dout */
-    uint32_t *kt = g + form, *vt = kt + form;                 /* (Wc/2,Tc) */
-    uint32_t *kw = vt + form;                                 /* (Tp/2,Wc) */
-    uint32_t *qt = kw + form, *gt = qt + form;                /* (Wc,Tp/2) */
+    uint32_t *spare = (uint32_t *)thread_scratch(d);              /* any layout */
+    uint32_t *q = spare + form, *g = q + form;                    /* (Tc,Wc/2): q, dout */
+    uint32_t *kt = g + form, *vt = kt + form;                     /* (Wc/2,Tc) */
+    uint32_t *kw = vt + form;                                     /* (Tp/2,Wc) */
+    uint32_t *qt = kw + form, *gt = qt + form;                    /* (Wc,Tp/2) */
     uint32_t *p = gt + form, *dsw = p + (most + ROWS) / 2 * h.Tc; /* (most/2,Tc): P M, dS */
-    uint32_t *dsn = dsw + (most + ROWS) / 2 * h.Tc;           /* (most,Tp/2): dS */
-    float *s = (float *)(dsn + (most + ROWS) * pw);           /* (ROWS,Tc) */
-    float *dp = s + ROWS * h.Tc, *keep = dp + ROWS * h.Tc;    /* (ROWS,Tc), (2,Tc) */
-    float *dkt = keep + 2 * h.Tc, *dvt = dkt + h.Wc * h.Tc;   /* (Wc,Tc) */
-    float *dq = dvt + h.Wc * h.Tc;                            /* (most,Wc) */
+    uint32_t *dsn = dsw + (most + ROWS) / 2 * h.Tc;               /* (most,Tp/2): dS */
+    float *s = (float *)(dsn + (most + ROWS) * pw);               /* (ROWS,Tc) */
+    float *dp = s + ROWS * h.Tc, *keep = dp + ROWS * h.Tc;        /* (ROWS,Tc), (2,Tc) */
+    float *dkt = keep + 2 * h.Tc, *dvt = dkt + h.Wc * h.Tc;       /* (Wc,Tc) */
+    float *dq = dvt + h.Wc * h.Tc;                                /* (most,Wc) */
     turn_rows(kt, spare, x->data, h.in + h.all, h.in_row, &h);
     turn_rows(vt, spare, x->data, h.in + 2 * h.all, h.in_row, &h);
     turn_woven(qt, spare, x->data, h.in, h.in_row, &h);
@@ -345,7 +330,8 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
     variant->begin();
     for (size_t i0 = 0; i0 < h.T; i0 += most) {
         size_t n = min_size(most, h.T - i0), rows = round_up(n, variant->rows);
-        size_t seen = whole ? h.T : visible(r, h.T, i0 + n - 1), cols = round_up(seen, variant->cols);
+        size_t seen = whole ? h.T : visible(r, h.T, i0 + n - 1),
+               cols = round_up(seen, variant->cols);
         size_t queries = round_up((n + 1) / 2, variant->pairs); /* pairs of them */
         size_t keys = round_up((seen + 1) / 2, variant->pairs);
         for (size_t i1 = 0; i1 < n; i1 += block) {
@@ -357,8 +343,8 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
                 size_t at = i1 + i, token = i0 + at;
                 size_t next = token + 1 < h.T ? i + 1 : i; /* its scores are computed */
                 score_row low = row_of(r, &h, token, s + i * h.Tc, dp + i * h.Tc, keep, cols);
-                score_row high = row_of(r, &h, token + 1, s + next * h.Tc, dp + next * h.Tc,
-                                        keep + h.Tc, cols);
+                score_row high =
+                    row_of(r, &h, token + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc, cols);
                 weave_scores(p + at / 2 * h.Tc, dsw + at / 2 * h.Tc, (uint16_t *)(dsn + at * pw),
                              (uint16_t *)(dsn + (at + 1) * pw), &low, &high, cols);
             }

@@ -1,5 +1,6 @@
 /* elementwise.c - add, activation and dropout: one result per element. */
 #include "ops/cpu/simd/simd.h"
+#include "ops/cpu/simd/vectors.h"
 
 /* ---- add: x + y ---------------------------------------------------------------------- */
 
@@ -77,12 +78,44 @@ static void activate_back(cgs_activation kind, float *dx, const float *dy, const
     }
 }
 
+#if defined __AVX512F__
+/* GELU that is rounded to bf16, of numbers in f32 or bf16 */
+__attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, const cgs_tensor *x,
+                                                               size_t at, size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        __m512 v;
+        if (x->dtype == CGS_F32) {
+            v = _mm512_maskz_loadu_ps(mask, (const float *)x->data + at + i);
+        } else {
+            __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)x->data + at + i);
+            v = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+        }
+        _mm256_mask_storeu_epi16(to + i, mask, (__m256i)_mm512_cvtneps_pbh(gelu_vector(v)));
+    }
+}
+#endif
+
+/* whether there is a form for results that are rounded; what has a gradient is as exact as it */
+static bool activate_rounded(const cgs_record *r, size_t at, size_t n) {
+#if defined __AVX512F__
+    bool gelu = r->arg.activation.kind == CGS_GELU && r->out->dtype == CGS_BF16;
+    if (!gelu || r->out->wants_grad || !cgs_cpu_ask()->bf16) return false;
+    gelu_to_bf16((uint16_t *)r->out->data + at, r->in[0], at, n);
+    return true;
+#else
+    (void)r, (void)at, (void)n;
+    return false;
+#endif
+}
+
 void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *out = r->out;
     size_t n = cgs_numel(out);
     SHARE_CHUNKS (at, n) {
         float xb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
+        if (activate_rounded(r, at, len)) continue;
         float *po = row_to(out->data, out->dtype, at, ob);
         activate(r->arg.activation.kind, po, data_in(x, at, len, xb), len);
         row_done(out->data, out->dtype, at, len, po);

@@ -7,6 +7,9 @@ void CGS_FN(gate_add_forward)(cgs_device *d, const cgs_record *r) {
     CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.gate_add.rows, row) * C + (size_t)r->arg.gate_add.gate;
+        if (row + 1 < n)
+            fetch(m, cgs_map_row(r->arg.gate_add.rows, row + 1) * C + (size_t)r->arg.gate_add.gate,
+                  D);
         const float *px = data_in(x, row * D, D, buf), *py = data_in(y, row * D, D, buf + D);
         const float *gate = data_in(m, at, D, buf + 2 * D);
         float *po = row_to(out->data, out->dtype, row * D, buf + 3 * D);

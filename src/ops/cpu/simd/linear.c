@@ -42,7 +42,9 @@ void CGS_FN(linear_forward)(cgs_device *d, const cgs_record *r) {
     bool direct = x->dtype == CGS_BF16 || y->dtype == CGS_F32;
     if (!direct) scratch += cgs_numel(y);
     const void *W = weights(r, x->dtype, &scratch);
-    cgs_gemm_run(d, l->forward, direct ? y->data : wide, x->data, W, b, l->W_forward);
+    cgs_gemm_part part = {cgs_rows(x), (size_t)r->arg.linear.tokens, (size_t)r->arg.linear.unread,
+                          (size_t)r->arg.linear.columns};
+    cgs_gemm_run_part(d, l->forward, &part, direct ? y->data : wide, x->data, W, b, l->W_forward);
     if (!direct) convert(y->data, y->dtype, wide, CGS_F32, cgs_numel(y));
 }
 

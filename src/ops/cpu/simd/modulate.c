@@ -7,6 +7,11 @@ void CGS_FN(modulate_forward)(cgs_device *d, const cgs_record *r) {
     CGS_SHARE (row, n) {
         float *buf = thread_scratch(d); /* 4 of (D) */
         size_t at = cgs_map_row(r->arg.modulate.rows, row) * C;
+        if (row + 1 < n) {
+            size_t next = cgs_map_row(r->arg.modulate.rows, row + 1) * C;
+            fetch(m, next + (size_t)r->arg.modulate.shift, D);
+            fetch(m, next + (size_t)r->arg.modulate.scale, D);
+        }
         const float *px = data_in(x, row * D, D, buf);
         const float *shift = data_in(m, at + (size_t)r->arg.modulate.shift, D, buf + D);
         const float *scale = data_in(m, at + (size_t)r->arg.modulate.scale, D, buf + 2 * D);

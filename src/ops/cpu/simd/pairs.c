@@ -14,8 +14,8 @@ enum { VECTOR_ROWS = 12 }; /* with 2 vectors of sums each, as many as fit in reg
 
 /* c (rows, 16 wide) = or += a b; `rows` and `wide` are constants wherever this is called */
 __attribute__((target("avx512bf16"), always_inline)) static inline void
-vector_block(int rows, int wide, float *c, size_t ldc, const uint32_t *a, size_t lda, const uint32_t *b,
-             size_t ldb, size_t K, bool add) {
+vector_block(int rows, int wide, float *c, size_t ldc, const uint32_t *a, size_t lda,
+             const uint32_t *b, size_t ldb, size_t K, bool add) {
     __m512 s[VECTOR_ROWS][2];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
@@ -46,8 +46,11 @@ multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint
     for (; j + 32 <= N; j += 32) {
         for (i = 0; i + 12 <= M; i += 12)
             vector_block(12, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
-        for (; i < M; i += 4)
-            vector_block(4, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+        if (M - i >= 8) { /* of 4 rows there are too few sums to hide the latency */
+            vector_block(8, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
+            i += 8;
+        }
+        if (i < M) vector_block(4, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
     }
     if (j == N) return;
     for (i = 0; i + 12 <= M; i += 12)
@@ -148,9 +151,9 @@ DEFINE_MULTIPLY(multiply_plain, PLAIN_STATE, PLAIN_ZERO, PLAIN_LOAD, PLAIN_DOT, 
 
 /* ---- the choice -------------------------------------------------------------------------- */
 
-static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 16, 1, 24};
-static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 32, 16, 32};
-static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 32, 16, 32};
+static const pairs_variant vectors = {nothing, nothing, multiply_vectors, 4, 16, 1, 24, true};
+static const pairs_variant amx = {begin_amx, end_amx, multiply_amx, 32, 32, 16, 32, false};
+static const pairs_variant plain = {nothing, nothing, multiply_plain, 32, 32, 16, 32, false};
 
 const pairs_variant *CGS_FN(pairs_variant)(const cgs_device *d) {
     if (!cgs_cpu_ask()->bf16) return NULL;

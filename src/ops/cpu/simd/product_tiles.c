@@ -3,7 +3,7 @@
  * With a short summed axis, as in the models, the code around the tiles dominates: here rows of the
  * left factor are read in place, blocks of sums stay in L1 until they are converted to the type of
  * the result, and weights are packed into panels of 32 columns, which can be prepacked.  Sizes
- * except rows are multiples of 32.
+ * except rows are multiples of 32; for vectors (product_vectors.c) K need only be even.
  *
  * Products that sum over rows (dW) interleave both factors, a few hundred rows at a time, and add
  * to the result in place.  No result depends on the number of threads. */
@@ -24,7 +24,11 @@ void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const
         size_t j = run * COLS;
         uint32_t *panel = to + j * K / 2;
         if (p->b_transposed) {
-            CGS_FN(turn)(panel, COLS, (const uint32_t *)B + j * K / 2, K / 2, COLS, K / 2);
+            const uint32_t *from = (const uint32_t *)B + j * K / 2;
+            size_t words = K / 2, whole = words / 16 * 16;
+            CGS_FN(turn)(panel, COLS, from, words, COLS, whole);
+            for (size_t k = whole; k < words; k++)
+                for (size_t i = 0; i < COLS; i++) panel[k * COLS + i] = from[i * words + k];
             continue;
         }
         for (size_t k = 0; k < K; k += 2, panel += COLS) {
@@ -70,19 +74,24 @@ __attribute__((target("avx512bf16"))) static void finish(const cgs_product *p, v
     }
 }
 
+size_t CGS_FN(tiles_scratch)(const cgs_product *p) { return ROWS * p->K / 2 * 4; }
+
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                           const uint32_t *packed, const float *bias, uint32_t *spare) {
+                           const uint32_t *packed, const float *bias) {
     const pairs_variant *variant = CGS_FN(pairs_variant)(d);
+    if (variant->vectors) {
+        CGS_FN(vectors_product)(p, C, A, packed, bias);
+        return;
+    }
     const uint32_t *a = A;
-    size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS;
+    size_t M = p->M, words = p->K / 2, last = M / ROWS * ROWS, left = M - last;
     size_t row_tasks = (M + ROWS - 1) / ROWS, col_tasks = p->N / COLS,
            tasks = row_tasks * col_tasks;
-    if (M > last) { /* tiles read whole rows of tiles */
-        if (cgs_member() == 0) {
-            memcpy(spare, a + last * words, (M - last) * words * 4);
-            memset(spare + (M - last) * words, 0, (ROWS - (M - last)) * words * 4);
-        }
-        cgs_meet();
+    uint32_t *spare = NULL;
+    if (left % variant->rows) { /* tiles read whole rows of tiles */
+        spare = (uint32_t *)thread_scratch(d);
+        memcpy(spare, a + last * words, left * words * 4);
+        memset(spare + left * words, 0, (round_up(left, variant->rows) - left) * words * 4);
     }
     /* a thread stays with its rows of x or its columns of W, whichever are more */
     bool by_rows = M > p->N;
@@ -92,7 +101,7 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
         size_t i = (by_rows ? task / col_tasks : task % row_tasks) * ROWS;
         size_t j = (by_rows ? task % col_tasks : task / row_tasks) * COLS;
         size_t rows = min_size(ROWS, M - i);
-        const uint32_t *from = i < last ? a + i * words : spare;
+        const uint32_t *from = i == last && spare ? spare : a + i * words;
         variant->multiply(sums, COLS, from, words, packed + j * words, COLS,
                           round_up(rows, variant->rows), COLS, words, false);
         finish(p, C, bias, sums, i, rows, j);
@@ -109,7 +118,7 @@ static size_t run_of(const cgs_product *p) {
 }
 
 size_t CGS_FN(tiles_words)(const cgs_product *p) {
-    return p->a_transposed ? run_of(p) / 2 * p->N : p->K / 2 * p->N + ROWS * p->K / 2;
+    return p->a_transposed ? run_of(p) / 2 * p->N : p->K / 2 * p->N;
 }
 
 /* to (pairs, n): rows of `from` interleaved in pairs, zero-padded */
@@ -160,9 +169,10 @@ void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const
     (void)d, (void)p, (void)to, (void)B;
 }
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                           const uint32_t *packed, const float *bias, uint32_t *spare) {
-    (void)d, (void)p, (void)C, (void)A, (void)packed, (void)bias, (void)spare;
+                           const uint32_t *packed, const float *bias) {
+    (void)d, (void)p, (void)C, (void)A, (void)packed, (void)bias;
 }
+size_t CGS_FN(tiles_scratch)(const cgs_product *p) { return (void)p, 0; }
 size_t CGS_FN(tiles_words)(const cgs_product *p) { return (void)p, 0; }
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven) {

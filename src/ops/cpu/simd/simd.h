@@ -43,7 +43,8 @@ void CGS_FN(mixed_product)(float *C, const float *A, const uint16_t *B, size_t M
 size_t CGS_FN(tiles_words)(const cgs_product *p);
 void CGS_FN(tiles_pack)(cgs_device *d, const cgs_product *p, uint32_t *to, const void *B);
 void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const void *A,
-                           const uint32_t *packed, const float *bias, uint32_t *spare);
+                           const uint32_t *packed, const float *bias);
+size_t CGS_FN(tiles_scratch)(const cgs_product *p);
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven);
 size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m);
@@ -125,6 +126,14 @@ static inline void row_done(void *p, cgs_dtype type, size_t at, size_t n, const 
         narrow((uint16_t *)p + at, v, n);
     else if (v != (float *)p + at)
         memcpy((float *)p + at, v, n * sizeof *v);
+}
+
+/* n elements that the next row will read, from a matrix too large for the caches that rows come
+ * from in pieces */
+static inline void fetch(const cgs_tensor *x, size_t at, size_t n) {
+    size_t size = cgs_dtype_size(x->dtype);
+    const char *p = (const char *)x->data + at * size;
+    for (size_t i = 0; i < n * size; i += 64) __builtin_prefetch(p + i);
 }
 
 /* the same for the gradient of input k, accumulating where the record says so */

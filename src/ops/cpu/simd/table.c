@@ -23,6 +23,7 @@ const cgs_cpu_table CGS_FN(table) = {
     .tiles_words = CGS_FN(tiles_words),
     .tiles_pack = CGS_FN(tiles_pack),
     .tiles_product = CGS_FN(tiles_product),
+    .tiles_scratch = CGS_FN(tiles_scratch),
     .tiles_sum = CGS_FN(tiles_sum),
     .linear_pairs_words = CGS_FN(linear_pairs_words),
     .attention_scratch = CGS_FN(attention_scratch),
