@@ -298,8 +298,9 @@ void cgs_sim_destroy(cgs_sim *s) {
 
 cgs_sim_info cgs_sim_describe(const cgs_sim *s) {
     const cgs_env_class *c = s->env->cls;
-    return (cgs_sim_info){c->id,        c->summary,    c->success,     c->version,
-                          c->state_dim, c->action_dim, c->action_range};
+    return (cgs_sim_info){c->id,          c->summary,   c->predicate[CGS_JUDGE_OFFICIAL].sentence,
+                          c->version,     c->state_dim, c->action_dim,
+                          c->action_range};
 }
 
 cgs_status cgs_sim_reset(cgs_sim *s, uint64_t seed) {

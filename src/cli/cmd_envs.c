@@ -17,8 +17,12 @@ static void list_policies(const char *env, const char *before, const char *betwe
 
 static void print_json(const cgs_env_class *c) {
     printf("{\"id\":\"%s\",\"version\":%d,\"summary\":\"%s\",\"state_dim\":%d,\"action_dim\":%d,"
-           "\"size\":%d,\"success\":\"%s\",\"columns\":[",
-           c->id, c->version, c->summary, c->state_dim, c->action_dim, c->native, c->success);
+           "\"size\":%d,\"success\":\"%s\",",
+           c->id, c->version, c->summary, c->state_dim, c->action_dim, c->native,
+           c->predicate[CGS_JUDGE_OFFICIAL].sentence);
+    for (int j = CGS_JUDGE_MODERATE; j < CGS_JUDGES; j++)
+        printf("\"%s\":\"%s\",", cgs_judge_name((cgs_judge)j), c->predicate[j].sentence);
+    printf("\"columns\":[");
     for (int i = 0; i < c->column_count; i++)
         printf("%s{\"name\":\"%s\",\"dim\":%d}", i ? "," : "", c->columns[i].name,
                c->columns[i].dim);
@@ -31,7 +35,10 @@ static void print_text(const cgs_env_class *c) {
     printf("%s, version %d: %s\n", c->id, c->version, c->summary);
     printf(" state %d, action %d, images %d x %d\n", c->state_dim, c->action_dim, c->native,
            c->native);
-    printf("    success: %s\n    policies: ", c->success);
+    printf("    success: %s\n", c->predicate[CGS_JUDGE_OFFICIAL].sentence);
+    for (int j = CGS_JUDGE_MODERATE; j < CGS_JUDGES; j++)
+        printf("    %s: %s\n", cgs_judge_name((cgs_judge)j), c->predicate[j].sentence);
+    printf("    policies: ");
     list_policies(c->id, "", ", ", "");
     printf("\n");
 }

@@ -72,6 +72,16 @@ static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cg
     }
 }
 
+/* what the judge asks for, where it is not silent */
+static void print_protocol(const cgs_evaluation *e, const char *protocol, bool json) {
+    cgs_judge j;
+    if (!protocol || cgs_judge_parse(&j, protocol) != CGS_OK) return;
+    printf(json ? "{\"kind\":\"protocol\",\"protocol\":\"%s\",\"success\":\"%s%s\"}\n"
+                : "%s protocol: %s%s\n\n",
+           protocol, e->env->predicate[j].sentence,
+           j == CGS_JUDGE_STRICT ? ", at the end of the budget" : "");
+}
+
 static void json_plan(const cgs_plan_config *p) {
     printf("\"planner\":\"%s\",\"samples\":%d,\"iters\":%d,\"tau\":%.9g", p->kind.s, p->K, p->iters,
            (double)p->tau);
@@ -143,6 +153,7 @@ static cgs_status evaluate(cgs_eval_options *o, const cgs_texts *models, bool qu
     if (rc == CGS_OK) rc = cgs_summarise(&s, &e);
     int reused = 0;
     for (int i = 0; rc == CGS_OK && i < e.count; i++) reused += e.run[i].reused;
+    if (rc == CGS_OK) print_protocol(&e, o->protocol, json);
     if (rc == CGS_OK && json) print_json(&e, &s, models);
     if (rc == CGS_OK && !json) {
         print_tables(&e, &s, models);
@@ -177,12 +188,19 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
         {"out", "R.jsonl", "result file; results that it already holds are reused", OPT_STR, &o.out,
          false},
+        {"compact", NULL, "short lines, without what happened to each episode", OPT_FLAG,
+         &o.compact, false},
         {"manifest", "FILE", "list of starts to load, or to save (FILE.SEED with several seeds)",
          OPT_STR, &o.manifest, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &history, false},
+        {"protocol", "P",
+         "official, or a stricter judge of starts, distances and ends: moderate, strict; adds a "
+         "run "
+         "of random actions",
+         OPT_STR, &o.protocol, false},
         {"success", "RULE",
-         "when the predicate counts, after any action or after each solve: any, solve (any; "
-         "DINO-WM: solve)",
+         "when the predicate counts, after any action, each solve, or the last action: any, solve, "
+         "end (any; DINO-WM: solve; strict: end)",
          OPT_STR, &o.success, false},
         {"held-out", NULL, "only starts from episodes held out of every model's training", OPT_FLAG,
          &o.held_out, false},

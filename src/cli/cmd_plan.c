@@ -184,7 +184,8 @@ static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s
         printf("reached the goal after %d actions", o->first);
     else
         printf("did not reach the goal in %d actions", o->actions);
-    printf(" (%s); latent distance^2 at the end %.4f\n", env->success, (double)o->reached);
+    printf(" (%s); latent distance^2 at the end %.4f\n",
+           env->predicate[CGS_JUDGE_OFFICIAL].sentence, (double)o->reached);
     if (backbone[0]) printf("frozen backbone: %s\n", backbone);
     if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
 }

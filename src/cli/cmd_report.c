@@ -19,7 +19,7 @@ static void print_json(const cgs_report_summary *s, double bytes) {
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    const char *out = "report.html", *title = NULL, *tables = NULL;
+    const char *out = "report.html", *title = NULL, *tables = NULL, *claims = NULL;
     bool json = false, quiet = false;
     const cgs_opt opts[] = {
         {"out", "FILE", "the page (report.html)", OPT_STR, &out, false},
@@ -27,6 +27,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"tables", "FILE",
          "also write success, sweeps, areas, priors, straightness and commands as Markdown",
          OPT_STR, &tables, false},
+        {"claims", "FILE",
+         "also write as Markdown what of the paper's claims holds over training seeds and starts",
+         OPT_STR, &claims, false},
         {"quiet", NULL, "print only warnings and errors", OPT_FLAG, &quiet, false},
         {"json", NULL, "print what was drawn as one line of JSON", OPT_FLAG, &json, false},
     };
@@ -38,12 +41,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         rc = cgs_fail(CGS_EARG, "name at least one run: a folder, or a file of results");
     if (rc == CGS_OK && tables && !strcmp(tables, out))
         rc = cgs_fail(CGS_EARG, "--tables and --out name the same file, \"%s\"", out);
+    if (rc == CGS_OK && claims && (!strcmp(claims, out) || (tables && !strcmp(claims, tables))))
+        rc = cgs_fail(CGS_EARG, "--claims and another option name the same file, \"%s\"", claims);
     if (rc == CGS_OK) {
         cgs_report_options o = {.runs = (const char *const *)words.word,
                                 .count = words.count,
                                 .out = out,
                                 .title = title,
                                 .tables = tables,
+                                .claims = claims,
                                 .warn = print_warning};
         rc = cgs_report_write(&o, &s);
     }
@@ -61,15 +67,18 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_report = {
-    "report", "RUN... [--out report.html] [--tables FILE.md]",
+    "report", "RUN... [--out report.html] [--tables FILE.md] [--claims FILE.md]",
     "one self-contained page: verdict, tables, curves, heat maps, images",
     "A RUN is the folder of a study, or a file of results from cgs eval. Each section is drawn\n"
     "when its files exist; damaged or unknown files are named in a warning.\n"
     "--tables writes the numbers of all runs as Markdown, laid out like the paper's tables: mean\n"
     "and deviation, areas, intervals, the paper's number in brackets, and the commands of the "
     "runs.\n"
+    "--claims writes one table of \"CGS above LeWM\" and \"CGS above TS\" with each planner: "
+    "confirmed,\n"
+    "not confirmed or reversed, by an interval over training seeds and starts.\n"
     "\n"
     "  cgs report runs/demo --out report.html\n"
     "  cgs report results.jsonl\n"
-    "  cgs report runs/cube runs/tworooms --tables tables.md\n",
+    "  cgs report runs/cube runs/tworooms --tables tables.md --claims claims.md\n",
     run};

@@ -2,6 +2,7 @@
  *
  * Each stage is a verb of this program, run as a child process with the command that is printed.  A
  * crash of one does not affect the others; a finished one is not rerun. */
+#define _GNU_SOURCE /* nice */
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,31 +20,62 @@
 #include "study/expand.h"
 #include "study/stages.h"
 
-enum { WORDS_MAX = 64, COMMAND_MAX = 8192 };
+enum { WORDS_MAX = 64, COMMAND_MAX = 8192, LAPTOP_NICE = 10 };
 
 typedef struct job {
     cgs_study_options study;
     char again[4096]; /* the command to resume with */
+    const char *base; /* folder of a group */
     double deadline;  /* cgs_now, 0: none */
     bool dry, quiet, json;
+    bool terse;               /* finished stages are not listed: a later round of a group */
+    double others;            /* minutes of other studies that are not finished, as expected */
+    double expected, elapsed; /* of what is finished: minutes as expected, and in fact */
 } job;
 
 /* ---- what there is ------------------------------------------------------------------- */
 
+/* what the laptop preset is expected to take; 0: there is none */
+static double laptop_minutes(const cgs_recipe *r) {
+    cgs_study *s;
+    cgs_study_options o = {
+        .recipe = r, .dir = "runs", .preset = cgs_preset_names[CGS_PRESET_LAPTOP]};
+    double minutes = 0;
+    if (!r->preset[CGS_PRESET_LAPTOP]) return 0;
+    if (cgs_study_create(&s, &o) == CGS_OK)
+        for (int i = 0; i < s->count; i++) minutes += s->stage[i].minutes;
+    cgs_study_destroy(s);
+    return minutes;
+}
+
 static int print_list(void) {
-    printf("studies: cgs reproduce NAME [--preset paper|small|brief] [--out DIR]\n");
+    printf("studies: cgs reproduce NAME [--preset paper|small|brief|laptop|tiny] [--out DIR]\n");
     for (int i = 0; i < cgs_recipe_count; i++) {
         const cgs_recipe *r = &cgs_recipes[i];
         printf("  %-23s %s (%s%s)\n", r->name, r->what,
-               r->paper && r->small ? "paper: a GPU; small: CPU or GPU"
-               : r->paper           ? "a GPU"
-                                    : "CPU or GPU",
-               r->brief ? "; brief: minutes on a GPU" : "");
+               r->preset[CGS_PRESET_PAPER] && r->preset[CGS_PRESET_SMALL]
+                   ? "paper: a GPU; small: CPU or GPU"
+               : r->preset[CGS_PRESET_PAPER] ? "a GPU"
+                                             : "CPU or GPU",
+               r->preset[CGS_PRESET_BRIEF] ? "; brief: minutes on a GPU" : "");
+        double minutes = laptop_minutes(r);
+        if (minutes > 0)
+            printf("  %-23s laptop: about %.1f h on two quiet cores\n", "", minutes / 60);
         printf("  %-23s stages: %s\n", "", r->rows);
     }
     for (int i = 0; i < cgs_recipe_group_count; i++) {
         const cgs_recipe_group *g = &cgs_recipe_groups[i];
         printf("  %-23s %s\n  %-23s studies: %s\n", g->name, g->what, "", g->members);
+        int members;
+        double minutes = 0;
+        char **name = cgs_split_words(g->members, &members);
+        for (int k = 0; name && k < members; k++) {
+            minutes += laptop_minutes(cgs_recipe_find(name[k]));
+            free(name[k]);
+        }
+        free(name);
+        if (minutes > 0)
+            printf("  %-23s laptop: about %.1f h on two quiet cores\n", "", minutes / 60);
     }
     printf("\ntables and figures of the paper; each command also runs the stages it needs\n");
     for (int i = 0; i < cgs_paper_item_count; i++) {
@@ -58,7 +90,9 @@ static int print_list(void) {
     printf("\nThe paper preset trains ViT-Tiny on 224 x 224 pixels for ten epochs; the small one\n"
            "trains 1.2 M parameters on 64 x 64 pixels for 1,000 updates.  brief has the paper's "
            "sizes with\n"
-           "little data, few updates and few starts.\n");
+           "little data, few updates and few starts.  laptop trains small models with several "
+           "seeds, and a\n"
+           "seed is finished before the next begins; tiny only shows that everything runs.\n");
     return 0;
 }
 
@@ -184,6 +218,29 @@ static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, 
     return CGS_OK;
 }
 
+/* how long what is left takes: as expected, times how much longer than expected it took so far */
+static void print_stage(const job *j, const cgs_study *s, int at, int number, int total) {
+    double left = j->others, expected = j->expected, elapsed = j->elapsed;
+    char text[40];
+    for (int i = 0; i < s->count; i++) {
+        const cgs_stage *g = &s->stage[i];
+        if (!g->selected || g->spared) continue;
+        if (!g->finished && i >= at) left += g->minutes;
+        if (g->finished && g->minutes > 0 && g->seconds > 0) {
+            expected += g->minutes;
+            elapsed += g->seconds / 60;
+        }
+    }
+    printf("[%2d/%d] %s", number, total, s->stage[at].name);
+    if (left > 0) {
+        left *= expected > 2 ? elapsed / expected : 1;
+        snprintf(text, sizeof text, left < 90 ? "%.0f min" : "%.1f h",
+                 left < 90 ? left : left / 60);
+        printf("  (about %s left)", text);
+    }
+    printf("\n");
+}
+
 static cgs_status run_all(job *j, cgs_study *s) {
     double start = cgs_now(), deadline = j->deadline;
     int total = 0, number = 0;
@@ -194,7 +251,11 @@ static cgs_status run_all(job *j, cgs_study *s) {
         cgs_child_end end = CGS_CHILD_OK;
         if (!g->selected) continue;
         number++;
-        if (!j->quiet && !j->json) printf("[%2d/%d] %s\n", number, total, g->name);
+        if (j->terse && g->finished && (g->spared || cgs_file_exists(g->output))) {
+            t.done++;
+            continue;
+        }
+        if (!j->quiet && !j->json) print_stage(j, s, i, number, total);
         if (cgs_child_stopped())
             end = CGS_CHILD_STOPPED;
         else if (deadline > 0 && cgs_now() > deadline)
@@ -279,17 +340,70 @@ static cgs_status report_all(const job *j, const char *base, char *const *dir, i
     return CGS_OK;
 }
 
-/* A study that fails does not keep the others from running. */
-static cgs_status run_members(job *j, char *const *name, char **dir, int members, int *failed) {
+/* The time of the other members, all their seeds, and of what is left to later rounds of this one;
+ * *seeds: training seeds of this one. */
+static cgs_status look_around(job *j, char *const *name, char **dir, int members, int at, int round,
+                              int *seeds) {
+    j->others = j->expected = j->elapsed = 0;
     for (int i = 0; i < members; i++) {
+        cgs_study *s;
         j->study.recipe = cgs_recipe_find(name[i]);
         j->study.dir = dir[i];
-        if (!j->quiet && !j->json) printf("%s%s\n", i ? "\n" : "", name[i]);
-        cgs_status rc = reproduce(j);
-        bool over = cgs_child_stopped() || (j->deadline > 0 && cgs_now() > j->deadline);
-        if (rc == CGS_EARG || (rc != CGS_OK && over)) return rc;
-        if (rc != CGS_OK) fprintf(stderr, "cgs reproduce %s: %s\n", name[i], cgs_last_error());
-        *failed += rc != CGS_OK;
+        j->study.rounds = 0;
+        cgs_status rc = cgs_study_create(&s, &j->study);
+        int now = s ? s->count : 0; /* stages up to this round */
+        if (rc == CGS_OK) rc = cgs_study_read(s);
+        if (rc == CGS_OK && i == at) {
+            cgs_study *upto;
+            *seeds = s->seed_count;
+            j->study.rounds = round + 1;
+            rc = cgs_study_create(&upto, &j->study);
+            now = upto ? upto->count : 0;
+            cgs_study_destroy(upto);
+        }
+        for (int k = 0; rc == CGS_OK && k < s->count; k++) {
+            const cgs_stage *g = &s->stage[k];
+            if (!g->selected || g->spared || (i == at && k < now)) continue;
+            if (!g->finished) j->others += g->minutes;
+            if (g->finished && g->minutes > 0 && g->seconds > 0) {
+                j->expected += g->minutes;
+                j->elapsed += g->seconds / 60;
+            }
+        }
+        cgs_study_destroy(s);
+        CGS_TRY(rc);
+    }
+    j->study.recipe = cgs_recipe_find(name[at]);
+    j->study.dir = dir[at];
+    j->study.rounds = round + 1;
+    return CGS_OK;
+}
+
+/* Depth first: the first training seed of every member, then the second.  A study that fails does
+ * not keep the others from running. */
+static cgs_status run_members(job *j, char *const *name, char **dir, int members, int *failed) {
+    bool more = true;
+    for (int round = 0; more; round++) {
+        more = false;
+        j->terse = round > 0;
+        for (int i = 0; i < members; i++) {
+            int seeds = 0;
+            CGS_TRY(look_around(j, name, dir, members, i, round, &seeds));
+            if (round >= seeds) continue;
+            more = more || round + 1 < seeds;
+            if (!j->quiet && !j->json) {
+                printf("%s%s", round || i ? "\n" : "", name[i]);
+                if (seeds > 1) printf(", training seed %d of %d", round + 1, seeds);
+                printf("\n");
+            }
+            cgs_status rc = reproduce(j);
+            bool over = cgs_child_stopped() || (j->deadline > 0 && cgs_now() > j->deadline);
+            if (rc == CGS_EARG || (rc != CGS_OK && over)) return rc;
+            if (rc != CGS_OK) fprintf(stderr, "cgs reproduce %s: %s\n", name[i], cgs_last_error());
+            *failed += rc != CGS_OK;
+            if (rc == CGS_OK && !j->dry && seeds > 1) /* what there is, as it comes */
+                CGS_TRY(report_all(j, j->base, dir, members));
+        }
     }
     return CGS_OK;
 }
@@ -307,6 +421,7 @@ static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char 
         rc = dir[i] ? cgs_path_join(dir[i], 4096, base, name[i])
                     : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
     }
+    j->base = base;
     if (rc == CGS_OK) rc = run_members(j, name, dir, members, &failed);
     if (rc == CGS_OK && !j->dry) rc = report_all(j, base, dir, members);
     if (rc == CGS_OK && failed)
@@ -321,23 +436,37 @@ static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char 
     return rc;
 }
 
+/* the first that a study, or the first of a group, has */
+static const char *first_preset(const cgs_recipe *r, const cgs_recipe_group *group) {
+    char name[64];
+    if (group) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(group->members, " "), group->members);
+        r = cgs_recipe_find(name);
+    }
+    int p = 0;
+    while (p < CGS_PRESETS - 1 && !r->preset[p]) p++;
+    return cgs_preset_names[p];
+}
+
 static int run(int argc, char **argv, const cgs_verb *self) {
     job j = {0};
-    const char *out = NULL, *preset = NULL, *seeds = "3072";
+    const char *out = NULL, *preset = NULL, *seeds = NULL;
     const cgs_recipe_group *group = NULL;
     double budget = 0;
     int episodes = 0, updates = -1;
     cgs_words words = {0}, only = {0};
     const cgs_opt opts[] = {
         {"out", "DIR", "folder of the study (runs/NAME)", OPT_STR, &out, false},
-        {"preset", "P", "paper, small or brief (paper; demo: small)", OPT_STR, &preset, false},
+        {"preset", "P", "paper, small, brief, laptop or tiny (the first there is)", OPT_STR,
+         &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
         {"threads", "N", "threads (one per core)", OPT_INT, &j.study.threads, false},
         {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
         {"updates", "N", "updates per training (by recipe; 0: ten epochs)", OPT_INT, &updates,
          false},
-        {"seeds", "LIST", "training seeds, separated by commas (3072)", OPT_STR, &seeds, false},
+        {"seeds", "LIST", "training seeds, separated by commas (by recipe: 3072)", OPT_STR, &seeds,
+         false},
         {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
         {"backbone", "FILE", "DINO-WM: weights of the frozen backbone instead of a stand-in",
@@ -381,7 +510,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         }
         snprintf(dir, sizeof dir, "runs/%.200s", words.word[0]);
         j.study.dir = out ? out : dir;
-        j.study.preset = preset ? preset : group || j.study.recipe->paper ? "paper" : "small";
+        j.study.preset = preset ? preset : first_preset(j.study.recipe, group);
+        /* for hours beside other work */
+        if (!strcmp(j.study.preset, cgs_preset_names[CGS_PRESET_LAPTOP]) && !j.dry &&
+            nice(LAPTOP_NICE) < 0)
+            errno = 0; /* it is only a courtesy */
         j.deadline = budget > 0 ? cgs_now() + 60 * budget : 0;
         j.study.seeds = seeds;
         j.study.assignment = assignment;
@@ -397,7 +530,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_reproduce = {
     "reproduce",
-    "NAME|list [--preset paper|small|brief] [--out DIR] [--only STAGE ...] [key=value ...]",
+    "NAME|list [--preset paper|small|brief|laptop|tiny] [--out DIR] [--only STAGE ...] [key=value "
+    "...]",
     "a study of the paper, from data to report, stage by stage",
     "Each stage is a command of this program, which is printed and can be run by itself.  A\n"
     "finished stage is not rerun: after Ctrl-C, a crash or a reboot, rerun the command and it\n"
@@ -406,6 +540,7 @@ const cgs_verb cmd_reproduce = {
     "--dry-run prints the commands.\n"
     "  cgs reproduce demo\n"
     "  cgs reproduce tworooms --preset small --only budget-mppi held-out\n"
+    "  cgs reproduce main --preset laptop\n"
     "  cgs reproduce pusht --seeds 3072,1,2 --budget-minutes 240\n"
     "  cgs reproduce dinowm --backbone dinov2_vits14_pretrain.pth",
     run};

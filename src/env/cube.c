@@ -122,11 +122,36 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
 }
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
+/* The smallest angle between two attitudes (quaternions, w first) of a cube whose faces look alike:
+ * over its 24 rotations q, |<a, b q>| is largest at one of these three.  With c = conj(a) b sorted
+ * by size, those are the identity, a quarter turn about an axis, and a third about a diagonal. */
+static double turned(const double *a, const double *b) {
+    double c[4] = {a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3],
+                   a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2],
+                   a[0] * b[2] - a[2] * b[0] - a[3] * b[1] + a[1] * b[3],
+                   a[0] * b[3] - a[3] * b[0] - a[1] * b[2] + a[2] * b[1]};
+    double most = 0, second = 0, sum = 0, square = 0;
+    for (int i = 0; i < 4; i++) {
+        double v = fabs(c[i]);
+        sum += v;
+        square += v * v;
+        if (v > most) {
+            second = most;
+            most = v;
+        } else if (v > second) {
+            second = v;
+        }
+    }
+    if (!(square > 0)) return CGS_PI; /* not an attitude */
+    double best = fmax(most, fmax((most + second) / sqrt(2), sum / 2)) / sqrt(square);
+    return 2 * acos(fmin(best, 1));
+}
+
+static bool reached(const cgs_env_predicate *by, const double *s, const double *g) {
     const double *p = s + CUBE_AT, *q = g + CUBE_AT;
     double x = p[0] - q[0], y = p[1] - q[1], z = p[2] - q[2];
-    return sqrt(x * x + y * y + z * z) <= CUBE_NEAR;
+    if (!(sqrt(x * x + y * y + z * z) <= by->distance)) return false;
+    return !(by->angle > 0) || turned(p + 3, q + 3) <= by->angle;
 }
 
 /* ---- observations ---------------------------------------------- */
@@ -270,7 +295,13 @@ const cgs_env_class cgs_cube_class = {
     .id = "cube",
     .version = CGS_MJ_VERSION(1),
     .summary = "an arm with a gripper moves a cube to a place",
-    .success = "the cube's centre is at most 4 cm from the goal's, in three dimensions",
+    .predicate =
+        {{"the cube's centre is at most 4 cm from the goal's, in three dimensions", CUBE_NEAR, 0,
+          false},
+         {"the cube's centre is at most 2 cm from the goal's", CUBE_NEAR / 2, 0, false},
+         {"the cube's centre is at most 2 cm from the goal's, and it is turned by at most 10 "
+          "degrees, or to where it looks the same",
+          CUBE_NEAR / 2, CGS_PI / 18, false}},
     .state_dim = CUBE_STATE,
     .action_dim = 5,
     .native = NATIVE,

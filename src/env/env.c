@@ -36,6 +36,19 @@ cgs_status cgs_env_find(const char *id, const cgs_env_class **out) {
     return cgs_fail(CGS_EARG, "unknown environment \"%.80s\"; known: %s", id, known);
 }
 
+static const char *const judges[CGS_JUDGES] = {"official", "moderate", "strict"};
+
+cgs_status cgs_judge_parse(cgs_judge *j, const char *name) {
+    for (int i = 0; i < CGS_JUDGES; i++)
+        if (!strcmp(name, judges[i])) {
+            *j = (cgs_judge)i;
+            return CGS_OK;
+        }
+    return cgs_fail(CGS_EARG, "protocol: \"%.40s\" is not official, moderate or strict", name);
+}
+
+const char *cgs_judge_name(cgs_judge j) { return (unsigned)j < CGS_JUDGES ? judges[j] : "?"; }
+
 /* ---- one environment ------------------------------------------------------------ */
 
 static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
@@ -105,7 +118,7 @@ static cgs_status check_vector(const cgs_env *e, const char *what, const double 
 
 static void publish(cgs_env *e) {
     e->cls->get_state(e, e->state);
-    *e->success = e->cls->reached(e, e->state, e->goal);
+    *e->success = cgs_env_reached(e, e->state, e->goal);
 }
 
 static void begin(cgs_env *e) {
@@ -144,7 +157,7 @@ cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim) {
     if (e->cls->check_goal) CGS_TRY(e->cls->check_goal(e, goal));
     memcpy(e->goal, goal, (size_t)dim * sizeof(double));
     e->sought = true;
-    *e->success = e->cls->reached(e, e->state, e->goal);
+    *e->success = cgs_env_reached(e, e->state, e->goal);
     return CGS_OK;
 }
 
@@ -165,8 +178,15 @@ void cgs_env_step(cgs_env *e) {
 }
 
 bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) {
-    return e->cls->reached(e, state, goal);
+    return cgs_env_judged(e->cls, e->judge, state, goal);
 }
+
+bool cgs_env_judged(const cgs_env_class *cls, cgs_judge judge, const double *state,
+                    const double *goal) {
+    return cls->reached(&cls->predicate[judge], state, goal);
+}
+
+bool cgs_env_ends_early(const cgs_env *e) { return e->sought && e->judge != CGS_JUDGE_STRICT; }
 
 static cgs_status check_side(const cgs_env_class *c, int side) {
     if (side >= 8 && side <= CGS_ENV_MAX_SIDE) return CGS_OK;
@@ -222,6 +242,10 @@ void cgs_env_batch_destroy(cgs_env_batch *b) {
     free(b->done);
     free(b->success);
     memset(b, 0, sizeof *b);
+}
+
+void cgs_env_batch_judge(const cgs_env_batch *b, cgs_judge judge) {
+    for (int i = 0; i < b->count; i++) b->env[i]->judge = judge;
 }
 
 /* the operation that a batch's threads apply to each row */

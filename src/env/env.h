@@ -42,11 +42,30 @@ typedef struct cgs_env_feature {
     bool angle; /* differences are wrapped to (-pi, pi] */
 } cgs_env_feature;
 
+/* Who judges whether a goal is reached: the published predicate, the same with half its
+ * tolerances, or one that asks for more (docs/planning.md). */
+typedef enum cgs_judge {
+    CGS_JUDGE_OFFICIAL,
+    CGS_JUDGE_MODERATE,
+    CGS_JUDGE_STRICT,
+    CGS_JUDGES
+} cgs_judge;
+cgs_status cgs_judge_parse(cgs_judge *j, const char *name);
+const char *cgs_judge_name(cgs_judge j);
+
+/* A success predicate. */
+typedef struct cgs_env_predicate {
+    const char *sentence;
+    double distance;  /* how far from the goal, in the environment's unit             */
+    double angle;     /* how far turned from it, in radians; 0: angles do not count   */
+    bool object_only; /* of the agent and the object that it moves, only the object counts */
+} cgs_env_predicate;
+
 typedef struct cgs_env_class {
     const char *id;
     int version; /* increases whenever the same state and action could give another result */
-    const char *summary; /* one line */
-    const char *success; /* the success predicate, as a sentence */
+    const char *summary;                     /* one line */
+    cgs_env_predicate predicate[CGS_JUDGES]; /* of success */
     int state_dim, action_dim;
     int native;          /* side in pixels of the images that upstream feeds to a model */
     int limit;           /* actions in a collected episode, at most */
@@ -77,7 +96,8 @@ typedef struct cgs_env_class {
     /* Applies one action; false when the simulation left its representable range. */
     bool (*step)(cgs_env *e, const double *action);
     void (*get_state)(const cgs_env *e, double *state); /* (state_dim) */
-    bool (*reached)(const cgs_env *e, const double *state, const double *goal);
+    /* by a predicate of the class */
+    bool (*reached)(const cgs_env_predicate *p, const double *state, const double *goal);
     cgs_status (*render)(cgs_env *e, int side, uint8_t *rgb); /* (side, side, 3) */
     void (*column)(const cgs_env *e, int index, double *out); /* (columns[index].dim) */
     void (*probe_state)(const double *state, double *out);    /* (feature_count) */
@@ -93,6 +113,7 @@ struct cgs_env {
     uint8_t *success; /* out: 1 when the predicate holds in the present state     */
     int steps;        /* actions applied since the last start                     */
     bool sought;      /* there is a goal, which may end an action early: not after start alone */
+    cgs_judge judge;  /* whose predicate counts; the published one unless it is set */
     bool owns_rows;
 };
 
@@ -122,6 +143,10 @@ cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim);
 void cgs_env_step(cgs_env *e);
 /* Is `state` a success for `goal`?  Both (state_dim). */
 bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal);
+bool cgs_env_judged(const cgs_env_class *cls, cgs_judge judge, const double *state,
+                    const double *goal);
+/* May an action end early because the goal is reached?  The strict judge looks at the end only. */
+bool cgs_env_ends_early(const cgs_env *e);
 /* rgb: (side, side, 3).  8 <= side <= CGS_ENV_MAX_SIDE. */
 cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb);
 
@@ -141,6 +166,8 @@ typedef struct cgs_env_batch {
 
 cgs_status cgs_env_batch_create(cgs_env_batch *b, const cgs_env_class *cls, int count);
 void cgs_env_batch_destroy(cgs_env_batch *b);
+/* Before the next start. */
+void cgs_env_batch_judge(const cgs_env_batch *b, cgs_judge judge);
 /* Environment i draws from stream (seed, ENV, first + i). */
 cgs_status cgs_env_batch_reset(cgs_env_batch *b, uint64_t seed, uint64_t first);
 /* states, goals: (N, state_dim); goals may be NULL. */

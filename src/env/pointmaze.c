@@ -12,7 +12,8 @@
 #pragma STDC FP_CONTRACT OFF
 
 enum { SUBSTEPS = 5, NATIVE = 224 };
-static const double NEAR = 0.5, SPEED = 5, START_SPEED = 5.2262554;
+#define NEAR 0.5 /* success */
+static const double SPEED = 5, START_SPEED = 5.2262554;
 
 static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL};
 static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL};
@@ -45,10 +46,9 @@ static bool step(cgs_env *e, const double *action) {
     return cgs_mj_env_advance(e, advance);
 }
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
+static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
     double dx = s[0] - g[0], dy = s[1] - g[1];
-    return sqrt(dx * dx + dy * dy) < NEAR;
+    return sqrt(dx * dx + dy * dy) < p->distance;
 }
 
 /* ---- starts --------------------------------------------------------------------- */
@@ -121,13 +121,16 @@ static const cgs_env_feature features[] = {{"agent position", false}, {"agent po
 #define POINTMAZE(name, text, use)                                                                 \
     {                                                                                              \
         .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                                 \
-        .success = "the ball is closer than 0.5 to the goal", .state_dim = 4, .action_dim = 2,     \
-        .native = NATIVE, .limit = 99, .action_range = 1, .columns = columns, .column_count = 1,   \
-        .features = features, .feature_count = 2, .size = sizeof(cgs_mj_env), .open = open_world,  \
-        .close = cgs_mj_env_close, .restart = cgs_mj_env_restart, .reset = reset,                  \
-        .set_state = cgs_mj_env_set_state, .step = step, .get_state = cgs_mj_env_get_state,        \
-        .reached = reached, .render = cgs_mj_env_render, .column = column,                         \
-        .probe_state = probe_state, .use_model = use,                                              \
+        .predicate = {{"the ball is closer than 0.5 to the goal", NEAR, 0, false},                 \
+                      {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false},            \
+                      {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false}},           \
+        .state_dim = 4, .action_dim = 2, .native = NATIVE, .limit = 99, .action_range = 1,         \
+        .columns = columns, .column_count = 1, .features = features, .feature_count = 2,           \
+        .size = sizeof(cgs_mj_env), .open = open_world, .close = cgs_mj_env_close,                 \
+        .restart = cgs_mj_env_restart, .reset = reset, .set_state = cgs_mj_env_set_state,          \
+        .step = step, .get_state = cgs_mj_env_get_state, .reached = reached,                       \
+        .render = cgs_mj_env_render, .column = column, .probe_state = probe_state,                 \
+        .use_model = use,                                                                          \
     }
 
 const cgs_env_class cgs_umaze_class =

@@ -27,8 +27,7 @@ const double cgs_pusht_wall[4][2][2] = {
     {{5, 506}, {5, 5}}, {{5, 5}, {506, 5}}, {{506, 5}, {506, 506}}, {{5, 506}, {506, 506}}};
 
 static const double START[5] = {256, 400, 400, 100, 0}; /* construction pose */
-static const double SUCCESS_DISTANCE = 20, SUCCESS_ANGLE = CGS_PI / 9;
-static const double FARTHEST = 1e6; /* an agent beyond it ends its episode */
+static const double FARTHEST = 1e6;                     /* an agent beyond it ends its episode */
 
 typedef struct pusht {
     cgs_env base;
@@ -182,13 +181,12 @@ static void get_state(const cgs_env *e, double *s) {
     s[6] = v.y;
 }
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
-    double square = 0;
-    for (int i = 0; i < 4; i++) square += (g[i] - s[i]) * (g[i] - s[i]);
+static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
+    double square = 0; /* agent, then block */
+    for (int i = p->object_only ? 2 : 0; i < 4; i++) square += (g[i] - s[i]) * (g[i] - s[i]);
     double turn = fmod(fabs(g[4] - s[4]), 2 * CGS_PI);
     if (2 * CGS_PI - turn < turn) turn = 2 * CGS_PI - turn;
-    return sqrt(square) < SUCCESS_DISTANCE && turn < SUCCESS_ANGLE;
+    return sqrt(square) < p->distance && turn < p->angle;
 }
 
 int cgs_pusht_contacts(const cgs_env *e) {
@@ -245,8 +243,15 @@ const cgs_env_class cgs_pusht_class = {
     .id = "pusht",
     .version = 1,
     .summary = "a disc pushes a T-shaped block over a plane (Chipmunk)",
-    .success = "the joint distance of agent and block position to the goal is below 20 px and "
-               "the block's angle is within 20 degrees",
+    .predicate =
+        {{"the joint distance of agent and block position to the goal is below 20 px and the "
+          "block's angle is within 20 degrees",
+          20, CGS_PI / 9, false},
+         {"the joint distance of agent and block position to the goal is below 10 px and the "
+          "block's angle is within 10 degrees",
+          10, CGS_PI / 18, false},
+         {"the block is closer than 10 px and turned less than 10 degrees, wherever the agent is",
+          10, CGS_PI / 18, true}},
     .state_dim = 7,
     .action_dim = 2,
     .native = 224,

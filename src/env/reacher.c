@@ -14,7 +14,7 @@
 
 enum { SUBSTEPS = 2, NATIVE = 224 };
 static const double LINK = 0.12; /* both links, to the fingertip */
-static const double NEAR = 0.05; /* radians, each joint          */
+#define NEAR 0.05                /* radians, each joint          */
 
 typedef struct reacher {
     cgs_mj_env world;
@@ -29,9 +29,8 @@ static cgs_status open_world(cgs_env *e) { return cgs_mj_env_open(e, &source, fa
 
 /* ---- motion --------------------------------------------------------------------- */
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
-    return fabs(s[0] - g[0]) < NEAR && fabs(s[1] - g[1]) < NEAR;
+static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
+    return fabs(s[0] - g[0]) < p->distance && fabs(s[1] - g[1]) < p->distance;
 }
 
 /* the second half of a step, then the first half of the next: positions stay current */
@@ -40,7 +39,8 @@ static void advance(void *context) {
     for (int k = 0; k < SUBSTEPS; k++) {
         mj_step2(w->model, w->data);
         mj_step1(w->model, w->data);
-        if (w->base.sought && reached(&w->base, w->data->qpos, w->base.goal)) break;
+        if (cgs_env_ends_early(&w->base) && cgs_env_reached(&w->base, w->data->qpos, w->base.goal))
+            break;
     }
 }
 
@@ -117,8 +117,14 @@ const cgs_env_class cgs_reacher_class = {
     .id = "reacher",
     .version = CGS_MJ_VERSION(1),
     .summary = "a planar arm of two links turns to given joint angles",
-    .success = "both joints are closer than 0.05 rad to the goal, without wrapping, after any of "
-               "the two substeps of an action",
+    .predicate = {{"both joints are closer than 0.05 rad to the goal, without wrapping, after any "
+                   "of the two substeps of an action",
+                   NEAR, 0, false},
+                  {"both joints are closer than 0.025 rad to the goal, without wrapping, after any "
+                   "of the two substeps of an action",
+                   NEAR / 2, 0, false},
+                  {"both joints are closer than 0.025 rad to the goal, without wrapping", NEAR / 2,
+                   0, false}},
     .state_dim = 4,
     .action_dim = 2,
     .native = NATIVE,

@@ -95,10 +95,9 @@ static void get_state(const cgs_env *e, double *s) {
     s[1] = t->y;
 }
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
+static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
     float dx = (float)s[0] - (float)g[0], dy = (float)s[1] - (float)g[1];
-    return sqrtf(dx * dx + dy * dy) < TWOROOMS_NEAR;
+    return (double)sqrtf(dx * dx + dy * dy) < p->distance;
 }
 
 static void column(const cgs_env *e, int index, double *out) {
@@ -174,7 +173,9 @@ const cgs_env_class cgs_tworooms_class = {
     .id = "tworooms",
     .version = 1,
     .summary = "a point moves between two rooms through a door",
-    .success = "the agent is closer than 16 px to the goal",
+    .predicate = {{"the agent is closer than 16 px to the goal", TWOROOMS_NEAR, 0, false},
+                  {"the agent is closer than 8 px to the goal", TWOROOMS_NEAR / 2, 0, false},
+                  {"the agent is closer than 8 px to the goal", TWOROOMS_NEAR / 2, 0, false}},
     .state_dim = 2,
     .action_dim = 2,
     .native = SIDE,

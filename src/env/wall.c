@@ -14,7 +14,8 @@
 
 #pragma STDC FP_CONTRACT OFF
 
-static const double DISPLACEMENT = 2, NEAR = 4.5, BOUNCE = 0.5, KEEP_OFF = 0.3;
+#define NEAR 4.5 /* grid units: success */
+static const double DISPLACEMENT = 2, BOUNCE = 0.5, KEEP_OFF = 0.3;
 enum { GRID = WALL_GRID, NATIVE = 224 };
 
 typedef struct wall {
@@ -160,10 +161,9 @@ static void get_state(const cgs_env *e, double *s) {
     s[1] = w->y;
 }
 
-static bool reached(const cgs_env *e, const double *s, const double *g) {
-    (void)e;
+static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
     double dx = g[0] - s[0], dy = g[1] - s[1];
-    return sqrt(dx * dx + dy * dy) < NEAR;
+    return sqrt(dx * dx + dy * dy) < p->distance;
 }
 
 static void column(const cgs_env *e, int index, double *out) {
@@ -243,7 +243,9 @@ const cgs_env_class cgs_wall_class = {
     .id = "wall",
     .version = 1,
     .summary = "a dot crosses a wall through its door",
-    .success = "the dot is closer than 4.5 grid units to the goal",
+    .predicate = {{"the dot is closer than 4.5 grid units to the goal", NEAR, 0, false},
+                  {"the dot is closer than 2.25 grid units to the goal", NEAR / 2, 0, false},
+                  {"the dot is closer than 2.25 grid units to the goal", NEAR / 2, 0, false}},
     .state_dim = 2,
     .action_dim = 2,
     .native = NATIVE,

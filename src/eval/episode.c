@@ -22,18 +22,18 @@ cgs_status cgs_history_parse(cgs_history *h, const char *name) {
 
 const char *cgs_history_name(cgs_history h) { return (unsigned)h < 3 ? histories[h] : "?"; }
 
-static const char *const rules[] = {"any", "solve"};
+static const char *const rules[] = {"any", "solve", "end"};
 
 cgs_status cgs_success_parse(cgs_success_rule *r, const char *name) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (!strcmp(name, rules[i])) {
             *r = (cgs_success_rule)i;
             return CGS_OK;
         }
-    return cgs_fail(CGS_EARG, "success: \"%.40s\" is not any or solve", name);
+    return cgs_fail(CGS_EARG, "success: \"%.40s\" is not any, solve or end", name);
 }
 
-const char *cgs_success_name(cgs_success_rule r) { return (unsigned)r < 2 ? rules[r] : "?"; }
+const char *cgs_success_name(cgs_success_rule r) { return (unsigned)r < 3 ? rules[r] : "?"; }
 
 cgs_success_rule cgs_success_of(const cgs_loaded_model *s) {
     return s->lewm ? CGS_SUCCESS_ANY : CGS_SUCCESS_SOLVE;
@@ -223,6 +223,7 @@ static cgs_status begin(cgs_loop *l, const cgs_start_states *c, int first, int E
         l->running[e] = e < E;
         if (e < E) out[e] = (cgs_outcome){.planned = NAN, .reached = NAN};
     }
+    cgs_env_batch_judge(&l->envs, l->config.judge);
     CGS_TRY(cgs_env_batch_start(&l->envs, l->state, l->goal_state));
     for (int e = E; e < l->config.batch; e++) l->envs.done[e] = 1;
     return CGS_OK;
@@ -292,7 +293,8 @@ static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first
 static bool success_counts(const cgs_loop *l, int block, int k, int step) {
     const cgs_loop_config *c = &l->config;
     bool plan_ends = block + 1 == l->execute && k + 1 == c->scale.frameskip;
-    return c->success == CGS_SUCCESS_ANY || plan_ends || step == c->budget;
+    return c->success == CGS_SUCCESS_ANY || (c->success == CGS_SUCCESS_SOLVE && plan_ends) ||
+           step == c->budget;
 }
 
 /* one primitive action of every running episode */

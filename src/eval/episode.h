@@ -32,8 +32,9 @@ const char *cgs_history_name(cgs_history h);
 /* When the success predicate counts.  The paper judges LeWM after every action; the planners that
  * DINO-WM is compared with judge the state that an executed plan leaves behind. */
 typedef enum cgs_success_rule {
-    CGS_SUCCESS_ANY,  /* after every action */
-    CGS_SUCCESS_SOLVE /* after the last action executed of a plan, and at the end of the budget */
+    CGS_SUCCESS_ANY,   /* after every action */
+    CGS_SUCCESS_SOLVE, /* after the last action executed of a plan, and at the end of the budget */
+    CGS_SUCCESS_END    /* at the end of the budget */
 } cgs_success_rule;
 cgs_status cgs_success_parse(cgs_success_rule *r, const char *name);
 const char *cgs_success_name(cgs_success_rule r);
@@ -74,6 +75,7 @@ typedef struct cgs_loop_config {
     cgs_plan_config plan;      /* A is set from the model */
     cgs_history history;
     cgs_success_rule success;
+    cgs_judge judge; /* whose predicate */
     cgs_dtype act;
     int budget;                /* largest number of actions per episode */
     int execute;               /* action blocks of a plan to execute before replanning; 0: all */

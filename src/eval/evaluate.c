@@ -20,13 +20,18 @@ cgs_eval_options cgs_eval_defaults(void) {
 
 /* ---- preparation ------------------------------------------------------------------- */
 
-static cgs_status check_lists(const cgs_eval_options *o) {
+static cgs_status check_lists(cgs_eval_session *b) {
+    const cgs_eval_options *o = b->o;
     if (o->model_count < 1 || o->planner_count < 1 || o->sample_count < 1 || o->iter_count < 1 ||
         o->seed_count < 1)
         return cgs_fail(CGS_EARG, "at least one model, planner, number of samples, number of "
                                   "iterations and seed is needed");
     cgs_success_rule rule;
     if (o->success) CGS_TRY(cgs_success_parse(&rule, o->success));
+    if (o->protocol) CGS_TRY(cgs_judge_parse(&b->judge, o->protocol));
+    if (o->success && b->judge == CGS_JUDGE_STRICT && rule != CGS_SUCCESS_END)
+        return cgs_fail(CGS_EARG, "success: the strict protocol judges the end, not \"%.40s\"",
+                        o->success);
     for (int i = 0; i < o->seed_count; i++)
         for (int k = 0; k < i; k++)
             if (o->seeds[i] == o->seeds[k])
@@ -109,9 +114,14 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
 
 static cgs_status evaluate(cgs_eval_session *b) {
     const cgs_eval_options *o = b->o;
-    CGS_TRY(check_lists(o));
+    CGS_TRY(check_lists(b));
     CGS_TRY(open_all(b));
-    for (int i = 0; i < o->planner_count; i++) CGS_TRY(add_planner(b, o->planners[i]));
+    bool control = o->protocol != NULL;
+    for (int i = 0; i < o->planner_count; i++) {
+        CGS_TRY(add_planner(b, o->planners[i]));
+        control = control && strcmp(o->planners[i], "random") != 0;
+    }
+    if (control) CGS_TRY(add_planner(b, "random"));
     CGS_TRY(cgs_eval_session_starts(b));
     if (o->out) CGS_TRY(cgs_eval_file_read(&b->file, o->out));
     CGS_TRY(cgs_eval_session_find_done(b));

@@ -20,6 +20,7 @@ typedef struct cgs_eval_options {
     const char *env; /* NULL: that of the models or the data */
     const char *data;
     const char *out;      /* result file, or NULL */
+    bool compact;         /* short lines (results.h) */
     const char *manifest; /* list of starts to reuse, or to save; with several seeds its name
                            * is followed by "." and the seed.  NULL: none */
     const char *const *planners;
@@ -32,7 +33,10 @@ typedef struct cgs_eval_options {
                 * that on a GPU a result's last bits depend on it (docs/numerics.md) */
     bool held_out, skip_solved, whole_range;
     cgs_history history;
-    const char *success;            /* any or solve; NULL: by the kind of model (cgs_success_of) */
+    /* official, moderate or strict (docs/planning.md), with a run of random actions beside the
+     * planners; NULL: official without it */
+    const char *protocol;
+    const char *success;            /* any, solve or end; NULL: by protocol and kind of model */
     const char *device, *precision; /* precision NULL: as the model was trained */
     int threads;
     /* Called now and then; both may be NULL. */

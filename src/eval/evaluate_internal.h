@@ -12,6 +12,7 @@ typedef struct cgs_eval_session {
     cgs_device device;
     cgs_dataset *data;
     const cgs_source *source;
+    cgs_judge judge;
     cgs_loaded_model *loaded; /* (models) */
     int64_t *ep_len;          /* (episodes) */
     uint8_t *use;             /* (episodes) or NULL */

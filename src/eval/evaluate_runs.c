@@ -28,7 +28,7 @@ static int declared_batch(const cgs_eval_session *b) {
 }
 
 static cgs_success_rule success_rule(const cgs_eval_session *b, const cgs_loaded_model *s) {
-    cgs_success_rule r = cgs_success_of(s);
+    cgs_success_rule r = b->judge == CGS_JUDGE_STRICT ? CGS_SUCCESS_END : cgs_success_of(s);
     if (b->o->success) (void)cgs_success_parse(&r, b->o->success); /* checked before */
     return r;
 }
@@ -48,19 +48,20 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .rule = starts->rule,
                              .history = b->o->history,
                              .success = success_rule(b, s),
+                             .judge = b->judge,
                              .prior_held_out = starts->rule.held_out && needs_prior(&r->plan),
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
+                             .train_seed = s->card.seed,
+                             .compact = b->o->compact,
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
     if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);
-    uint64_t h = 0;
-    for (int i = 0; i < starts->count; i++) h = cgs_mix64(h ^ (uint64_t)starts->start[i].row);
-    out.starts = h;
+    out.starts = cgs_starts_hash(starts);
     return out;
 }
 
@@ -173,6 +174,7 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
                          .plan = run->plan,
                          .history = o->history,
                          .success = success_rule(b, s),
+                         .judge = b->judge,
                          .act = s->act,
                          .budget = o->budget,
                          .execute = o->execute,

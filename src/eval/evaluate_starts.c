@@ -54,7 +54,6 @@ static cgs_status check_manifest(cgs_eval_session *b, const char *name, const cg
 typedef struct solved_filter {
     cgs_eval_session *b;
     const char *column;
-    cgs_env *env;
 } solved_filter;
 
 static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
@@ -63,7 +62,11 @@ static cgs_status skip_solved(void *ctx, const cgs_start *s, bool *skip) {
     CGS_TRY(cgs_dataset_read_rows_f64(f->b->data, f->column, s->row, 1, state));
     CGS_TRY(
         cgs_dataset_read_rows_f64(f->b->data, f->column, s->row + f->b->o->goal_offset, 1, goal));
-    *skip = cgs_env_reached(f->env, state, goal);
+    const cgs_env_class *env = f->b->e->env;
+    /* a stricter judge who asks for less of the agent may be content where the official one is not
+     */
+    *skip = cgs_env_judged(env, CGS_JUDGE_OFFICIAL, state, goal) ||
+            cgs_env_judged(env, f->b->judge, state, goal);
     return CGS_OK;
 }
 
@@ -74,7 +77,7 @@ static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episode
                            .seed = o->seeds[seed],
                            .whole_range = o->whole_range,
                            .held_out = o->held_out,
-                           .skip_solved = o->skip_solved};
+                           .skip_solved = o->skip_solved || b->judge != CGS_JUDGE_OFFICIAL};
     cgs_starts *s = &b->starts[seed];
     char name[4096];
     if (o->manifest) {
@@ -85,18 +88,16 @@ static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episode
             return cgs_fail(CGS_EARG, "%.64s...: the name is too long", o->manifest);
         if (cgs_file_exists(name)) {
             CGS_TRY(cgs_starts_load(s, name, ep));
+            if (s->judge != b->judge)
+                return cgs_fail(CGS_EARG, "%s: starts of the %s protocol, not of the %s one", name,
+                                cgs_judge_name(s->judge), cgs_judge_name(b->judge));
             return check_manifest(b, name, s);
         }
     }
     solved_filter f = {.b = b};
-    cgs_status rc = CGS_OK;
-    if (o->skip_solved) {
-        rc = cgs_state_column(b->source, b->e->env, &f.column);
-        if (rc == CGS_OK) rc = cgs_env_create(&f.env, b->e->env);
-    }
-    if (rc == CGS_OK) rc = cgs_starts_choose(s, ep, &rule, o->skip_solved ? skip_solved : NULL, &f);
-    cgs_env_destroy(f.env);
-    CGS_TRY(rc);
+    if (rule.skip_solved) CGS_TRY(cgs_state_column(b->source, b->e->env, &f.column));
+    CGS_TRY(cgs_starts_choose(s, ep, &rule, rule.skip_solved ? skip_solved : NULL, &f));
+    s->judge = b->judge;
     const char *slash = strrchr(o->data, '/');
     snprintf(s->dataset.s, sizeof s->dataset.s, "%.255s", slash ? slash + 1 : o->data);
     return o->manifest ? cgs_starts_save(s, name) : CGS_OK;

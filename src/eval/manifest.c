@@ -15,8 +15,9 @@
 #define WHOLE_MAX 0x1p53 /* whole numbers up to here are exact in JSON */
 
 cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
-    char seed[24];
+    char seed[24], starts[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->rule.seed);
+    snprintf(starts, sizeof starts, "%016llx", (unsigned long long)cgs_starts_hash(s));
     cJSON *head = cJSON_CreateObject();
     char *text = NULL;
     if (head && cJSON_AddStringToObject(head, "format", FORMAT) &&
@@ -30,7 +31,9 @@ cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
         cJSON_AddNumberToObject(head, "goal_offset", s->rule.goal_offset) &&
         cJSON_AddBoolToObject(head, "whole_range", s->rule.whole_range) &&
         cJSON_AddBoolToObject(head, "held_out", s->rule.held_out) &&
-        cJSON_AddBoolToObject(head, "skip_solved", s->rule.skip_solved))
+        cJSON_AddBoolToObject(head, "skip_solved", s->rule.skip_solved) &&
+        cJSON_AddStringToObject(head, "protocol", cgs_judge_name(s->judge)) &&
+        cJSON_AddStringToObject(head, "starts", starts))
         text = cJSON_PrintUnformatted(head);
     cJSON_Delete(head);
     if (!text) return cgs_fail(CGS_ENOMEM, "%s: no memory for its first line", path);
@@ -88,7 +91,8 @@ static cgs_status flag(const place *at, const cJSON *object, const char *key, bo
     return CGS_OK;
 }
 
-static cgs_status read_head(const place *at, const cJSON *j, cgs_starts *s) {
+/* hash: (17), empty in files from before it */
+static cgs_status read_head(const place *at, const cJSON *j, cgs_starts *s, char *hash) {
     char format[32], seed[24];
     int64_t version, count, goal;
     CGS_TRY(text_of(at, j, "format", format, sizeof format));
@@ -113,6 +117,14 @@ static cgs_status read_head(const place *at, const cJSON *j, cgs_starts *s) {
     CGS_TRY(flag(at, j, "whole_range", &s->rule.whole_range));
     CGS_TRY(flag(at, j, "held_out", &s->rule.held_out));
     CGS_TRY(flag(at, j, "skip_solved", &s->rule.skip_solved));
+    if (cJSON_HasObjectItem(j, "protocol")) {
+        char protocol[32];
+        CGS_TRY(text_of(at, j, "protocol", protocol, sizeof protocol));
+        if (cgs_judge_parse(&s->judge, protocol) != CGS_OK)
+            return cgs_fail(CGS_EFORMAT, "%s:%d: protocol \"%s\" is unknown", at->path, at->line,
+                            protocol);
+        CGS_TRY(text_of(at, j, "starts", hash, 17));
+    }
     s->rule.goal_offset = (int)goal;
     s->rule.count = s->count = (int)count;
     return CGS_OK;
@@ -159,6 +171,7 @@ static cJSON *parse_line(const place *at, const char *line, size_t bytes) {
 static cgs_status read_lines(cgs_starts *out, const char *path, const char *text, size_t bytes,
                              const cgs_episodes *ep) {
     place at = {path, 0};
+    char hash[17] = "", found[17];
     int read = 0;
     for (const char *line = text, *end = text + bytes; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -169,8 +182,8 @@ static cgs_status read_lines(cgs_starts *out, const char *path, const char *text
                             path, at.line, out->count);
         cJSON *j = parse_line(&at, line, length);
         if (!j) return CGS_EFORMAT;
-        cgs_status rc =
-            at.line == 1 ? read_head(&at, j, out) : read_start(&at, j, out, ep, &out->start[read]);
+        cgs_status rc = at.line == 1 ? read_head(&at, j, out, hash)
+                                     : read_start(&at, j, out, ep, &out->start[read]);
         cJSON_Delete(j);
         CGS_TRY(rc);
         if (at.line == 1) {
@@ -190,6 +203,11 @@ static cgs_status read_lines(cgs_starts *out, const char *path, const char *text
     if (read < out->count)
         return cgs_fail(CGS_EFORMAT, "%s: ends after %d of the %d starts its first line promises",
                         path, read, out->count);
+    snprintf(found, sizeof found, "%016llx", (unsigned long long)cgs_starts_hash(out));
+    if (*hash && strcmp(hash, found) != 0)
+        return cgs_fail(CGS_EFORMAT,
+                        "%s: its starts have the checksum %s, not %s: they were changed", path,
+                        found, hash);
     return CGS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cJSON.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,8 @@ static cJSON *describe(const cgs_eval_settings *s) {
     cJSON_AddStringToObject(j, "history", cgs_history_name(s->history));
     if (s->success != CGS_SUCCESS_ANY)
         cJSON_AddStringToObject(j, "success", cgs_success_name(s->success));
+    if (s->judge != CGS_JUDGE_OFFICIAL)
+        cJSON_AddStringToObject(j, "protocol", cgs_judge_name(s->judge));
     if (s->prior_held_out) cJSON_AddTrueToObject(j, "prior_held_out");
     cJSON_AddNumberToObject(j, "budget", s->budget);
     cJSON_AddNumberToObject(j, "execute", s->execute);
@@ -120,6 +123,23 @@ static cJSON *outcomes(const cgs_starts *starts, const cgs_outcome *o) {
     return all;
 }
 
+static cJSON *compact_outcomes(int n, const cgs_outcome *o) {
+    cJSON *j = cJSON_CreateObject();
+    char *digits = calloc((size_t)n + 1, 1);
+    double solves = 0, seconds = 0;
+    for (int i = 0; digits && i < n; i++) {
+        digits[i] = o[i].success ? '1' : '0';
+        solves += o[i].solves;
+        seconds += o[i].seconds;
+    }
+    /* without memory there is no list, and the line is refused by its reader */
+    if (digits) cJSON_AddStringToObject(j, "success", digits);
+    cJSON_AddNumberToObject(j, "solves", solves);
+    put_seconds(j, "seconds", seconds);
+    free(digits);
+    return j;
+}
+
 cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
                          const cgs_outcome *outcome, char **line) {
     char *settings, hash[17];
@@ -136,6 +156,7 @@ cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
     cJSON_AddNumberToObject(j, "version", VERSION);
     cJSON_AddStringToObject(j, "hash", hash);
     cJSON_AddRawToObject(j, "settings", settings);
+    put_u64(j, "train_seed", s->train_seed, "%llu");
     cJSON_AddNumberToObject(j, "episodes", n);
     cJSON_AddNumberToObject(j, "successes", successes);
     cJSON_AddNumberToObject(j, "rate", (double)successes / n);
@@ -145,7 +166,8 @@ cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
     put_seconds(j, "seconds", seconds);
     cJSON_AddStringToObject(j, "code_version", cgs_version());
     cJSON_AddStringToObject(j, "code_commit", cgs_commit());
-    cJSON_AddItemToObject(j, "outcomes", outcomes(starts, outcome));
+    cJSON_AddItemToObject(j, "outcomes",
+                          s->compact ? compact_outcomes(n, outcome) : outcomes(starts, outcome));
     *line = cJSON_PrintUnformatted(j);
     cJSON_Delete(j);
     cJSON_free(settings);
@@ -166,6 +188,20 @@ cgs_status cgs_eval_file_append(const char *path, const char *line) {
 
 /* ---- reading ----------------------------------------------------------------------- */
 
+/* of a compact line */
+static const char *parse_digits(const char *digits, cgs_eval_result *r) {
+    size_t n = strlen(digits);
+    if (n == 0 || n > INT_MAX || strspn(digits, "01") != n) return "\"success\" is not 0 and 1";
+    r->success = malloc(n);
+    if (!r->success) return "no memory";
+    r->episodes = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        r->success[i] = digits[i] == '1';
+        r->successes += r->success[i];
+    }
+    return NULL;
+}
+
 static const char *parse_result(const cJSON *j, cgs_eval_result *r) {
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(j, "format");
     const cJSON *hash = cJSON_GetObjectItemCaseSensitive(j, "hash");
@@ -174,9 +210,12 @@ static const char *parse_result(const cJSON *j, cgs_eval_result *r) {
     if (!cJSON_IsString(format) || strcmp(format->valuestring, FORMAT))
         return "\"format\" is not \"" FORMAT "\"";
     if (!cJSON_IsString(hash) || strlen(hash->valuestring) != 16) return "\"hash\" is no hash";
-    if (!cJSON_IsArray(all) || !all->child) return "\"outcomes\" is no list";
+    const cJSON *digits = cJSON_GetObjectItemCaseSensitive(all, "success");
+    if (!cJSON_IsString(digits) && (!cJSON_IsArray(all) || !all->child))
+        return "\"outcomes\" is no list";
     snprintf(r->hash, sizeof r->hash, "%s", hash->valuestring);
     r->seconds = cJSON_IsNumber(seconds) ? seconds->valuedouble : 0;
+    if (cJSON_IsString(digits)) return parse_digits(digits->valuestring, r);
     r->episodes = cJSON_GetArraySize(all);
     r->success = malloc((size_t)r->episodes);
     if (!r->success) return "no memory";

@@ -7,6 +7,9 @@
  *    "outcomes":[{"episode":e,"step":t,"success":true,"first":a,"actions":a,"solves":2,
  *                 "planned":c,"reached":c,"seconds":s}, ...]}
  *
+ * A compact line has in place of that list only what tables and comparisons read:
+ *    "outcomes":{"success":"0110...","solves":n,"seconds":s}, a digit per episode, and sums.
+ *
  * `hash` is a checksum of the text of `settings`: two lines with the same hash would hold the same
  * numbers, so a run whose hash is in the file is not repeated. */
 #ifndef CGS_EVAL_RESULTS_H
@@ -28,11 +31,15 @@ typedef struct cgs_eval_settings {
     uint64_t starts; /* checksum of the rows */
     cgs_history history;
     cgs_success_rule success; /* left out where it is any, which lines from before it meant */
+    cgs_judge judge;          /* left out where it is the official one, likewise */
     bool prior_held_out;      /* starts are held out of the prior's fit too; false where the planner
                                * needs none, and then it is left out */
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;
+    /* beside the settings, and not in the hash */
+    uint64_t train_seed; /* of the model; weights tell models apart */
+    bool compact;
     int batch; /* episodes that rollouts are declared for on a GPU, which chooses its kernels by
                 * it; 0 where nothing depends on it, and then it is left out */
 } cgs_eval_settings;

@@ -124,6 +124,12 @@ done:
     return rc;
 }
 
+uint64_t cgs_starts_hash(const cgs_starts *s) {
+    uint64_t h = 0;
+    for (int i = 0; i < s->count; i++) h = cgs_mix64(h ^ (uint64_t)s->start[i].row);
+    return h;
+}
+
 void cgs_starts_free(cgs_starts *s) {
     free(s->start);
     memset(s, 0, sizeof *s);

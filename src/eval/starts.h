@@ -7,8 +7,11 @@
  *
  * Manifest: JSON lines.  The first is
  *   {"format":"cgs-starts","version":1,"dataset":"...","episodes":n,"rows":n,"count":n,
- *    "seed":"0","goal_offset":25,"whole_range":false,"held_out":false,"skip_solved":false}
- * and `count` lines {"episode":e,"step":s,"row":r} follow. */
+ *    "seed":"0","goal_offset":25,"whole_range":false,"held_out":false,"skip_solved":false,
+ *    "protocol":"official","starts":"..."}
+ * and `count` lines {"episode":e,"step":s,"row":r} follow.  "starts" is cgs_starts_hash, as in
+ * result lines, so that a list that was changed is refused; files from before it have neither it
+ * nor "protocol". */
 #ifndef CGS_EVAL_STARTS_H
 #define CGS_EVAL_STARTS_H
 
@@ -17,6 +20,7 @@
 
 #include "core/config.h"
 #include "core/status.h"
+#include "env/env.h"
 
 /* The episodes of a dataset; everything is borrowed. */
 typedef struct cgs_episodes {
@@ -44,6 +48,7 @@ typedef struct cgs_starts {
     cgs_start_rule rule;
     cgs_type_text dataset;  /* the caller's name for the data; may be empty */
     int64_t episodes, rows; /* size of the dataset, to detect a different one */
+    cgs_judge judge;        /* of solved starts, where they are skipped */
     int count;
     cgs_start *start; /* (count) ascending rows as chosen; owned */
 } cgs_starts;
@@ -59,6 +64,9 @@ cgs_status cgs_starts_available(const cgs_episodes *ep, int goal_offset, int64_t
  */
 cgs_status cgs_starts_choose(cgs_starts *out, const cgs_episodes *ep, const cgs_start_rule *rule,
                              cgs_start_filter filter, void *ctx);
+
+/* A checksum of the rows. */
+uint64_t cgs_starts_hash(const cgs_starts *s);
 
 cgs_status cgs_starts_save(const cgs_starts *s, const char *path);
 /* Reads a manifest; with episodes (may be NULL) also checks that it belongs to them. */

@@ -87,6 +87,15 @@ static void split_model(const char *path, char folder[128], char seed[32]) {
     folder[at - 2] = '\0';
 }
 
+/* "lewm-cgs-2" of the method lewm-cgs is its training seed 2, too */
+static void find_seed(const char *method, char folder[128], char seed[32]) {
+    size_t n = strlen(method);
+    if (*seed || strncmp(folder, method, n) != 0 || folder[n] != '-') return;
+    if (!folder[n + 1] || strspn(folder + n + 1, "0123456789") != strlen(folder + n + 1)) return;
+    snprintf(seed, 32, "%.30s", folder + n + 1);
+    folder[n] = '\0';
+}
+
 static int find_model(cgs_protocol *q, const char *method, const char *folder) {
     for (int i = 0; i < q->models; i++)
         if (!strcmp(q->model[i].method, method) && !strcmp(q->model[i].folder, folder)) return i;
@@ -140,7 +149,13 @@ static const char *check_line(const cJSON *line, const cJSON **settings, const c
     if (strcmp(cgs_json_text(line, "format", ""), "cgs-eval") != 0) return "not a cgs-eval result";
     *settings = cJSON_GetObjectItemCaseSensitive(line, "settings");
     if (!cJSON_IsObject(*settings)) return "without settings";
-    *outcomes = cgs_json_list(line, "outcomes");
+    *outcomes = cJSON_GetObjectItemCaseSensitive(line, "outcomes");
+    if (cJSON_IsObject(*outcomes)) {
+        const char *digits = cgs_json_text(*outcomes, "success", "");
+        if (!*digits || strspn(digits, "01") != strlen(digits)) return "without outcomes";
+        return strlen(digits) > MAX_EPISODES ? "with too many episodes" : NULL;
+    }
+    *outcomes = cgs_json_list(line, "outcomes") ? *outcomes : NULL;
     if (!*outcomes || !(*outcomes)->child) return "without outcomes";
     if (cJSON_GetArraySize(*outcomes) > MAX_EPISODES) return "with too many episodes";
     for (const cJSON *o = (*outcomes)->child; o; o = o->next)
@@ -149,7 +164,29 @@ static const char *check_line(const cJSON *line, const cJSON **settings, const c
     return NULL;
 }
 
+/* a compact line */
+static bool fill_digits(cgs_rate_run *r, const cJSON *outcomes) {
+    const char *digits = cgs_json_text(outcomes, "success", "");
+    double solves = cgs_json_number(outcomes, "solves");
+    double seconds = cgs_json_number(outcomes, "seconds");
+    free(r->success);
+    r->episodes = (int)strlen(digits);
+    r->success = malloc(strlen(digits));
+    r->successes = r->solves = 0;
+    r->seconds = 0;
+    for (int i = 0; r->success && i < r->episodes; i++) {
+        r->success[i] = digits[i] == '1';
+        r->successes += r->success[i];
+    }
+    if (isfinite(seconds) && seconds >= 0 && solves >= 1 && solves < 1e9) {
+        r->solves = (int)solves;
+        r->seconds = seconds;
+    }
+    return r->success != NULL;
+}
+
 static bool fill_run(cgs_rate_run *r, const cJSON *outcomes) {
+    if (cJSON_IsObject(outcomes)) return fill_digits(r, outcomes);
     int n = cJSON_GetArraySize(outcomes), i = 0;
     free(r->success);
     r->success = malloc((size_t)n);
@@ -182,6 +219,7 @@ static void add_line(void *user, const cJSON *line) {
     cgs_protocol *q = find_protocol(rd->rates, settings);
     split_model(cgs_json_text(settings, "model", ""), folder, seed);
     snprintf(method, sizeof method, "%.60s", cgs_json_text(settings, "method", "unknown"));
+    find_seed(method, folder, seed);
     int m = q ? find_model(q, method, folder) : -1;
     int s = q ? find_setting(q, settings) : -1;
     if (m < 0 || s < 0) {
@@ -210,6 +248,8 @@ static void add_line(void *user, const cJSON *line) {
     run->model = m;
     run->setting = s;
     snprintf(run->pairing, sizeof run->pairing, "%s", pairing);
+    snprintf(run->train, sizeof run->train, "%s", seed);
+    snprintf(run->start, sizeof run->start, "%.120s", strchr(pairing, '/'));
     snprintf(run->seed, sizeof run->seed, "%.30s", cgs_json_text(settings, "start_seed", "?"));
     snprintf(run->commit, sizeof run->commit, "%.30s", cgs_json_text(line, "code_commit", "?"));
 }
@@ -298,7 +338,8 @@ static void name_protocols(cgs_rates *r) {
                     !cJSON_Compare(
                         v, cJSON_GetObjectItemCaseSensitive(r->protocol[k].settings, v->string),
                         true);
-            if (!differs) continue;
+            /* never silent: another judge */
+            if (!differs && strcmp(v->string, "protocol") != 0) continue;
             char number[32];
             snprintf(number, sizeof number, "%g", cJSON_IsNumber(v) ? v->valuedouble : 0);
             int n = snprintf(q->name + used, sizeof q->name - used, ", %s%.30s%s%.40s",
@@ -403,6 +444,67 @@ bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired 
     /* a single resample: the page shows Newcombe's interval, which needs no bootstrap */
     bool ok = cgs_compare_paired(x, y, (int)n, 1, 0, out) == CGS_OK;
     free(x);
+    return ok;
+}
+
+/* the lines of a training seed with these starts, or, where it has starts of its own, with as many
+ * of the same seeds */
+static const cgs_rate_run *run_of(const cgs_protocol *q, int setting, int model, const char *train,
+                                  const cgs_rate_run *like) {
+    const char *hash = strrchr(like->start, '/');
+    size_t seeds = hash ? (size_t)(hash - like->start) + 1 : 0;
+    const cgs_rate_run *r, *found = NULL;
+    int at = 0;
+    while ((r = next_run(q, setting, model, &at))) {
+        if (strcmp(r->train, train) != 0 || r->episodes != like->episodes) continue;
+        if (!strcmp(r->start, like->start)) return r;
+        if (!strncmp(r->start, like->start, seeds)) found = r;
+    }
+    return found;
+}
+
+/* gain: (starts) of a training seed, or NULL to ask whether all its lines are there; *crossed
+ * becomes false where its starts are others than those of the first */
+static bool gain_of(const cgs_protocol *q, int setting, int a, int b, const char *train,
+                    const char *first, double *gain, bool *crossed) {
+    int at = 0;
+    const cgs_rate_run *like;
+    while ((like = next_run(q, setting, a, &at))) {
+        if (strcmp(like->train, first) != 0) continue;
+        const cgs_rate_run *x = run_of(q, setting, a, train, like);
+        const cgs_rate_run *y = x ? run_of(q, setting, b, train, x) : NULL;
+        if (!y || strcmp(x->start, y->start) != 0) return false;
+        if (gain && strcmp(x->start, like->start) != 0) *crossed = false;
+        for (int e = 0; gain && e < like->episodes; e++)
+            *gain++ = 100.0 * (y->success[e] - x->success[e]);
+    }
+    return true;
+}
+
+bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed *out) {
+    int at = 0, seeds = 0;
+    size_t starts = 0;
+    bool crossed = true;
+    const cgs_rate_run *r, *first = NULL;
+    while ((r = next_run(q, setting, a, &at))) {
+        if (!first && gain_of(q, setting, a, b, r->train, r->train, NULL, NULL)) first = r;
+        if (first && !strcmp(r->train, first->train)) starts += (size_t)r->episodes;
+    }
+    if (starts < 2 || starts > MAX_EPISODES) return false;
+    double *gain = malloc((size_t)q->runs * starts * sizeof *gain);
+    bool ok = gain != NULL;
+    at = 0;
+    while (ok && (r = next_run(q, setting, a, &at))) {
+        bool again = false; /* a training seed once, by its first line */
+        for (const cgs_rate_run *o = q->run; o < r; o++)
+            again =
+                again || (o->setting == setting && o->model == a && !strcmp(o->train, r->train));
+        if (again || !gain_of(q, setting, a, b, r->train, first->train, NULL, NULL)) continue;
+        gain_of(q, setting, a, b, r->train, first->train, gain + (size_t)seeds++ * starts,
+                &crossed);
+    }
+    ok = ok && cgs_mixed_difference(gain, seeds, (int)starts, crossed, out) == CGS_OK;
+    free(gain);
     return ok;
 }
 

@@ -7,7 +7,7 @@
 #ifndef CGS_REPORT_RATES_H
 #define CGS_REPORT_RATES_H
 
-#include "core/statistics.h"
+#include "core/mixed.h"
 #include "report/folder.h"
 
 /* A column: a model. */
@@ -28,7 +28,9 @@ typedef struct cgs_rate_setting {
 /* One line of the file. */
 typedef struct cgs_rate_run {
     int model, setting;
-    char pairing[160];         /* what two lines must share for a paired comparison */
+    char pairing[160]; /* what two lines must share for a paired comparison */
+    char train[32];    /* the training seed, as the model's folder names it; "": the first */
+    char start[128];   /* of the pairing, the starts and the noise */
     char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
     double seconds;   /* of planning, all episodes together */
@@ -69,6 +71,10 @@ bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out);
 /* Model b minus model a on the starts that both have; false when there are none.  The bootstrap
  * interval is left out. */
 bool cgs_rate_pair(const cgs_protocol *q, int setting, int a, int b, cgs_paired *out);
+
+/* Model b minus model a over training seeds and starts, in points, of the training seeds whose
+ * lines have all starts of the first for both; false when there are none. */
+bool cgs_rate_mixed(const cgs_protocol *q, int setting, int a, int b, cgs_mixed *out);
 
 /* A sweep: settings that differ in one number only, by that number.  index: (settings_count)
  * Returns how many; 0 when the setting is not the first of its sweep. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/claims.h"
 #include "report/method.h"
 #include "report/sections.h"
 #include "report/tables.h"
@@ -75,6 +76,7 @@ cgs_status cgs_report_write(const cgs_report_options *o, cgs_report_summary *out
     if (rc == CGS_OK) rc = cgs_page_write(&p, o->out, head);
     if (rc == CGS_OK && o->tables)
         rc = cgs_tables_write(kept, o->count, head, o->tables, &out->tables);
+    if (rc == CGS_OK && o->claims) rc = cgs_claims_write(kept, o->count, o->claims);
     for (int i = 0; kept && i < o->count; i++) {
         cgs_rates_free(&kept[i].rates);
         cJSON_Delete(kept[i].stages);

@@ -15,6 +15,7 @@ typedef struct cgs_report_options {
     const char *out;
     const char *title;  /* NULL: from the runs */
     const char *tables; /* Markdown file to write as well; NULL: none */
+    const char *claims; /* the same for the claims (claims.h) */
     void (*warn)(void *user, const char *sentence);
     void *user;
 } cgs_report_options;

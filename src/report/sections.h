@@ -55,6 +55,9 @@ void cgs_draw_distribution(cgs_page *p, const cJSON *models, const cgs_distribut
 void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t size);
 /* The paper's number for a model in a setting, when the setting is the paper's: I = 30 or 100
  * steps, and the environment's temperature. */
+/* The environment's own temperature, or a planner or environment that has none; frozen: of DINO-WM.
+ */
+bool cgs_setting_own_tau(const cgs_protocol *q, int setting, bool frozen);
 bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_published *out);
 /* The paper's area under a sweep: over the same K where the paper gives the curve, else over its
  * own grid. */

@@ -52,17 +52,17 @@ void cgs_setting_label(const cgs_protocol *q, int setting, char *out, size_t siz
                      size);
 }
 
-/* The paper's numbers belong to the model named after its method. */
+/* The paper's numbers belong to the model named after its method, and to the official judge. */
 static bool is_the_method(const cgs_protocol *q, int model) {
     const cgs_rate_model *m = &q->model[model];
-    bool alone = true;
+    bool alone = !cJSON_HasObjectItem(q->settings, "protocol");
+    if (!alone) return false;
     for (int i = 0; i < q->models; i++)
         alone &= i == model || strcmp(q->model[i].method, m->method);
     return alone || !strcmp(m->folder, m->method);
 }
 
-/* the environment's own temperature, or a planner or environment that has none */
-static bool is_the_temperature(const cgs_protocol *q, int setting, bool frozen) {
+bool cgs_setting_own_tau(const cgs_protocol *q, int setting, bool frozen) {
     double tau = q->setting[setting].tau;
     double own = (double)cgs_family_tau(frozen ? "dinowm" : "lewm", q->env);
     return !isfinite(tau) || !(own > 0) || fabs(tau - own) <= 1e-3 * own;
@@ -79,7 +79,7 @@ bool cgs_setting_published(const cgs_protocol *q, int setting, int model, cgs_pu
     if (!is_the_method(q, model)) return false;
     if (isfinite(s->iters) && (s->iters < 30 || s->iters > 30)) return false;
     if (steps && strtol(steps + strlen("steps="), NULL, 10) != 100) return false;
-    if (!is_the_temperature(q, setting, frozen)) return false;
+    if (!cgs_setting_own_tau(q, setting, frozen)) return false;
     if (!strcmp(history, "native") && cgs_published_rate(method, q->env, s->planner, K, out))
         return true;
     return !strcmp(q->env, "reacher") && (K == 128 || !strcmp(s->planner, "gd")) &&
@@ -104,7 +104,7 @@ static double distance(const cgs_protocol *q, int setting) {
     if (isfinite(s->iters) && s->iters > 0) d += fabs(log2(s->iters / 30));
     /* an unusual temperature counts, but less than an unusual K or I */
     bool frozen = cJSON_HasObjectItem(q->settings, "backbone");
-    if (!is_the_temperature(q, setting, frozen)) d += 0.1;
+    if (!cgs_setting_own_tau(q, setting, frozen)) d += 0.1;
     return d - 1e-3 * fmin(sweep_size(q, setting), 50);
 }
 
@@ -148,6 +148,7 @@ bool cgs_sweep_published(const cgs_protocol *q, const int *index, int n, cgs_rat
     double first = q->setting[index[0]].K, last = q->setting[index[n - 1]].K, other;
     bool whole = n == 9 && first < 2 && last > 255 && last < 257;
     cgs_published rate;
+    if (cJSON_HasObjectItem(q->settings, "protocol")) return false;
     if (over == CGS_OVER_K) {
         const char *history = cgs_json_text(q->settings, "history", "native");
         if (area_of_curve(q, index, n, m, nauc)) {

@@ -1,7 +1,9 @@
 /* success.c - the verdict, tables of success rates with paired differences, and timing.
  *
  * A difference is called clear when its 95 % interval (Newcombe's, for paired proportions) excludes
- * zero.  There is no correction for multiple comparisons, and the page says so. */
+ * zero.  That speaks of the models at hand; where there are several training seeds the badge
+ * follows the interval over seeds and starts (core/mixed.h).  There is no correction for multiple
+ * comparisons, and the page says so; claims.c has one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +102,24 @@ static void draw_verdict(cgs_page *p, const cgs_protocol *q, int plain, int cgs,
     free(label);
 }
 
+/* what is said of the methods, and not of these very models */
+static void write_seeds(cgs_page *p, const cgs_mixed *m) {
+    char middle[32], low[32], high[32];
+    if (m->seeds < 2) {
+        cgs_text_put(&p->top,
+                     "<p>One training seed: the interval is over starts and speaks of these "
+                     "very models, not of others that the same methods would give.</p>\n");
+        return;
+    }
+    cgs_format_signed(middle, sizeof middle, m->difference);
+    cgs_format_signed(low, sizeof low, m->interval.low);
+    cgs_format_signed(high, sizeof high, m->interval.high);
+    cgs_text_printf(&p->top,
+                    "<p>Over %d training seeds and the starts: %s points (95 %% interval %s to %s)."
+                    "</p>\n",
+                    m->seeds, middle, low, high);
+}
+
 static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, int plain, int cgs,
                        bool alone, char *sentence, size_t size) {
     int *index = malloc((size_t)q->settings_count * sizeof *index);
@@ -115,12 +135,17 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     int total = t.better + t.worse + t.even;
     /* by chance one interval in forty lies entirely on the wrong side of zero */
     bool mixed = 40 * t.better > total && 40 * t.worse > total;
-    const char *badge = mixed                  ? "Mixed"
-                        : d.newcombe.low > 0   ? "CGS helped"
-                        : d.newcombe.high < 0  ? "CGS did worse"
-                        : t.better > total / 2 ? "CGS mostly helped"
-                        : t.worse > total / 2  ? "CGS mostly did worse"
-                                               : "No clear difference";
+    cgs_mixed m = {0};
+    bool several = cgs_rate_mixed(q, s, plain, cgs, &m) && m.seeds > 1;
+    const char *badge = several && m.interval.low > 0    ? "CGS helped"
+                        : several && m.interval.high < 0 ? "CGS did worse"
+                        : several                        ? "No clear difference over training seeds"
+                        : mixed                          ? "Mixed"
+                        : d.newcombe.low > 0             ? "CGS helped"
+                        : d.newcombe.high < 0            ? "CGS did worse"
+                        : t.better > total / 2           ? "CGS mostly helped"
+                        : t.worse > total / 2            ? "CGS mostly did worse"
+                                                         : "No clear difference";
     const char *class = strstr(badge, "helped") ? "good" : strstr(badge, "worse") ? "bad" : "even";
     write_sentence(q, s, plain, cgs, &d, sentence, size);
     cgs_text_printf(&p->top, "<div class=\"verdict %s\">\n<div>", class);
@@ -134,6 +159,7 @@ static void verdict_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q, 
     cgs_text_printf(&p->top, "<p class=\"badge\">%s</p>\n<p class=\"lead\">", badge);
     cgs_text_escape(&p->top, sentence);
     cgs_text_put(&p->top, "</p>\n");
+    write_seeds(p, &m);
     if (total > 1)
         cgs_text_printf(&p->top,
                         "<p>Over all %d planner settings: clearly better in %d, clearly worse in "

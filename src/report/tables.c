@@ -45,7 +45,7 @@ static bool is_held_out(const cgs_protocol *q) {
 static void name_protocol(const cgs_tables *t, int run, int protocol, cgs_tables_protocol *out) {
     const cgs_rates *r = &t->run[run].rates;
     const cgs_protocol *q = &r->protocol[protocol];
-    bool alone = true;
+    bool alone = !cJSON_HasObjectItem(q->settings, "protocol");
     for (int i = 0; i < r->count; i++)
         alone &= i == protocol || strcmp(r->protocol[i].env, q->env) != 0 ||
                  is_held_out(&r->protocol[i]) != is_held_out(q);

@@ -2,9 +2,9 @@
  *
  * Contexts and goals are uploaded once per solve.  From then on a scoring is enqueued: plans are
  * gathered into the rows of a run, the run is made, costs and gradients are copied out.  A run is
- * the rollout's tape, or, for sizes the device has a fused predictor for, a kernel that embeds
- * actions, a product that makes modulations of them and a kernel that does all steps of all
- * rows. */
+ * the rollout's tape, or, for sizes the device has a fused predictor for, a tape that only makes
+ * modulations of actions and one kernel that does all steps of all rows.  Where gradients are asked
+ * for, which are of few plans, a kernel embeds the actions, and that tape is one product. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +26,15 @@ typedef struct device_rollout {
     void *memory;
 
     void *predictor; /* NULL: not fused */
-    cgs_action_encoder encoder;
-    void *saved;             /* memory of what it saves */
-    cgs_tape *condition;     /* from embedded actions to modulations */
-    cgs_tensor *embedded;    /* (G * K, T, D) */
-    cgs_tensor *modulation;  /* (G * K, T, layers * 6D) */
-    cgs_tensor weight, bias; /* from embedded actions to the modulations of all layers at once */
-    void *stacked;           /* their memory */
-    int G;                   /* episodes in one fused run */
+    cgs_tape *condition;
+    cgs_tensor *actions;        /* (G * K, T, A), or for gradients */
+    cgs_tensor *embedded;       /* (G * K, T, D); the other is NULL */
+    cgs_action_encoder encoder; /* from one to the other */
+    void *saved;                /* memory of what it saves */
+    cgs_tensor *modulation;     /* (G * K, T, layers * 6D) */
+    cgs_tensor weight, bias;    /* from embedded actions to the modulations of all layers at once */
+    void *stacked;              /* their memory */
+    int G;                      /* episodes in one fused run */
 } device_rollout;
 
 #define DIM(...) ((const int[]){__VA_ARGS__})
@@ -104,9 +105,13 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
     cgs_rollout_run run = run_of(r, plans, K);
     run.G = o->G;
     run.part = run.count = K;
+    run.actions = o->actions ? o->actions->data : NULL;
     for (run.e0 = 0; run.e0 < E; run.e0 += o->G) {
         run.n = least(o->G, E - run.e0);
-        o->kernels->actions_embed(o->device, &o->encoder, &run, o->embedded->data);
+        if (o->embedded)
+            o->kernels->actions_embed(o->device, &o->encoder, &run, o->embedded->data);
+        else
+            o->kernels->gather(o->device, &run);
         cgs_tape_forward(o->condition);
         size_t e0 = (size_t)run.e0, C = (size_t)run.C, D = (size_t)run.D;
         cgs_predictor_job job = {.rows = run.n * K,
@@ -206,24 +211,36 @@ static cgs_action_encoder encoder_of(const cgs_lewm *m) {
                                 .out_b = &m->action_out.b};
 }
 
-/* from actions to modulations */
-static cgs_status open_condition(device_rollout *o, const cgs_rollout *r, cgs_lewm *m) {
+/* what the tape of modulations begins with */
+static cgs_status open_embedding(device_rollout *o, const cgs_rollout *r, const cgs_lewm *m) {
     size_t tokens = (size_t)(o->G * r->config.samples * r->T), D = (size_t)m->config.width;
     size_t hidden = (size_t)m->config.action_hidden;
+    CGS_TRY(o->device->ops->alloc(o->device, &o->saved, tokens * (hidden + D) * sizeof(float)));
     o->encoder = encoder_of(m);
-    if (r->config.gradient) {
-        CGS_TRY(o->device->ops->alloc(o->device, &o->saved, tokens * (hidden + D) * sizeof(float)));
-        o->encoder.pre = o->saved;
-        o->encoder.sum = o->encoder.pre + tokens * hidden;
-    }
+    o->encoder.pre = o->saved;
+    o->encoder.sum = o->encoder.pre + tokens * hidden;
+    o->embedded = cgs_input(o->condition, "embedded actions", CGS_BF16, 3,
+                            DIM(o->G * r->config.samples, r->T, m->config.width));
+    cgs_require_grad(o->condition, o->embedded);
+    return CGS_OK;
+}
+
+/* from actions to modulations */
+static cgs_status open_condition(device_rollout *o, const cgs_rollout *r, cgs_lewm *m) {
     CGS_TRY(stack_modulations(o, m));
     CGS_TRY(cgs_tape_create(&o->condition, o->device, r->config.act));
     cgs_tape_freeze_parameters(o->condition);
     cgs_tape_batch_invariant(o->condition);
-    o->embedded = cgs_input(o->condition, "embedded actions", CGS_BF16, 3,
-                            DIM(o->G * r->config.samples, r->T, m->config.width));
-    if (r->config.gradient) cgs_require_grad(o->condition, o->embedded);
-    o->modulation = cgs_keep(cgs_linear_f32(o->condition, o->embedded, &o->weight, &o->bias));
+    cgs_tensor *s;
+    if (r->config.gradient) {
+        CGS_TRY(open_embedding(o, r, m));
+        s = o->embedded;
+    } else {
+        o->actions = cgs_input(o->condition, "actions", CGS_F32, 3,
+                               DIM(o->G * r->config.samples, r->T, r->A));
+        s = cgs_lewm_embed_actions(o->condition, m, o->actions, NULL);
+    }
+    o->modulation = cgs_keep(cgs_linear_f32(o->condition, s, &o->weight, &o->bias));
     if (r->config.gradient) cgs_seed(o->condition, o->modulation);
     return cgs_tape_finish(o->condition, NULL);
 }
@@ -234,7 +251,7 @@ static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_le
     if (r->config.act != CGS_BF16) return CGS_OK;
     if (c->predictor_layers > CGS_PREDICTOR_LAYERS) return CGS_OK;
     cgs_action_encoder actions = encoder_of(m);
-    if (!o->kernels->actions_fit(o->device, &actions, r->A)) return CGS_OK;
+    if (r->config.gradient && !o->kernels->actions_fit(o->device, &actions, r->A)) return CGS_OK;
     for (int i = 0; i < c->predictor_layers; i++) {
         const cgs_predictor_layer *l = &m->predictor[i];
         layer[i] = (cgs_predictor_layer_weights){&l->attn_norm.w, &l->attn_norm.b, &l->qkv,

@@ -16,7 +16,7 @@ typedef struct cgs_rollout_run {
     const float *plans;           /* (E, K, H, A)                             */
     const float *z, *past, *goal; /* (E, C, D), (E, C-1, A), (E, D)           */
     float *actions;               /* (G*part, C-1+H, A)                       */
-    float *z_run, *goal_run;      /* (G, C, D), (G, D)                        */
+    float *z_run, *goal_run;      /* (G, C, D), (G, D), or both NULL: unused  */
 } cgs_rollout_run;
 
 /* The action encoder, f32, borrowed: three linear layers, SiLU after the second and the third

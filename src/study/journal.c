@@ -95,13 +95,34 @@ static cgs_status read_journal(cgs_study *s) {
     return rc;
 }
 
+/* Finished stages whose output was deleted, as weights are before lines are published, are remade
+ * only for those that need them and have to run. */
+static void spare(cgs_study *s) {
+    bool *wanted = calloc((size_t)s->count + 1, sizeof *wanted);
+    for (int i = s->count - 1; wanted && i >= 0; i--) {
+        cgs_stage *g = &s->stage[i];
+        bool there = cgs_file_exists(g->output), gone = g->finished && !there && g->row->means;
+        g->spared = gone && !wanted[i];
+        bool runs = g->selected && !g->spared && !(g->finished && there);
+        bool all = !strcmp(g->row->needs, "*"); /* takes whatever exists */
+        for (int k = 0; runs && !all && k < g->need_count; k++) wanted[g->needs[k]] = true;
+    }
+    free(wanted); /* without memory nothing is spared */
+}
+
+cgs_status cgs_study_read(cgs_study *s) {
+    CGS_TRY(read_journal(s));
+    spare(s);
+    return CGS_OK;
+}
+
 cgs_status cgs_study_begin(cgs_study *s) {
     char path[4096];
     CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "logs"));
     CGS_TRY(cgs_make_dirs(path));
     CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "plans"));
     CGS_TRY(cgs_make_dirs(path));
-    CGS_TRY(read_journal(s));
+    CGS_TRY(cgs_study_read(s));
     return write_about(s);
 }
 
@@ -156,7 +177,7 @@ static bool begun(const cgs_stage *g) {
 cgs_status cgs_stage_state(const cgs_stage *g, cgs_stage_do *todo) {
     bool there = cgs_file_exists(g->output);
     *todo = CGS_STAGE_RUN;
-    if (g->finished && there) {
+    if (g->finished && (there || g->spared)) {
         *todo = CGS_STAGE_DONE;
         return CGS_OK;
     }

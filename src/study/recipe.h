@@ -6,7 +6,9 @@
  *
  * In a command {key} is replaced by the value of a setting, which may contain placeholders itself,
  * and @ by the folder of the study.  Settings come from the defaults, the recipe, its preset and
- * the user; later ones win.
+ * the user; later ones win.  Three are not placeholders but for the list of stages: "rows" replaces
+ * the recipe's, "seeds" are the training seeds, and "minutes" says what each row takes on two quiet
+ * cores ("collect:1 train:16"), for estimates.
  *
  * A group is a name for several recipes: each is a separate study in its own folder, and one page
  * shows them all. */
@@ -33,6 +35,7 @@ typedef struct cgs_study_row {
     bool keeps; /* the output may continue earlier work: one made with other settings is refused
                    instead of overwritten                             */
     bool whole; /* the output appears when it is complete, not before         */
+    bool means; /* the output is needed by other stages only: once they are finished, it may go */
 } cgs_study_row;
 
 typedef struct cgs_variant {
@@ -41,15 +44,24 @@ typedef struct cgs_variant {
     const char *extra;  /* more settings        */
 } cgs_variant;
 
+typedef enum cgs_preset {
+    CGS_PRESET_PAPER,
+    CGS_PRESET_SMALL,
+    CGS_PRESET_BRIEF,  /* the paper's sizes with as little data, training and evaluation as fits
+                          into minutes on one GPU */
+    CGS_PRESET_LAPTOP, /* small models and several training seeds, in hours on two cores */
+    CGS_PRESET_TINY,   /* everything in seconds: that it runs, not what it finds */
+    CGS_PRESETS
+} cgs_preset;
+extern const char *const cgs_preset_names[CGS_PRESETS];
+
 typedef struct cgs_recipe {
     const char *name, *what;
     const char *rows;           /* ids, in order                                       */
     const cgs_variant *variant; /* (variants)                                          */
     int variants;
-    const char *settings; /* key=value, separated by bars                        */
-    /* the same, by preset; NULL: there is no such preset.  brief: the paper's sizes with as little
-     * data, training and evaluation as fits into minutes on one GPU */
-    const char *paper, *small, *brief;
+    const char *settings;            /* key=value, separated by bars                        */
+    const char *preset[CGS_PRESETS]; /* the same; NULL: there is no such preset              */
 } cgs_recipe;
 
 /* A name for several recipes. */

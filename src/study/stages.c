@@ -78,14 +78,13 @@ static cgs_status look_at_backbone(builder *b) {
 static cgs_status gather(builder *b) {
     const cgs_study_options *o = b->o;
     const cgs_recipe *r = o->recipe;
-    const struct {
-        const char *name, *settings;
-    } presets[] = {{"paper", r->paper}, {"small", r->small}, {"brief", r->brief}};
-    size_t p = 0, count = sizeof presets / sizeof presets[0];
-    while (p < count && strcmp(presets[p].name, o->preset) != 0) p++;
-    if (p == count)
-        return cgs_fail(CGS_EARG, "unknown preset \"%.40s\": use paper, small or brief", o->preset);
-    const char *sized = presets[p].settings;
+    int p = 0;
+    while (p < CGS_PRESETS && strcmp(cgs_preset_names[p], o->preset) != 0) p++;
+    if (p == CGS_PRESETS)
+        return cgs_fail(CGS_EARG,
+                        "unknown preset \"%.40s\": use paper, small, brief, laptop or tiny",
+                        o->preset);
+    const char *sized = r->preset[p];
     if (!sized) return cgs_fail(CGS_EARG, "%s has no preset \"%s\"", r->name, o->preset);
     CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));
@@ -98,19 +97,23 @@ static cgs_status gather(builder *b) {
 }
 
 static cgs_status list_seeds(builder *b) {
-    const char *text = b->o->seeds;
+    const char *all = b->o->seeds ? b->o->seeds : cgs_settings_get(&b->settings, "seeds");
+    const char *text = all;
     while (*text) {
         size_t n = strcspn(text, ", ");
         bool digits = n > 0;
         for (size_t i = 0; i < n; i++) digits = digits && isdigit((unsigned char)text[i]);
         if (!digits || b->seeds == SEEDS_MAX)
-            return cgs_fail(CGS_EARG, "\"%.80s\" is not a list of at most %d seeds", b->o->seeds,
+            return cgs_fail(CGS_EARG, "\"%.80s\" is not a list of at most %d seeds", all,
                             SEEDS_MAX);
         b->seed[b->seeds] = strndup(text, n);
         if (!b->seed[b->seeds++]) return no_memory();
         text += n;
         text += strspn(text, ", ");
     }
+    b->study->seeds = strdup(all);
+    b->study->seed_count = b->seeds;
+    if (!b->study->seeds) return no_memory();
     return b->seeds ? CGS_OK : cgs_fail(CGS_EARG, "at least one training seed is needed");
 }
 
@@ -141,12 +144,30 @@ static cgs_status set_model_holes(builder *b, int model, int seed) {
     char of_seed[64] = "";
     if (s > 0) snprintf(of_seed, sizeof of_seed, ", seed %.40s", b->seed[s]);
     CGS_TRY(cgs_settings_put(&b->settings, "of_seed", of_seed));
+    CGS_TRY(cgs_settings_put(&b->settings, "first_seed", ""));
     CGS_TRY(cgs_settings_put(&b->settings, "seed", b->seed[s]));
     if (model < 0) return CGS_OK;
     model_name(b, model, s, name, sizeof name);
     CGS_TRY(cgs_settings_put(&b->settings, "model", name));
     CGS_TRY(cgs_settings_put(&b->settings, "method", b->o->recipe->variant[model].method));
     return cgs_settings_put(&b->settings, "extra", b->o->recipe->variant[model].extra);
+}
+
+/* The first seed is named where there are others, but not in the names of logs. */
+static cgs_status name_first_seed(builder *b, const cgs_study_row *row, int seed) {
+    char text[64];
+    if (seed != 0 || b->seeds < 2 || row->each == CGS_EACH_FIRST) return CGS_OK;
+    snprintf(text, sizeof text, ", seed %.40s", b->seed[0]);
+    return cgs_settings_put(&b->settings, "first_seed", text);
+}
+
+/* "collect:1 train:16": of one row, 0 where it is not there */
+static double minutes_of(const builder *b, const char *id) {
+    size_t n = strlen(id);
+    for (const char *p = cgs_settings_get(&b->settings, "minutes"); (p = strstr(p, id)); p += n)
+        if (p[n] == ':' && (p == cgs_settings_get(&b->settings, "minutes") || p[-1] == ' '))
+            return strtod(p + n + 1, NULL);
+    return 0;
 }
 
 /* does stage i need stage j, whose row it names? */
@@ -225,11 +246,15 @@ static cgs_status fill_stage(builder *b, int at) {
     if (rc == CGS_OK) rc = set_machine(b, true);
     if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
     if (rc == CGS_OK) rc = cgs_expand(&output, g->row->output, &b->settings);
+    char *plain = NULL;
+    if (rc == CGS_OK) rc = cgs_expand(&plain, g->row->name, &b->settings);
+    if (rc == CGS_OK) rc = name_first_seed(b, g->row, b->seed_of[at]);
     if (rc == CGS_OK) rc = cgs_expand(&g->name, g->row->name, &b->settings);
+    g->minutes = minutes_of(b, g->row->id);
     if (rc == CGS_OK) {
         g->word = cgs_split_words(text, &g->words);
         g->output = cgs_in_folder(output, dir);
-        file = slug(g->name);
+        file = slug(plain);
         size_t size = strlen(dir) + (file ? strlen(file) : 0) + 16;
         g->log = malloc(size);
         if (!g->word || !g->output || !file || !g->log)
@@ -247,6 +272,7 @@ static cgs_status fill_stage(builder *b, int at) {
             g->word[i] = word;
         }
     }
+    free(plain);
     free(text);
     free(output);
     free(file);
@@ -271,13 +297,13 @@ static cgs_status add_stage(builder *b, const cgs_study_row *row, int model, int
     return fill_stage(b, s->count - 1);
 }
 
-static cgs_status add_row(builder *b, const cgs_study_row *row) {
+/* the stages of a row that belong to a training seed */
+static cgs_status add_row(builder *b, const cgs_study_row *row, int seed) {
+    bool once = row->each == CGS_EACH_STUDY || row->each == CGS_EACH_FIRST;
+    if (once && seed > 0) return CGS_OK;
     if (row->each == CGS_EACH_STUDY) return add_stage(b, row, -1, -1);
-    int seeds = row->each == CGS_EACH_FIRST ? 1 : b->seeds;
-    int models = row->each == CGS_EACH_SEED ? 1 : b->o->recipe->variants;
-    for (int s = 0; s < seeds; s++)
-        for (int m = 0; m < models; m++)
-            CGS_TRY(add_stage(b, row, row->each == CGS_EACH_SEED ? -1 : m, s));
+    if (row->each == CGS_EACH_SEED) return add_stage(b, row, -1, seed);
+    for (int m = 0; m < b->o->recipe->variants; m++) CGS_TRY(add_stage(b, row, m, seed));
     return CGS_OK;
 }
 
@@ -288,7 +314,7 @@ static bool called(const cgs_stage *g, const char *what) {
 }
 
 /* the requested stages and, backwards, those they need */
-static cgs_status choose(cgs_study *s, const cgs_study_options *o) {
+static cgs_status choose(cgs_study *s, const cgs_study_options *o, const char *rows) {
     for (int k = 0; k < o->onlys; k++) {
         bool any = false;
         for (int i = 0; i < s->count; i++) {
@@ -297,7 +323,7 @@ static cgs_status choose(cgs_study *s, const cgs_study_options *o) {
         }
         if (!any)
             return cgs_fail(CGS_EARG, "%s has no stage \"%.80s\"; its stages are %s",
-                            s->recipe->name, o->only[k], s->recipe->rows);
+                            s->recipe->name, o->only[k], rows);
     }
     for (int i = s->count - 1; i >= 0; i--) {
         cgs_stage *g = &s->stage[i];
@@ -315,23 +341,25 @@ static cgs_status build(builder *b) {
     CGS_TRY(gather(b));
     CGS_TRY(list_seeds(b));
     int ids;
-    char **id = cgs_split_words(r->rows, &ids);
+    const char *own = cgs_settings_get(&b->settings, "rows"), *rows = *own ? own : r->rows;
+    char **id = cgs_split_words(rows, &ids);
     if (!id) return no_memory();
     cgs_status rc = CGS_OK;
-    for (int i = 0; i < ids; i++) {
-        const cgs_study_row *row = cgs_study_row_find(id[i]);
-        bool there = (b->o->data && !strcmp(id[i], "collect")) ||
-                     (b->o->backbone && !strcmp(id[i], "pretrain"));
-        if (rc == CGS_OK && !row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", id[i]);
-        if (rc == CGS_OK && !there) rc = add_row(b, row);
-        free(id[i]);
+    int seeds = b->o->rounds && b->o->rounds < b->seeds ? b->o->rounds : b->seeds;
+    for (int k = 0; k < seeds * ids && rc == CGS_OK; k++) {
+        const char *what = id[k % ids];
+        const cgs_study_row *row = cgs_study_row_find(what);
+        bool there = (b->o->data && !strcmp(what, "collect")) ||
+                     (b->o->backbone && !strcmp(what, "pretrain"));
+        if (!row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", what);
+        if (rc == CGS_OK && !there) rc = add_row(b, row, k / ids);
     }
+    for (int i = 0; i < ids; i++) free(id[i]);
     free(id);
     CGS_TRY(rc);
     s->env = strdup(cgs_settings_get(&b->settings, "env"));
     s->preset = strdup(b->o->preset);
     s->dir = strdup(b->o->dir);
-    s->seeds = strdup(b->o->seeds);
     s->device = strdup(b->o->device ? b->o->device : "auto");
     s->precision = strdup(b->o->precision ? b->o->precision : "default");
     if (b->o->backbone) s->backbone = strdup(b->o->backbone);
@@ -339,7 +367,7 @@ static cgs_status build(builder *b) {
     if (!s->env || !s->preset || !s->dir || !s->seeds || !s->device || !s->precision ||
         !s->journal || (b->o->backbone && !s->backbone))
         return no_memory();
-    return choose(s, b->o);
+    return choose(s, b->o, rows);
 }
 
 cgs_status cgs_study_create(cgs_study **out, const cgs_study_options *o) {

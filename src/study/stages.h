@@ -1,5 +1,8 @@
 /* stages.h - a recipe turned into a list of commands, and the journal of the finished ones.
  *
+ * Stages are in the order of training seeds: a seed is trained and evaluated completely before the
+ * next begins, so that whatever time there is gives whole rows.
+ *
  *   cgs_study_create   lists the stages of a recipe with their commands and hashes
  *   cgs_study_begin    makes the folder, writes study.json and reads stages.jsonl
  *   cgs_stage_state    done, to do, or refused
@@ -31,6 +34,9 @@ typedef struct cgs_stage {
     int need_count;
     char hash[17];
     bool selected, finished;
+    /* finished, and its output is gone, but nothing that is left to do needs it */
+    bool spared;
+    double minutes;            /* expected, on two quiet cores; 0: unknown */
     double seconds;            /* duration, when finished */
     char found[CGS_FOUND_MAX]; /* one line, when finished      */
 } cgs_stage;
@@ -38,21 +44,22 @@ typedef struct cgs_stage {
 typedef struct cgs_study {
     const cgs_recipe *recipe;
     char *dir, *preset, *env, *device, *precision, *seeds, *journal;
-    char *backbone;   /* file that was given, or NULL */
-    cgs_stage *stage; /* (count) in the order in which they run */
-    int count;
+    char *backbone;        /* file that was given, or NULL */
+    cgs_stage *stage;      /* (count) in the order in which they run */
+    int count, seed_count; /* stages; training seeds, of which `rounds` has some */
 } cgs_study;
 
 typedef struct cgs_study_options {
     const cgs_recipe *recipe;
     const char *dir;
-    const char *preset;            /* "paper", "small" or "brief"                          */
+    const char *preset;            /* of cgs_preset_names                                  */
     const char *device;            /* NULL: left to the commands                           */
     const char *precision;         /* NULL: left to the commands                           */
     int threads;                   /* 0: left to the commands                              */
     const char *data;              /* a dataset that exists; NULL: one is collected        */
     const char *backbone;          /* of DINO-WM, a file; NULL: one is pretrained          */
-    const char *seeds;             /* training seeds, "3072,1"                             */
+    const char *seeds;             /* training seeds, "3072,1"; NULL: the recipe's         */
+    int rounds;                    /* only the first so many of them; 0: all               */
     const char *const *assignment; /* (assignments) key=value, over the recipe's settings  */
     int assignments;
     const char *const *only; /* (onlys) ids or names; what they need is added     */
@@ -64,6 +71,8 @@ cgs_status cgs_study_create(cgs_study **out, const cgs_study_options *o);
 void cgs_study_destroy(cgs_study *s);
 
 cgs_status cgs_study_begin(cgs_study *s);
+/* The part of it that only reads: which stages are finished. */
+cgs_status cgs_study_read(cgs_study *s);
 
 typedef enum cgs_stage_do {
     CGS_STAGE_RUN,

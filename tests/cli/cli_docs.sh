@@ -59,6 +59,11 @@ mkdir "$tmp/docs"
 (cd "$here" && PATH=$build:$PATH sh -euc "$(echo "$command" | sed "s#\.\./\.\./docs#$tmp/docs#; s#\.\./\.\./report#$tmp/report#")") >/dev/null 2>&1 || fail "the tables"
 cmp "$tmp/docs/results-tables.md" "$here/docs/results-tables.md" || fail "docs/results-tables.md is not what its command writes"
 
+command=$(sed -n '/^(cd results &&/,/)$/p' "$here/docs/results.md")
+[ -n "$command" ] || fail "docs/results.md has no command for its claims"
+(cd "$here" && PATH=$build:$PATH sh -euc "$(echo "$command" | sed "s#\.\./docs#$tmp/docs#; s#\.\./report#$tmp/report#; s#\.\./runs#$tmp/runs#g")") >/dev/null 2>&1 || fail "the claims"
+cmp "$tmp/docs/claims.md" "$here/docs/claims.md" || fail "docs/claims.md is not what its command writes"
+
 # every verb and option in any block exists
 documents=$(cd "$here" && ls *.md docs/*.md docs/log/*.md results/*.md results/*/*.md)
 reference=$(echo "$documents" | grep -v '^docs/log/') # the notebook has the names of its time
@@ -139,7 +144,7 @@ wide() { # document...: lines that are too long
 printf '%0101d a\n' 0 >"$tmp/wrong"
 [ -n "$(LC_ALL=C wide "$tmp/wrong")" ] || fail "a line that is too long goes unnoticed"
 # shellcheck disable=SC2086
-long=$(LC_ALL=C wide $(echo "$documents" | grep -v results-tables))
+long=$(LC_ALL=C wide $(echo "$documents" | grep -v -e results-tables -e docs/claims))
 [ -z "$long" ] || fail "lines over 100 columns: $long"
 
 for folder in results/*/; do [ -s "$folder/README.md" ] || fail "$folder has no README"; done

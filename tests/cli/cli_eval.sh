@@ -80,6 +80,31 @@ strip = lambda l: [{k: v for k, v in o.items() if k != "seconds"} for o in l]
 assert strip(a) == strip(b), (a, b)
 PY
 
+# ---- a protocol by name: said, part of every line, beside random actions, and its list is its own
+for protocol in moderate strict; do
+    "$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner zero --seeds 0 --episodes 5 --threads 1 --quiet \
+        --protocol $protocol --manifest "$tmp/$protocol.starts" --out "$tmp/$protocol.jsonl" >"$tmp/table"
+    grep -q "^$protocol protocol: the agent is closer than 8 px" "$tmp/table" || fail "$(cat "$tmp/table")"
+    grep -q " random " "$tmp/table" || fail "no random actions"
+    [ "$(grep -c "\"protocol\":\"$protocol\"" "$tmp/$protocol.jsonl")" = 2 ] || fail "lines of the $protocol protocol"
+    hash=$(sed -n '1s/.*"starts":"\([0-9a-f]*\)".*/\1/p' "$tmp/$protocol.starts")
+    grep -q "\"starts\":\"$hash\"" "$tmp/$protocol.jsonl" || fail "lines and list have other checksums"
+done
+grep -q '"success":"end"' "$tmp/strict.jsonl" || fail "the strict protocol looks at the end"
+grep -q '"protocol"' "$tmp/r.jsonl" && fail "the official protocol is named in a line"
+
+# ---- the frozen lists are what the protocols choose from the same data
+frozen=$here/../results/referee
+"$cgs" collect --env tworooms --out "$tmp/tworooms.h5" --episodes 100 --size 64 --every 5 --seed 0 --quiet --threads 1
+for protocol in official moderate strict; do
+    "$cgs" eval --model "$tmp/a" --data "$tmp/tworooms.h5" --planner zero --seeds 0 --episodes 150 --threads 1 --quiet \
+        --protocol $protocol --manifest "$tmp/again-$protocol.starts" >"$tmp/table"
+    cmp "$tmp/again-$protocol.starts" "$frozen/tworooms-$protocol.starts" || fail "other starts of the $protocol protocol"
+done
+sed '2s/"step":[0-9]*/"step":0/' "$frozen/tworooms-strict.starts" >"$tmp/changed.starts"
+"$cgs" eval --model "$tmp/a" --data "$tmp/tworooms.h5" --planner zero --seeds 0 --protocol strict --threads 1 \
+    --manifest "$tmp/changed.starts" 2>"$tmp/err" >"$tmp/out" && fail "a list that was changed passed"
+
 # ---- the prior, and the planners that want it
 "$cgs" prior --model "$tmp/a" --data "$tmp/data.h5" --threads 1 --json prior.batch=32 \
     prior.updates=40 prior.every=10 prior.hidden=64 >"$tmp/prior"

@@ -257,6 +257,55 @@ static void test_pusht_success(void **unused) {
     cgs_env_destroy(e);
 }
 
+/* What each judge says where they differ. */
+static void test_judges(void **unused) {
+    (void)unused;
+    enum { O = CGS_JUDGE_OFFICIAL, M = CGS_JUDGE_MODERATE, S = CGS_JUDGE_STRICT };
+    static const struct {
+        const char *env;
+        double off[5]; /* state minus goal */
+        bool want[CGS_JUDGES];
+    } cases[] = {
+        {"pusht", {0, 0, 9.9, 0, 0.17}, {true, true, true}},
+        {"pusht", {0, 0, 10.1, 0, 0}, {true, false, false}},
+        {"pusht", {0, 0, 0, 0, 0.18}, {true, false, false}},
+        {"pusht", {0, 0, 0, 0, 0.35}, {false, false, false}},
+        {"pusht", {7.2, 0, 7.2, 0, 0}, {true, false, true}}, /* agent and block: 10.2 */
+        {"pusht", {90, -40, 5, 0, 0}, {false, false, true}}, /* the agent is elsewhere */
+        {"pusht", {90, -40, 10, 0, 0}, {false, false, false}},
+        {"tworooms", {7.9, 0}, {true, true, true}},
+        {"tworooms", {8.1, 0}, {true, false, false}},
+        {"tworooms", {16.1, 0}, {false, false, false}},
+        {"wall", {2.2, 0}, {true, true, true}},
+        {"wall", {0, 2.3}, {true, false, false}},
+        {"wall", {4.6, 0}, {false, false, false}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const cgs_env_class *cls;
+        double g[CGS_ENV_MAX_DIM] = {0}, s[CGS_ENV_MAX_DIM] = {0};
+        assert_int_equal(cgs_env_find(cases[i].env, &cls), CGS_OK);
+        for (int k = 0; k < 5 && k < cls->state_dim; k++) {
+            g[k] = 64;
+            s[k] = 64 + cases[i].off[k];
+        }
+        for (int j = O; j <= S; j++)
+            if (cgs_env_judged(cls, (cgs_judge)j, s, g) != cases[i].want[j])
+                fail_msg("%s, case %zu: %s says %d", cases[i].env, i, cgs_judge_name((cgs_judge)j),
+                         !cases[i].want[j]);
+    }
+    /* every environment has all three, and the moderate one halves the tolerances */
+    for (int i = 0; i < cgs_env_count(); i++) {
+        const cgs_env_predicate *p = cgs_env_at(i)->predicate;
+        for (int j = O; j <= S; j++) assert_true(p[j].sentence && p[j].distance > 0);
+        assert_true(p[M].distance == p[O].distance / 2 && p[M].angle == p[O].angle / 2);
+        assert_true(p[S].distance <= p[M].distance);
+    }
+    cgs_judge j;
+    assert_int_equal(cgs_judge_parse(&j, "kind"), CGS_EARG);
+    assert_int_equal(cgs_judge_parse(&j, "strict"), CGS_OK);
+    assert_int_equal(j, S);
+}
+
 static int count_color(const cgs_pixel *canvas, int r, int g, int b) {
     int n = 0;
     for (int i = 0; i < PUSHT_WORLD * PUSHT_WORLD; i++)
@@ -724,6 +773,7 @@ int main(void) {
         cmocka_unit_test(test_coast),
         cmocka_unit_test(test_set_state),
         cmocka_unit_test(test_pusht_success),
+        cmocka_unit_test(test_judges),
         cmocka_unit_test(test_pusht_frame),
         cmocka_unit_test(test_pusht_ticks),
         cmocka_unit_test(test_paint_is_complete),

@@ -310,6 +310,72 @@ static void test_cube_success(void **unused) {
     cgs_env_destroy(e);
 }
 
+/* An attitude counts for the strict judge only, and up to what looks the same. */
+static void test_cube_judges(void **unused) {
+    (void)unused;
+    static const struct {
+        double q[4];
+        bool strict;
+    } cases[] = {
+        {{1, 0, 0, 0}, true},
+        {{-2, 0, 0, 0}, true},                   /* neither sign nor length */
+        {{0, 0, 1, 0}, true},                    /* half a turn */
+        {{0.70710678, 0, 0, 0.70710678}, true},  /* a quarter turn */
+        {{0, 0.70710678, -0.70710678, 0}, true}, /* half, about an edge */
+        {{0.5, -0.5, 0.5, 0.5}, true},           /* a third, about a corner */
+        {{0.99691733, 0, 0, 0.07845910}, true},  /* 9 degrees */
+        {{0.99539620, 0, 0, 0.09584575}, false}, /* 11 degrees */
+        {{0.92387953, 0, 0, 0.38268343}, false}, /* 45, the farthest of a yaw */
+        {{0.64944805, 0, 0, 0.76040597}, true},  /* 99 */
+        {{0.63607822, 0, 0, 0.77162458}, false}, /* 101 */
+        {{0, 0, 0, 0}, false},
+    };
+    double s[CUBE_STATE] = {0}, g[CUBE_STATE] = {0};
+    const double quarter[4] = {0.70710678, 0.70710678, 0, 0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            memcpy(s + CUBE_AT + 3, cases[i].q, sizeof cases[i].q);
+            memcpy(g + CUBE_AT + 3, k ? quarter : cases[0].q, sizeof quarter);
+            assert_true(cgs_env_judged(&cgs_cube_class, CGS_JUDGE_MODERATE, s, g));
+            if (cgs_env_judged(&cgs_cube_class, CGS_JUDGE_STRICT, s, g) != cases[i].strict)
+                fail_msg("attitude %zu from %d", i, k);
+        }
+    memcpy(s + CUBE_AT + 3, cases[0].q, sizeof cases[0].q);
+    for (int j = 0; j < CGS_JUDGES; j++)
+        for (int far = 0; far < 2; far++) {
+            s[CUBE_AT] = far ? 0.0201 : 0.0199;
+            assert_int_equal(cgs_env_judged(&cgs_cube_class, (cgs_judge)j, s, g),
+                             j == CGS_JUDGE_OFFICIAL || !far);
+        }
+}
+
+/* The other MuJoCo environments, and that Reacher's action ends early for the judge in charge. */
+static void test_other_judges(void **unused) {
+    (void)unused;
+    const double at[4] = {0}, near[4] = {0.0249, -0.0249}, far[4] = {0.0251}, away[4] = {0.249};
+    const double apart[4] = {0.251}, nudge[2] = {0.1, 0}, goal[4] = {0.04};
+    const cgs_env_class *r = &cgs_reacher_class, *m = &cgs_umaze_class;
+    for (int j = CGS_JUDGE_MODERATE; j < CGS_JUDGES; j++) {
+        assert_true(cgs_env_judged(r, (cgs_judge)j, at, near));
+        assert_false(cgs_env_judged(r, (cgs_judge)j, at, far));
+        assert_true(cgs_env_judged(m, (cgs_judge)j, at, away));
+        assert_false(cgs_env_judged(m, (cgs_judge)j, at, apart));
+    }
+    double speed[CGS_JUDGES];
+    for (int j = 0; j < CGS_JUDGES; j++) {
+        cgs_env *e = make(r);
+        e->judge = (cgs_judge)j;
+        start(e, at);
+        assert_int_equal(cgs_env_set_goal(e, goal, 4), CGS_OK); /* reached for the official judge */
+        act(e, nudge);
+        speed[j] = e->state[2];
+        cgs_env_destroy(e);
+    }
+    /* the official one stops after the first substep */
+    assert_true(fabs(speed[CGS_JUDGE_OFFICIAL] - speed[CGS_JUDGE_MODERATE]) > 1e-3);
+    assert_true(fabs(speed[CGS_JUDGE_MODERATE] - speed[CGS_JUDGE_STRICT]) < 1e-12);
+}
+
 /* ---- Reacher -------------------------------------------------------------------- */
 
 /* the closed form of one substep; q and v are changed */
@@ -521,7 +587,8 @@ int main(void) {
         cmocka_unit_test(test_cube_control), cmocka_unit_test(test_cube_reach),
         cmocka_unit_test(test_cube_replay),  cmocka_unit_test(test_cube_success),
         cmocka_unit_test(test_reacher),      cmocka_unit_test(test_pointmaze),
-        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_bad_input),    cmocka_unit_test(test_cube_judges),
+        cmocka_unit_test(test_other_judges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,85 @@ static void test_rules_in_hash(void **state) {
     assert_string_not_equal(hash[1], "03d7eebb0f1fe4cf"); /* that of test_batch_in_hash */
 }
 
+/* The protocol is in the hash where it is not the official one; lines from before it have none. */
+static void test_protocol_in_hash(void **state) {
+    (void)state;
+    cgs_eval_settings s = {.model = "runs/a",
+                           .method = "lewm",
+                           .env = "tworooms",
+                           .env_version = 1,
+                           .dataset = "data.h5",
+                           .rule = {.count = 50, .goal_offset = 25},
+                           .budget = 50,
+                           .execute = 5,
+                           .plan = cgs_plan_defaults(),
+                           .device = "cpu",
+                           .precision = "f32"};
+    char *json, hash[CGS_JUDGES][17];
+    for (int j = 0; j < CGS_JUDGES; j++) {
+        char want[40];
+        s.judge = (cgs_judge)j;
+        snprintf(want, sizeof want, "\"protocol\":\"%s\"", cgs_judge_name(s.judge));
+        OK(cgs_eval_describe(&s, &json, hash[j]));
+        assert_int_equal(strstr(json, want) != NULL, j != CGS_JUDGE_OFFICIAL);
+        free(json);
+    }
+    assert_string_equal(hash[0], "03d7eebb0f1fe4cf"); /* that of test_batch_in_hash */
+    assert_string_not_equal(hash[1], hash[2]);
+}
+
+/* A protocol by name: no start that is solved, random actions beside the planner, its own lines and
+ * lists of starts; the strict one looks at the end. */
+static void test_protocols(void **state) {
+    (void)state;
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    cgs_starts s;
+    bed b;
+    bed_open(&b, 1, 1, 1);
+    o.planner_count = 1;
+    o.sample_count = 1;
+    o.seed_count = 1;
+    o.model_count = 1;
+    o.episodes = 20;
+    static const char *const names[] = {"moderate", "strict"};
+    int successes[2];
+    for (int k = 0; k < 2; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s.starts", names[k]);
+        o.protocol = names[k];
+        o.manifest = bed_path(name);
+        OK(cgs_evaluate(&e, &o));
+        assert_int_equal(e.count, 2); /* mppi, and random actions */
+        assert_string_equal(e.run[1].plan.kind.s, "random");
+        successes[k] = e.run[0].result.successes + e.run[1].result.successes;
+        cgs_evaluation_free(&e);
+        OK(cgs_starts_load(&s, o.manifest, NULL));
+        assert_true(s.rule.skip_solved && (int)s.judge == k + 1);
+        for (int i = 0; i < s.count; i++) {
+            double at[2], goal[2];
+            OK(cgs_dataset_read_rows_f64(b.data, "state", s.start[i].row, 1, at));
+            OK(cgs_dataset_read_rows_f64(b.data, "state", s.start[i].row + 25, 1, goal));
+            /* not even by the easier predicate */
+            assert_false(cgs_env_judged(b.env, CGS_JUDGE_OFFICIAL, at, goal));
+        }
+        cgs_starts_free(&s);
+    }
+    assert_true(successes[1] <= successes[0]);
+    o.protocol = "official"; /* a list of another protocol */
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "starts of the strict protocol");
+    cgs_evaluation_free(&e);
+    o.manifest = NULL;
+    o.protocol = "lenient";
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "is not official, moderate or strict");
+    cgs_evaluation_free(&e);
+    o.protocol = "strict";
+    o.success = "any";
+    REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "judges the end");
+    cgs_evaluation_free(&e);
+    bed_close(&b);
+}
+
 static void test_resume(void **state) {
     (void)state;
     cgs_eval_options o = small_eval();
@@ -299,6 +378,14 @@ static void test_starts(void **state) {
     snprintf(moved, sizeof moved, "{\"episode\":%d,\"step\":0,\"row\":%lld}\n", seen,
              (long long)cgs_dataset_source(b.data)->ep_offset[seen]);
     replace_last_line(o.manifest, text, moved);
+    REFUSED(cgs_evaluate(&e, &o), CGS_EFORMAT, "they were changed");
+    cgs_evaluation_free(&e);
+    /* an older list has no checksum */
+    char *older = strdup(text), *protocol = strstr(older, ",\"protocol\"");
+    assert_non_null(protocol);
+    memmove(protocol, strchr(protocol, '}'), strlen(strchr(protocol, '}')) + 1);
+    replace_last_line(o.manifest, older, moved);
+    free(older);
     REFUSED(cgs_evaluate(&e, &o), CGS_EARG, "is not held out of every model's training");
     cgs_evaluation_free(&e);
     OK(cgs_write_file(o.manifest, text, strlen(text)));
@@ -380,7 +467,7 @@ static void test_refusals(void **state) {
     o = base, o.episodes = 0, refuse(&o, CGS_EARG, "0 were requested");
     o = base, o.budget = 0, refuse(&o, CGS_EARG, "0 actions");
     o = base, o.precision = "f16", refuse(&o, CGS_EARG, "f16");
-    o = base, o.success = "twice", refuse(&o, CGS_EARG, "\"twice\" is not any or solve");
+    o = base, o.success = "twice", refuse(&o, CGS_EARG, "\"twice\" is not any, solve or end");
     o = base, o.data = bed_path("missing.h5"), refuse(&o, CGS_EIO, "missing.h5");
 }
 
@@ -503,6 +590,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_starts),        cmocka_unit_test(test_images),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_rules_in_hash), cmocka_unit_test(test_held_out_prior),
+        cmocka_unit_test(test_protocols),     cmocka_unit_test(test_protocol_in_hash),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

@@ -225,12 +225,15 @@ static cgs_status note_state(void *user, const cgs_env_batch *envs, int step) {
     return CGS_OK;
 }
 
+static cgs_judge judge;
+
 static cgs_outcome run_for(bed *b, cgs_success_rule rule, int execute, const double goal[2],
                            double *states) {
     cgs_loop_config c = loop_config(b, "mppi", CGS_HISTORY_NATIVE, 1);
     cgs_loop *l;
     cgs_outcome out;
     c.success = rule;
+    c.judge = judge;
     c.execute = execute;
     if (states) c.watch.stepped = note_state, c.watch.user = states;
     memcpy(b->cases.goal_state, goal, 2 * sizeof *goal);
@@ -265,6 +268,19 @@ static void test_success_rules(void **state) {
     assert_true(out.success && out.first <= SOLVE);
     out = run_for(&b, CGS_SUCCESS_SOLVE, 0, end, NULL);
     assert_true(out.success && out.first == SOLVE && out.actions == SOLVE && out.solves == 1);
+    /* at the end alone */
+    out = run_for(&b, CGS_SUCCESS_END, 0, passed, NULL);
+    assert_true(!out.success && out.actions == BUDGET);
+    out = run_for(&b, CGS_SUCCESS_END, 0, at + 2 * BUDGET, NULL);
+    assert_true(out.success && out.first == BUDGET && out.actions == BUDGET);
+    /* a judge with half the tolerance */
+    double beside[2] = {at[2 * BUDGET] + 12, at[2 * BUDGET + 1]};
+    for (int j = 0; j < 2; j++) {
+        judge = j ? CGS_JUDGE_MODERATE : CGS_JUDGE_OFFICIAL;
+        out = run_for(&b, CGS_SUCCESS_END, 0, beside, NULL);
+        assert_int_equal(out.success, j == 0);
+    }
+    judge = CGS_JUDGE_OFFICIAL;
     /* after each replanning */
     run_for(&b, CGS_SUCCESS_ANY, 2, nowhere, at);
     out = run_for(&b, CGS_SUCCESS_SOLVE, 2, at + 2 * BUDGET, NULL);

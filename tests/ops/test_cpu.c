@@ -297,6 +297,25 @@ static void test_choices(void **state) {
     }
 }
 
+/* where a layer's gradients are made in one pass: its pieces cover all rows, in whole runs */
+static void test_pieces(void **state) {
+    (void)state;
+    cgs_device d;
+    OK(cgs_device_open(&d, "cpu", 2));
+    if (limit(&d, "v4", true) && cgs_cpu_of(&d)->pairs) {
+        assert_int_equal(cgs_gemm_joint(&d, 2047, 192, 768).pieces, 0); /* too few rows */
+        assert_int_equal(cgs_gemm_joint(&d, 4096, 588, 192).pieces, 0);
+        assert_int_equal(cgs_gemm_joint(&d, 4096, 192, 512).pieces, 0);
+        for (size_t n = 2048; n < 200000; n += 61) {
+            cgs_cpu_pieces p = cgs_gemm_joint(&d, n, 192, n % 2 ? 768 : 96);
+            assert_true(p.pieces > 0 && p.pieces * p.rows >= n && p.run <= p.rows);
+            assert_true(p.run > 0 && p.run % CGS_LINEAR_PAIRS_ROWS == 0);
+        }
+    }
+    if (limit(&d, "base", true)) assert_int_equal(cgs_gemm_joint(&d, 4096, 192, 768).pieces, 0);
+    cgs_device_close(&d);
+}
+
 /* bf16 through every variant of pair products: rows that no tile divides, sums over one run of rows
  * and a bit, all that can happen to the result */
 static void test_products_of_bf16(void **state) {
@@ -501,6 +520,7 @@ int main(void) {
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_changed_weights_are_seen),
         cmocka_unit_test(test_runs_of_rows),
+        cmocka_unit_test(test_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

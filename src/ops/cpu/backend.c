@@ -176,22 +176,23 @@ static bool separable(cgs_device *d, const cgs_record *r) {
 /* Rows in a run of a layer's gradients: equal runs, so that the last one is not short. */
 static size_t run_of(size_t n, bool same) {
     size_t runs = (n + CGS_CPU_LINEAR_ROWS - 1) / CGS_CPU_LINEAR_ROWS;
-    return same && runs > 2 ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
+    return same && n >= 2 * CGS_CPU_LINEAR_ROWS ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
 }
 
-/* ... where all of them are made in one pass, or 0 */
-static size_t joint_run(const cgs_device *d, const cgs_record *r) {
+/* the pieces in which all of them are made in one pass, or none */
+static cgs_cpu_pieces joint_pieces(const cgs_device *d, const cgs_record *r) {
     const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
     bool bf16 = x->dtype == CGS_BF16 && y->dtype == CGS_BF16;
-    if (!bf16 || !W->wants_grad || r->batch_invariant) return 0;
-    return cgs_gemm_joint_run(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
+    if (!bf16 || !W->wants_grad || r->batch_invariant) return (cgs_cpu_pieces){0};
+    return cgs_gemm_joint(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
 }
 
 /* A GELU and the layer that reads it: backward of the layer is backward of both. */
 static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
     return alone && first->op == CGS_OP_activation && first->arg.activation.kind == CGS_GELU &&
            first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
-           second->op == CGS_OP_linear && second->in[0] == first->out && joint_run(d, second) > 0;
+           second->op == CGS_OP_linear && second->in[0] == first->out &&
+           joint_pieces(d, second).pieces > 0;
 }
 
 static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
@@ -215,14 +216,15 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     /* weights that no run changes are read in bf16; those that training changes were rounded for
      * forward, and training's bits are those of products in f32 */
     l->mixed_dx = constant && W->bf16 && x->dtype == CGS_BF16 && y->dtype == CGS_F32;
-    l->run = run_of(n, same);
-    size_t joint = joint_run(d, r);
+    l->pieces = joint_pieces(d, r);
+    bool joint = l->pieces.pieces > 0;
+    l->run = joint ? n : run_of(n, same);
     if (joint) {
-        l->run = joint;
-        l->joint = true;
-        floats += cgs_cpu_of(d)->table->linear_pairs_words(joint, k, m);
+        const cgs_cpu_table *table = cgs_cpu_of(d)->table;
+        floats += table->linear_pairs_words(l->pieces.pieces, k, m);
         CGS_TRY(need_shared(d, floats * sizeof(float)));
-        CGS_TRY(need_thread(d, 16 * m * sizeof(uint16_t)));
+        floats = table->linear_pairs_thread_words(l->pieces.run, k, m);
+        CGS_TRY(need_thread(d, floats * sizeof(float)));
     }
     for (int i = 0; i < 4; i++) {
         int tail = i / 2, accumulate = i % 2;

@@ -55,7 +55,8 @@ typedef struct cgs_cpu_table {
     void (*tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                       uint32_t *woven);
     /* scratch of a linear layer's gradients in one pass (simd/linear_pairs.c) */
-    size_t (*linear_pairs_words)(size_t run, size_t k, size_t m);
+    size_t (*linear_pairs_words)(size_t pieces, size_t k, size_t m);
+    size_t (*linear_pairs_thread_words)(size_t run, size_t k, size_t m);
     size_t (*attention_scratch)(const cgs_record *r);            /* bytes per thread */
     void (*math)(int which, float *y, const float *x, size_t n); /* for tests */
 } cgs_cpu_table;
@@ -103,16 +104,20 @@ const char *cgs_cpu_isa(const cgs_device *d);
  * that the three readers of dy find it in cache: back[0] is for whole runs, back[1] for a shorter
  * last one. */
 #define CGS_CPU_LINEAR_ROWS 2112
-/* In one pass: runs are a multiple of so many rows, y's columns one of so many. */
+/* All gradients in one pass: pieces of the rows, each made by one thread in runs.  Runs are a
+ * multiple of so many rows, y's columns one of so many. */
 #define CGS_LINEAR_PAIRS_ROWS 48
 #define CGS_LINEAR_PAIRS_COLS 96
+typedef struct cgs_cpu_pieces {
+    size_t pieces, rows, run; /* how many; rows in each, and in a run of it */
+} cgs_cpu_pieces;
 typedef struct cgs_cpu_linear {
     cgs_gemm *forward;
     struct {
         cgs_gemm *dx[2], *dW[2]; /* [accumulate] */
     } back[2];
     size_t run;                      /* rows in a whole run */
-    bool joint;                      /* all gradients in one pass, and back[] is not used */
+    cgs_cpu_pieces pieces;           /* where there are any, back[] is not used */
     bool mixed_dx;                   /* dx by the table's mixed_product */
     cgs_prepacked *W_forward, *W_dx; /* where weights are constants, or NULL */
 } cgs_cpu_linear;

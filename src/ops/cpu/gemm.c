@@ -1,5 +1,6 @@
 /* gemm.c - matrix products: our own pair products for bf16 (simd/product_tiles.c), by AMX where it
- * is and by vectors where rows have to be batch-invariant; else oneDNN's; else the table's.
+ * is and by vectors where rows have to be batch-invariant; else oneDNN's; else the table's.  The
+ * gradients of a large layer in bf16 are no products of their own where there are vectors of pairs.
  *
  * Design decisions from measurements on the models' shapes (docs/log/2026-11-cpu-kernels.md):
  * - oneDNN's matmul reaches the rate of square products when the right factor is in the layout
@@ -67,6 +68,8 @@ static void *aligned(size_t bytes) {
     return aligned_alloc(CGS_ALIGN, cgs_align_up(bytes ? bytes : 1));
 }
 
+static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
+
 /* ---- by pairs of bf16 numbers ---------------------------------------------------------- */
 
 /* why it does not, or NULL where it does */
@@ -105,16 +108,21 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, voi
     table->tiles_product(d, &p, C, A, packed, bias);
 }
 
-/* Runs are as long as possible while interleaved rows stay in caches, and of one length: a short
- * last one costs a pass over dW. */
-size_t cgs_gemm_joint_run(const cgs_device *d, size_t n, size_t k, size_t m) {
-    enum { FEWEST = 1024, WIDE = 768 * 768 };
+/* A piece of about a thousand rows has sums of its own for dW, which then are added: 4 % of the
+ * work. Runs are as long as their interleaved rows stay in L2, and of one length, for a run is also
+ * a pass over dW. */
+cgs_cpu_pieces cgs_gemm_joint(const cgs_device *d, size_t n, size_t k, size_t m) {
+    enum { FEWEST = 2048, PIECE = 1024, PIECES = 8, MOST = 4, ROWS = CGS_LINEAR_PAIRS_ROWS };
+    const size_t wide = 528 * 960; /* elements of x and y in a run */
     const cgs_cpu *c = cgs_cpu_of(d);
-    if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return 0;
-    size_t most = WIDE / (k > m ? k : m);
-    if (most > CGS_CPU_LINEAR_ROWS) most = CGS_CPU_LINEAR_ROWS;
-    size_t runs = (n + most - 1) / most, run = (n + runs - 1) / runs;
-    return (run + CGS_LINEAR_PAIRS_ROWS - 1) / CGS_LINEAR_PAIRS_ROWS * CGS_LINEAR_PAIRS_ROWS;
+    cgs_cpu_pieces p = {0};
+    if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return p;
+    size_t times = (n + PIECES * PIECE / 2) / (PIECES * PIECE);
+    p.pieces = PIECES * (times < 1 ? 1 : times > MOST ? MOST : times);
+    p.rows = parts_of(parts_of(n, p.pieces), ROWS) * ROWS;
+    size_t runs = parts_of(p.rows * (k + m), wide);
+    p.run = parts_of(parts_of(p.rows, runs), ROWS) * ROWS;
+    return p;
 }
 
 /* ---- through oneDNN -------------------------------------------------------------------- */
@@ -128,8 +136,6 @@ static const char *not_by_onednn(const cgs_product *p) {
     if (p->in == CGS_BF16) return multiplies_bf16() ? NULL : "no instructions for bf16 pairs";
     return p->out == CGS_F32 ? NULL : "factors in f32 and a result in bf16";
 }
-
-static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
 /* Sixteen blocks of rows where there are rows enough; a few rows of many columns are cut across.
  * Where a row must not depend on the others (batch-invariant), the columns are cut alike for any

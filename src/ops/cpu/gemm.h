@@ -13,9 +13,9 @@ void cgs_gemm_cache_destroy(cgs_gemm_cache *c);
 /* Finds or makes the product.  It belongs to the cache. */
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out);
 
-/* Rows in a run where all gradients of a linear layer with n rows, k inputs and m outputs in bf16
- * are made in one pass (simd/linear_pairs.c), 0 where each is a product of its own. */
-size_t cgs_gemm_joint_run(const cgs_device *d, size_t n, size_t k, size_t m);
+/* The pieces in which all gradients of a linear layer with n rows, k inputs and m outputs in bf16
+ * are made in one pass (simd/linear_pairs.c), none where each is a product of its own. */
+cgs_cpu_pieces cgs_gemm_joint(const cgs_device *d, size_t n, size_t k, size_t m);
 
 /* A right factor that stays constant over many runs (weights while planning), prepacked in the
  * layout that a product needs.  Users of the same weights share one. */

@@ -3,15 +3,35 @@
 
 namespace {
 
+/* 8 elements from i on, or what there is of them, and zeros */
+template <class T>
+__device__ __forceinline__ void load_some(float (&v)[8], const T *x, size_t i, size_t n) {
+    if (i + 8 <= n) {
+        load<8>(v, x + i);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < 8; k++) v[k] = i + k < n ? widen(x[i + k]) : 0.0f;
+}
+
+/* One block, so it has several loads of a thread in flight. */
 template <class TA, class TB>
 __global__ void __launch_bounds__(1024)
     mean_square(float *out, const TA *a, const TB *b, size_t n) {
+    enum { AHEAD = 3, STEP = 8 * 1024 };
     __shared__ float partial[32];
     float sum = 0;
-#pragma unroll 8 /* loads in flight: this block is alone */
-    for (size_t i = threadIdx.x; i < n; i += 1024) {
-        float v = widen(a[i]) - widen(b[i]);
-        sum += v * v;
+    for (size_t i = 8 * threadIdx.x; i < n; i += AHEAD * STEP) {
+        float x[AHEAD][8], y[AHEAD][8];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            load_some(x[j], a, i + j * STEP, n);
+            load_some(y[j], b, i + j * STEP, n);
+        }
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+#pragma unroll
+            for (int k = 0; k < 8; k++) sum += (x[j][k] - y[j][k]) * (x[j][k] - y[j][k]);
     }
     sum = block_sum(sum, partial);
     if (threadIdx.x == 0) *out = sum / n;

@@ -118,7 +118,7 @@ __device__ __forceinline__ void standardise_back(float (&g)[N][V], const float (
 
 /* dx, dm: NULL where nobody wants them; parts (blocks, 2, D): sums of dy xhat and of dy, or NULL */
 template <int V, int N, class TM, class TY>
-__global__ void __launch_bounds__(32 * WARPS, 2)
+__global__ void __launch_bounds__(32 * WARPS, V *N <= 6 ? 2 : 1)
     chain_backward(float *dx, bool add_x, TM *dm, bool add_m, float *parts, const TY *dy,
                    const TM *m, chain p) {
     extern __shared__ float shared[]; /* (WARPS, D) */

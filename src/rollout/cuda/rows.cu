@@ -52,7 +52,7 @@ struct blend_parts {
 
 void gather(cgs_device *d, const cgs_rollout_run *r) {
     size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
-    values += (size_t)r->G * (r->C + 1) * r->D;
+    if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
     launch_each(d, values, false, "gathering plans", gather_rows{*r});
 }
 

@@ -99,8 +99,8 @@ static void backward_same(cgs_device *d, const cgs_record *r) {
     float *scratch = (float *)cgs_cpu_of(d)->shared, *part = scratch;
     scratch += CGS_CPU_ROW_BLOCKS * m;
     const void *Wt = cgs_wants(r, 0) ? weights(r, x->dtype, &scratch) : NULL;
-    if (l->joint) {
-        CGS_FN(linear_pairs_backward)(d, r, l->run, Wt, (uint32_t *)scratch);
+    if (l->pieces.pieces) {
+        CGS_FN(linear_pairs_backward)(d, r, &l->pieces, Wt, (uint32_t *)scratch);
         return;
     }
     for (size_t first = 0; first < n; first += l->run) {

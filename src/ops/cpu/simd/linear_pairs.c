@@ -1,12 +1,13 @@
-/* linear_pairs.c - the three gradients of a linear layer in bf16, in one pass over dy, by vectors of
- * bf16 pairs (pairs.h says what a pair is).
+/* linear_pairs.c - the three gradients of a linear layer in bf16, in one pass over dy, by vectors
+ * of bf16 pairs (pairs.h says what a pair is).
  *
- * A run of rows at a time, in two steps.  First, tasks of a few rows: while they are in cache, dx =
- * dy W is made of them, their sum is a part of db, and dy and x are interleaved in pairs of rows.
- * Then, tasks of a part of dW = dy^T x, which read the interleaved rows.
+ * A piece of the rows is one thread's, with sums of its own for dW and db, so that nothing but
+ * these sums travels between cores.  It goes through its rows in runs.  A few rows at a time, while
+ * they are in cache: dx = dy W, a part of db, and dy and x interleaved in pairs of rows.  Then dW =
+ * dy^T x of the run, from the interleaved rows, which are still in L2.
  *
- * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here, and
- * never written: what is written is the gradient of what entered the GELU. */
+ * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here,
+ * and never written: what is written is the gradient of what entered the GELU. */
 #include "ops/cpu/simd/linear_pairs.h"
 
 #include "ops/cpu/simd/pairs.h"
@@ -18,28 +19,34 @@
 enum {
     DOWN = 12,   /* rows of a block of sums, with ... */
     ACROSS = 32, /* ... columns: as many sums as fit in registers */
-    TASK = 48,   /* rows of a task of the first step; multiple of DOWN */
+    STEP = 48,   /* rows interleaved at a time; multiple of DOWN */
     DEPTH = 192, /* pairs that dW sums at a time: their rows of x stay in L1 */
-    DEEP = 4     /* blocks of dW in a task, one below the other */
+    DEEP = 4     /* blocks of dW at a time, one below the other */
 };
-_Static_assert(CGS_LINEAR_PAIRS_ROWS % TASK == 0 && CGS_LINEAR_PAIRS_COLS % (DEEP * DOWN) == 0 &&
+_Static_assert(CGS_LINEAR_PAIRS_ROWS % STEP == 0 && CGS_LINEAR_PAIRS_COLS % (DEEP * DOWN) == 0 &&
                    CGS_LINEAR_PAIRS_COLS % 32 == 0,
-               "runs consist of tasks, and results of blocks");
+               "runs consist of steps, and results of blocks");
 
 typedef struct layer {
     const cgs_record *r;
-    size_t k, m;      /* columns of x and of y */
-    size_t first, n;  /* rows of this run */
-    size_t pairs;     /* of rows, in the longest run */
-    uint32_t *W;      /* (k/ACROSS, m/2, ACROSS) W as a right factor */
-    uint32_t *left;   /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
-    uint32_t *right;  /* (k/ACROSS, pairs, ACROSS) x */
-    float *part;      /* (tasks, m) sums of dy */
+    size_t k, m;            /* columns of x and of y */
+    size_t first, n;        /* rows of this run */
+    size_t pairs;           /* of rows, in the longest run */
+    uint32_t *W;            /* (k/ACROSS, m/2, ACROSS) W as a right factor */
+    uint32_t *left;         /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
+    uint32_t *right;        /* (k/ACROSS, pairs, ACROSS) x */
+    float *dW, *db;         /* (m,k), (m): of this piece */
     const cgs_tensor *gelu; /* what entered the GELU before this layer, or NULL */
 } layer;
 
-size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m) {
-    return m / 2 * k + run / 2 * (m + k) + 16 + run / TASK * m;
+size_t CGS_FN(linear_pairs_words)(size_t pieces, size_t k, size_t m) {
+    return m / 2 * k + pieces * (m * k + m);
+}
+
+/* ... and of each thread: interleaved rows, and a whole block of dy */
+static size_t left_words(size_t run, size_t m) { return run / 2 * m + 16; }
+size_t CGS_FN(linear_pairs_thread_words)(size_t run, size_t k, size_t m) {
+    return left_words(run, m) + run / 2 * k + DOWN * m / 2;
 }
 
 /* ---- blocks of sums ------------------------------------------------------------------------ */
@@ -73,18 +80,16 @@ static inline void weave(__m512i to[2], const uint16_t *low, const uint16_t *hig
 /* adds both rows of the pairs */
 static inline void add_pair(float *sum, __m512i pair) {
     __m512 low = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
-    __m512 high = _mm512_castsi512_ps(
-        _mm512_and_si512(pair, _mm512_set1_epi32((int)0xffff0000u)));
+    __m512 high = _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32((int)0xffff0000u)));
     _mm512_storeu_ps(sum, _mm512_add_ps(_mm512_loadu_ps(sum), _mm512_add_ps(low, high)));
 }
 
-/* dy, `rows` of it, to pairs from `at` on of the left factor; sum (m) */
-static void weave_left(const layer *l, const uint16_t *dy, size_t rows, size_t at, float *sum) {
-    memset(sum, 0, l->m * sizeof *sum);
+/* dy, `rows` of it, to pairs from `at` on of the left factor, and their sum to db */
+static void weave_left(const layer *l, const uint16_t *dy, size_t rows, size_t at) {
     for (size_t t = 0; t < rows; t += 2, at++) {
         const uint16_t *low = dy + t * l->m, *high = t + 1 < rows ? low + l->m : NULL;
         /* a vector of 16 words for each DOWN of them; the next pair overwrites the others, except
-         * after the last pair, where they may belong to another task */
+         * after the last pair, where they may belong to another block */
         __mmask16 mask = t + 2 < rows ? 0xffff : (1 << DOWN) - 1;
         for (size_t c = 0; c < l->m; c += CGS_LINEAR_PAIRS_COLS) {
             uint32_t words[CGS_LINEAR_PAIRS_COLS + 4];
@@ -94,8 +99,8 @@ static void weave_left(const layer *l, const uint16_t *dy, size_t rows, size_t a
                 weave(pair, low + c + i, high ? high + c + i : NULL);
                 _mm512_storeu_si512(words + i, pair[0]);
                 _mm512_storeu_si512(words + i + 16, pair[1]);
-                add_pair(sum + c + i, pair[0]);
-                add_pair(sum + c + i + 16, pair[1]);
+                add_pair(l->db + c + i, pair[0]);
+                add_pair(l->db + c + i + 16, pair[1]);
             }
             uint32_t *to = l->left + (c / DOWN * l->pairs + at) * DOWN;
 #pragma GCC unroll 8
@@ -167,7 +172,8 @@ __attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, siz
         for (size_t i = 0; i < rows; i++, to += l->k) {
             __m512 low = _mm512_load_ps(sums[i]), high = _mm512_load_ps(sums[i] + 16);
             if (l->gelu) {
-                __m512i x = _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
+                __m512i x =
+                    _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
                 low = _mm512_mul_ps(low, gelu_slope(widen_half(_mm512_castsi512_si256(x))));
                 high = _mm512_mul_ps(high, gelu_slope(widen_half(_mm512_extracti64x4_epi64(x, 1))));
             }
@@ -186,17 +192,17 @@ static void prefetch(const void *p, size_t bytes) {
 }
 
 /* rows `at` to `at` + `rows` of the run */
-static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, float *sum) {
+static void step_rows(const layer *l, size_t at, size_t rows) {
     const cgs_tensor *x = l->r->in[0], *y = l->r->out;
     const uint16_t *dy = (const uint16_t *)y->grad + (l->first + at) * l->m;
     const uint16_t *px = (const uint16_t *)x->data + (l->first + at) * l->k;
     const uint16_t *into = (l->gelu ? l->gelu : x)->grad;
-    weave_left(l, dy, rows, at / 2, sum);
+    weave_left(l, dy, rows, at / 2);
     weave_right(l, px, rows, at / 2);
     for (size_t i = 0; cgs_wants(l->r, 0) && i < rows; i += DOWN) {
         size_t some = min_size(DOWN, rows - i);
         const uint16_t *from = dy + i * l->m;
-        if (at + rows + i + DOWN <= l->n) { /* the task after this one */
+        if (at + rows + i + DOWN <= l->n) { /* the next step */
             prefetch(from + rows * l->m, DOWN * l->m * 2);
             prefetch(px + (rows + i) * l->k, DOWN * l->k * 2);
             prefetch(into + (l->first + at + rows + i) * l->k, DOWN * l->k * 2);
@@ -205,7 +211,7 @@ static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, flo
                          DOWN * l->k * 2);
         }
         if (some < DOWN) {
-            uint16_t *whole = (uint16_t *)thread_scratch(d); /* (DOWN,m) */
+            uint16_t *whole = (uint16_t *)(l->right + l->pairs * l->k); /* (DOWN,m) */
             memcpy(whole, from, some * l->m * 2);
             memset(whole + some * l->m, 0, (DOWN - some) * l->m * 2);
             from = whole;
@@ -214,7 +220,8 @@ static void step_rows(cgs_device *d, const layer *l, size_t at, size_t rows, flo
     }
 }
 
-/* ---- the second step: dW ----------------------------------------------------------------------- */
+/* ---- the second step: dW -----------------------------------------------------------------------
+ */
 
 /* DEEP blocks of dW, from row i and column j on */
 __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, size_t i, size_t j,
@@ -224,7 +231,7 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, s
     for (size_t t = 0; t < pairs; t += depth, add = true) {
         const uint32_t *b = l->right + j * l->pairs + t * ACROSS;
         for (size_t down = i; down < i + DEEP * DOWN; down += DOWN) {
-            float *to = (float *)l->r->in[1]->grad + down * l->k + j;
+            float *to = l->dW + down * l->k + j;
             __m512 s[DOWN][2];
 #pragma GCC unroll 16
             for (int q = 0; q < DOWN; q++) {
@@ -243,45 +250,60 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, s
     }
 }
 
-void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, size_t run,
+/* rows l->first to `end`, by one thread */
+static void piece_of(layer *l, size_t end, size_t run) {
+    bool tall = l->m > l->k, add = false;
+    size_t down = l->m / (DEEP * DOWN), across = l->k / ACROSS;
+    memset(l->db, 0, l->m * sizeof *l->db);
+    if (l->first >= end) memset(l->dW, 0, l->m * l->k * sizeof *l->dW);
+    for (; l->first < end; l->first += run, add = true) {
+        l->n = min_size(run, end - l->first);
+        for (size_t at = 0; at < l->n; at += STEP) step_rows(l, at, min_size(STEP, l->n - at));
+        for (size_t block = 0; block < down * across; block++) { /* the longer factor once */
+            size_t i = tall ? block / across : block % down;
+            size_t j = tall ? block % across : block / down;
+            blocks_of_dW(l, i * DEEP * DOWN, j * ACROSS, add);
+        }
+    }
+}
+
+void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, const cgs_cpu_pieces *how,
                                    const uint16_t *W, uint32_t *scratch) {
     const cgs_tensor *x = r->in[0], *y = r->out;
-    size_t n = cgs_rows(x);
-    layer l = {.r = r, .k = (size_t)cgs_cols(x), .m = (size_t)cgs_cols(y), .pairs = run / 2};
-    l.W = scratch;
-    l.left = l.W + l.m / 2 * l.k;
-    l.right = l.left + l.m * l.pairs + 16;
-    l.part = (float *)(l.right + l.k * l.pairs);
+    size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(y);
+    layer l = {.r = r, .k = k, .m = m, .pairs = how->run / 2, .W = scratch};
+    float *dW = (float *)(l.W + m / 2 * k), *db = dW + how->pieces * m * k;
     if (r->before) l.gelu = r->before->in[0];
     if (cgs_wants(r, 0)) {
-        cgs_product dx = {.N = l.k, .K = l.m};
+        cgs_product dx = {.N = k, .K = m};
         CGS_FN(tiles_pack)(d, &dx, l.W, W);
     }
-    for (l.first = 0; l.first < n; l.first += run) {
-        l.n = min_size(run, n - l.first);
-        size_t tasks = (l.n + TASK - 1) / TASK, across = l.k / ACROSS;
-        CGS_SHARE (task, tasks) {
-            size_t at = task * TASK;
-            step_rows(d, &l, at, min_size(TASK, l.n - at), l.part + task * l.m);
-        }
-        cgs_meet();
-        cgs_record later = *r;
-        later.accumulate[2] |= l.first > 0;
-        if (cgs_wants(r, 2)) give_sum(&later, 2, l.part, tasks, l.m);
-        CGS_SHARE (block, l.m / (DEEP * DOWN) * across)
-            blocks_of_dW(&l, block / across * DEEP * DOWN, block % across * ACROSS,
-                         r->accumulate[1] || l.first > 0);
-        cgs_meet();
+    CGS_SHARE (piece, how->pieces) {
+        layer mine = l;
+        mine.left = (uint32_t *)thread_scratch(d);
+        mine.right = mine.left + left_words(how->run, m);
+        mine.dW = dW + piece * m * k;
+        mine.db = db + piece * m;
+        mine.first = min_size(n, piece * how->rows);
+        piece_of(&mine, min_size(n, (piece + 1) * how->rows), how->run);
     }
+    cgs_meet();
+    give_sum(r, 1, dW, how->pieces, m * k);
+    if (cgs_wants(r, 2)) give_sum(r, 2, db, how->pieces, m);
 }
 
 #else
 
 /* never called */
-size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m) { return (void)run, k * m * 0; }
-void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, size_t run,
+size_t CGS_FN(linear_pairs_words)(size_t pieces, size_t k, size_t m) {
+    return (void)pieces, (void)k, (void)m, 0;
+}
+size_t CGS_FN(linear_pairs_thread_words)(size_t run, size_t k, size_t m) {
+    return (void)run, (void)k, (void)m, 0;
+}
+void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, const cgs_cpu_pieces *how,
                                    const uint16_t *W, uint32_t *scratch) {
-    (void)d, (void)r, (void)run, (void)W, (void)scratch;
+    (void)d, (void)r, (void)how, (void)W, (void)scratch;
 }
 
 #endif

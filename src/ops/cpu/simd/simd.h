@@ -47,7 +47,8 @@ void CGS_FN(tiles_product)(cgs_device *d, const cgs_product *p, void *C, const v
 size_t CGS_FN(tiles_scratch)(const cgs_product *p);
 void CGS_FN(tiles_sum)(cgs_device *d, const cgs_product *p, float *C, const void *A, const void *B,
                        uint32_t *woven);
-size_t CGS_FN(linear_pairs_words)(size_t run, size_t k, size_t m);
+size_t CGS_FN(linear_pairs_words)(size_t pieces, size_t k, size_t m);
+size_t CGS_FN(linear_pairs_thread_words)(size_t run, size_t k, size_t m);
 size_t CGS_FN(attention_scratch)(const cgs_record *r);
 void CGS_FN(math)(int which, float *y, const float *x, size_t n);
 

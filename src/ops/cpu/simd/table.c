@@ -26,6 +26,7 @@ const cgs_cpu_table CGS_FN(table) = {
     .tiles_scratch = CGS_FN(tiles_scratch),
     .tiles_sum = CGS_FN(tiles_sum),
     .linear_pairs_words = CGS_FN(linear_pairs_words),
+    .linear_pairs_thread_words = CGS_FN(linear_pairs_thread_words),
     .attention_scratch = CGS_FN(attention_scratch),
     .math = CGS_FN(math),
 };

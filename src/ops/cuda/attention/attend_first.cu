@@ -98,7 +98,7 @@ __device__ __forceinline__ void weighted_rows(const H &h, int part, const float 
 }
 
 template <int V, class TO, class T>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, 3)
     first_forward(TO *out, float *lse, head<TO, T> h, int heads) {
     extern __shared__ __align__(16) float shared[];
     __shared__ float partial[32];
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, 4)
 
 /* dv = p dout,  dp = dout v,  ds = p (dp - sum p dp),  dq = ds k,  dk = ds q */
 template <int V, class TO, class T>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, 3)
     first_backward(TO *d_own, bool add_own, T *d_all, bool add, const TO *dout, const float *lse,
                    head<TO, T> h, int heads) {
     extern __shared__ __align__(16) float shared[];
