@@ -335,8 +335,8 @@ const cgs_recipe cgs_recipes[] = {
       * begin: 56,000 windows, more than the updates draw.  For the same number of windows, twice
       * the updates at half the batch learn more. */
      PRESETS(NULL,
-             "preset=small|side=64|every=5|episodes=4000|updates=1200|train=train.batch=32|"
-             "validate=300|checkpoint=300|held=150|held_K=1,4,16|held_pg_K=1,4|R=16,32,64|rollout_"
+             "preset=small|side=64|every=5|episodes=4000|updates=800|train=train.batch=32|"
+             "validate=200|checkpoint=200|held=150|held_K=1,4,16|held_pg_K=1,4|R=16,32,64|rollout_"
              "planners=pg-gn,gn,mppi,cem|"
              "gd_steps=50|"
              "geometry=--anchors 64|probe=--episodes 100|"
