@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/curvature.h"
 #include "eval/evaluate_internal.h"
-#include "eval/temperature.h"
 #include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
@@ -54,8 +54,9 @@ static cgs_status open_all(cgs_eval_session *b) {
     b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
     b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
+    b->tau = calloc((size_t)o->model_count, sizeof *b->tau);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->tau || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
@@ -71,9 +72,21 @@ static cgs_status open_all(cgs_eval_session *b) {
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-/* own_tau: each model at the temperature known for its cost */
-static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool own_tau) {
-    CGS_TRY(cgs_plan_check(p));
+/* the temperature that is measured, once per model: all plans of it have one horizon and spread */
+static cgs_status measured_tau(cgs_eval_session *b, int model, const cgs_plan_config *p,
+                               double *tau) {
+    if (!(b->tau[model] > 0))
+        CGS_TRY(
+            cgs_model_curvature_tau(&b->tau[model], &b->loaded[model], b->data, b->e->env, p));
+    *tau = b->tau[model];
+    return CGS_OK;
+}
+
+/* tau: the one given; 0: each model at the temperature known for its cost; or CGS_TAU_MEASURED */
+static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, double given) {
+    cgs_plan_config c = *p;
+    if (given != 0 && given != CGS_TAU_MEASURED) c.tau = (float)given;
+    CGS_TRY(cgs_plan_check(&c));
     cgs_evaluation *e = b->e;
     int more = b->o->model_count * b->o->seed_count;
     cgs_eval_run *list = realloc(e->run, (size_t)(e->count + more) * sizeof *list);
@@ -81,11 +94,13 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
     e->run = list;
     for (int m = 0; m < b->o->model_count; m++)
         for (int s = 0; s < b->o->seed_count; s++) {
-            cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
+            cgs_eval_run r = {.model = m, .plan = c, .seed = b->o->seeds[s]};
+            double tau = given;
             r.plan.seed = r.seed;
             r.plan.A = cgs_model_action_block(b->loaded[m].model);
             r.plan.frameskip = b->loaded[m].model->frameskip;
-            if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
+            if (given == CGS_TAU_MEASURED) CGS_TRY(measured_tau(b, m, &c, &tau));
+            CGS_TRY(cgs_choose_tau(&r.plan, tau, b->loaded[m].model, b->e->env->id));
             list[e->count++] = r;
         }
     return CGS_OK;
@@ -109,8 +124,7 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
     for (int r = 0; kind->divide && r < o->rollout_count; r++)
         for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
             kind->divide(o->rollouts[r], &p.K, &p.iters);
-            if (taus) p.tau = (float)o->taus[t];
-            CGS_TRY(add_runs(b, &p, tau && !taus));
+            CGS_TRY(add_runs(b, &p, taus ? o->taus[t] : tau ? 0 : p.tau));
         }
     if (kind->divide && o->rollout_count) return CGS_OK;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
@@ -118,8 +132,7 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
             for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
                 if (samples) p.K = o->samples[k];
                 if (iters) p.iters = o->iters[i];
-                if (taus) p.tau = (float)o->taus[t];
-                CGS_TRY(add_runs(b, &p, tau && !taus));
+                CGS_TRY(add_runs(b, &p, taus ? o->taus[t] : tau ? 0 : p.tau));
             }
     return CGS_OK;
 }
@@ -155,6 +168,7 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_device_close(&b.device);
     free(b.loaded);
     free(b.starts);
+    free(b.tau);
     free(b.ep_len);
     free(b.use);
     return rc;
