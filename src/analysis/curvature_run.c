@@ -26,7 +26,7 @@ static cgs_status measure(cgs_gallery *g, int model, cJSON *list) {
 static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
     CGS_TRY(cgs_document_create(doc, "cgs-curvature", command, g->env->id));
     cgs_document_number(*doc, "horizon", g->o->horizon);
-    cgs_document_number(*doc, "s", CGS_PLAN_STRENGTH);
+    cgs_document_number(*doc, "iterations", cgs_plan_defaults().iters);
     cJSON *list = cgs_document_array(*doc, "models");
     for (int i = 0; i < g->models; i++) {
         CGS_TRY(measure(g, i, list));

@@ -16,6 +16,7 @@
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
 #include "io/gif.h"
+#include "plan/curvature.h"
 #include "plan/planners.h"
 #include "rollout/held_out.h"
 
@@ -123,7 +124,11 @@ static cgs_status settings(const job *j, const cgs_loaded_model *s, cgs_dataset 
     cgs_section tuning = cgs_plan_tuning(p);
     for (int i = 0; i < j->words.count; i++)
         CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
-    if (tau == CGS_TAU_MEASURED) CGS_TRY(cgs_model_curvature_tau(&tau, s, data, env, p));
+    if (tau == CGS_TAU_MEASURED) {
+        double curvature;
+        CGS_TRY(cgs_model_curvature(&curvature, s, data, env, p));
+        tau = cgs_plan_curvature_tau(p, curvature);
+    }
     CGS_TRY(cgs_choose_tau(p, tau, m, env->id));
     return cgs_plan_check(p);
 }

@@ -45,11 +45,3 @@ cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs
     cgs_starts_free(&starts);
     return rc;
 }
-
-cgs_status cgs_model_curvature_tau(double *tau, const cgs_loaded_model *s, cgs_dataset *data,
-                                   const cgs_env_class *env, const cgs_plan_config *p) {
-    double curvature;
-    CGS_TRY(cgs_model_curvature(&curvature, s, data, env, p));
-    *tau = cgs_plan_curvature_tau(p, curvature);
-    return CGS_OK;
-}

@@ -11,8 +11,4 @@
 cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
                                const cgs_env_class *env, const cgs_plan_config *p);
 
-/* The temperature that follows from it. */
-cgs_status cgs_model_curvature_tau(double *tau, const cgs_loaded_model *s, cgs_dataset *data,
-                                   const cgs_env_class *env, const cgs_plan_config *p);
-
 #endif /* CGS_EVAL_CURVATURE_H */

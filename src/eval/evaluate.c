@@ -6,6 +6,7 @@
 
 #include "eval/curvature.h"
 #include "eval/evaluate_internal.h"
+#include "plan/curvature.h"
 #include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
@@ -54,9 +55,9 @@ static cgs_status open_all(cgs_eval_session *b) {
     b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
     b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
-    b->tau = calloc((size_t)o->model_count, sizeof *b->tau);
+    b->curvature = calloc((size_t)o->model_count, sizeof *b->curvature);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->tau || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->curvature || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
@@ -72,21 +73,20 @@ static cgs_status open_all(cgs_eval_session *b) {
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-/* the temperature that is measured, once per model: all plans of it have one horizon and spread */
-static cgs_status measured_tau(cgs_eval_session *b, int model, const cgs_plan_config *p,
-                               double *tau) {
-    if (!(b->tau[model] > 0))
-        CGS_TRY(
-            cgs_model_curvature_tau(&b->tau[model], &b->loaded[model], b->data, b->e->env, p));
-    *tau = b->tau[model];
+/* the curvature is measured once per model: all plans of it have one horizon and spread */
+static cgs_status measured_tau(cgs_eval_session *b, int model, cgs_plan_config *p) {
+    double *c = &b->curvature[model];
+    if (!(*c > 0)) CGS_TRY(cgs_model_curvature(c, &b->loaded[model], b->data, b->e->env, p));
+    p->tau = (float)cgs_plan_curvature_tau(p, *c);
     return CGS_OK;
 }
 
-/* tau: the one given; 0: each model at the temperature known for its cost; or CGS_TAU_MEASURED */
-static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, double given) {
-    cgs_plan_config c = *p;
-    if (given != 0 && given != CGS_TAU_MEASURED) c.tau = (float)given;
-    CGS_TRY(cgs_plan_check(&c));
+/* where the temperature of runs comes from: the settings, what is known for a model's cost, or the
+ * model's curvature */
+typedef enum tau_source { TAU_GIVEN, TAU_KNOWN, TAU_MEASURED } tau_source;
+
+static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, tau_source source) {
+    CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
     int more = b->o->model_count * b->o->seed_count;
     cgs_eval_run *list = realloc(e->run, (size_t)(e->count + more) * sizeof *list);
@@ -94,16 +94,22 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, double
     e->run = list;
     for (int m = 0; m < b->o->model_count; m++)
         for (int s = 0; s < b->o->seed_count; s++) {
-            cgs_eval_run r = {.model = m, .plan = c, .seed = b->o->seeds[s]};
-            double tau = given;
+            cgs_eval_run r = {.model = m, .plan = *p, .seed = b->o->seeds[s]};
             r.plan.seed = r.seed;
             r.plan.A = cgs_model_action_block(b->loaded[m].model);
             r.plan.frameskip = b->loaded[m].model->frameskip;
-            if (given == CGS_TAU_MEASURED) CGS_TRY(measured_tau(b, m, &c, &tau));
-            CGS_TRY(cgs_choose_tau(&r.plan, tau, b->loaded[m].model, b->e->env->id));
+            if (source == TAU_MEASURED) CGS_TRY(measured_tau(b, m, &r.plan));
+            if (source == TAU_KNOWN)
+                CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
             list[e->count++] = r;
         }
     return CGS_OK;
+}
+
+static tau_source choose_source(cgs_plan_config *p, double tau) {
+    if (tau == CGS_TAU_MEASURED) return TAU_MEASURED;
+    p->tau = (float)tau;
+    return TAU_GIVEN;
 }
 
 /* only what a planner reads is swept: CEM has no temperature, GD no samples */
@@ -121,10 +127,12 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
         CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
+    tau_source source = tau ? TAU_KNOWN : TAU_GIVEN;
     for (int r = 0; kind->divide && r < o->rollout_count; r++)
         for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
             kind->divide(o->rollouts[r], &p.K, &p.iters);
-            CGS_TRY(add_runs(b, &p, taus ? o->taus[t] : tau ? 0 : p.tau));
+            if (taus) source = choose_source(&p, o->taus[t]);
+            CGS_TRY(add_runs(b, &p, source));
         }
     if (kind->divide && o->rollout_count) return CGS_OK;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
@@ -132,7 +140,8 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
             for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
                 if (samples) p.K = o->samples[k];
                 if (iters) p.iters = o->iters[i];
-                CGS_TRY(add_runs(b, &p, taus ? o->taus[t] : tau ? 0 : p.tau));
+                if (taus) source = choose_source(&p, o->taus[t]);
+                CGS_TRY(add_runs(b, &p, source));
             }
     return CGS_OK;
 }
@@ -168,7 +177,7 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_device_close(&b.device);
     free(b.loaded);
     free(b.starts);
-    free(b.tau);
+    free(b.curvature);
     free(b.ep_len);
     free(b.use);
     return rc;

@@ -1,8 +1,9 @@
 /* curvature.c - see curvature.h.
  *
- * For a cost f |r|^2 of residuals with Jacobian J the second derivative is 2 f J^T J where residuals
- * are linear.  A pair of candidates, mu + e and mu - e, has residuals that differ by 2 J e, so that
- * |difference|^2 by |2 e|^2 is J^T J along e; over random e this averages to its mean diagonal. */
+ * For a cost f |r|^2 of residuals with Jacobian J the second derivative is 2 f J^T J where
+ * residuals are linear.  A pair of candidates, mu + e and mu - e, has residuals that differ by 2 J
+ * e, so that |difference|^2 by |2 e|^2 is J^T J along e; over random e this averages to its mean
+ * diagonal. */
 #include "plan/curvature.h"
 
 #include <math.h>
@@ -11,8 +12,9 @@
 #include "plan/refine.h"
 
 typedef struct sample {
-    uint64_t *key;                                    /* (E) */
-    float *mean, *spread, *plans, *cost, *residual; /* (E, n), (E, n), (E, K, n), (E, K), (E, K, R) */
+    uint64_t *key; /* (E) */
+    float *mean, *spread, *plans, *cost,
+        *residual; /* (E, n), (E, n), (E, K, n), (E, K), (E, K, R) */
 } sample;
 
 static double apart(const float *a, const float *b, size_t n) {
@@ -32,8 +34,8 @@ static cgs_status measure(double *curvature, sample *s, const cgs_plan_config *c
     const cgs_noise noise = {.mirror = true};
     size_t E = (size_t)q->E, n = (size_t)c->H * (size_t)c->A, R = (size_t)q->R;
     for (size_t e = 0; e < E; e++)
-        s->key[e] = cgs_plan_key(q->seed ? q->seed[e] : c->seed, q->episode ? q->episode[e] : e,
-                                 0, 0);
+        s->key[e] =
+            cgs_plan_key(q->seed ? q->seed[e] : c->seed, q->episode ? q->episode[e] : e, 0, 0);
     for (size_t i = 0; i < E * n; i++) {
         s->mean[i] = q->start ? q->start[i] : 0;
         s->spread[i] = c->sigma;
@@ -82,7 +84,7 @@ double cgs_plan_strength(const cgs_plan_config *c, double curvature, double tau)
 }
 
 double cgs_plan_curvature_tau(const cgs_plan_config *c, double curvature) {
-    double tau = cgs_plan_strength(c, curvature, CGS_PLAN_STRENGTH);
+    double tau = cgs_plan_strength(c, curvature, expm1(CGS_PLAN_APPROACH / c->iters));
     double unit = pow(10, floor(log10(tau)) - 1);
     return round(tau / unit) * unit;
 }
