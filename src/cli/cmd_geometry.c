@@ -199,7 +199,7 @@ const cgs_verb cmd_geometry = {
     "isotropy of the curvature, agreement of actions with latent changes.  With --mechanism: the\n"
     "spectrum of the responses to the first action channels, and the probability that one update\n"
     "of mppi makes progress.  With --curvature: the mean second derivative of the planning cost\n"
-    "by a value of a plan, and the temperature of 30 iterations that follows (cgs eval --tau auto).\n"
+    "by a value of a plan, and the temperature that cgs eval --tau auto takes for 30 iterations.\n"
     "  cgs geometry --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/geometry.json\n"
     "  cgs geometry --mechanism --model runs/lewm runs/lewm-cgs --data cube.h5 \\\n"
     "               --out runs/mechanism.json",
