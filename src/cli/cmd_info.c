@@ -15,6 +15,7 @@
 #include "model/config_json.h"
 #include "model/dinowm_store.h"
 #include "model/tensor_names.h"
+#include "train/learning_check.h"
 
 static bool is_lewm(const cgs_weights *w) {
     char name[CGS_PARAM_NAME];
@@ -127,6 +128,27 @@ static cgs_status describe_backbone(cJSON *to, const cgs_backbone_config *c, con
     return ok ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory to describe a backbone");
 }
 
+/* Whether it has learned anything, if its run directory has metrics that tell. */
+static cgs_status describe_training(cJSON *to, const char *dir) {
+    static const char *const words[] = {[CGS_LEARNING_UNKNOWN] = "",
+                                        [CGS_LEARNING_GOES_ON] = "learned",
+                                        [CGS_LEARNING_PLATEAU] = "plateau",
+                                        [CGS_LEARNING_COPIES] = "worse than a copy",
+                                        [CGS_LEARNING_COLLAPSED] = "collapsed"};
+    cgs_learning_check check;
+    char sentence[CGS_LEARNING_SENTENCE];
+    CGS_TRY(cgs_learning_read(&check, dir));
+    if (check.state == CGS_LEARNING_UNKNOWN) return CGS_OK;
+    cgs_learning_sentence(&check, sentence, sizeof sentence);
+    cJSON *training = cJSON_AddObjectToObject(to, "training");
+    bool ok = training && cJSON_AddStringToObject(training, "state", words[check.state]) &&
+              cJSON_AddNumberToObject(training, "prediction", check.predicted) &&
+              cJSON_AddNumberToObject(training, "copy", check.copy) &&
+              cJSON_AddNumberToObject(training, "mean", check.mean) &&
+              (!*sentence || cJSON_AddStringToObject(training, "warning", sentence));
+    return ok ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", dir);
+}
+
 static void print_text(const cJSON *object, int indent) {
     const cJSON *v;
     cJSON_ArrayForEach(v, object) {
@@ -169,6 +191,7 @@ static cgs_status describe(cJSON *to, const char *path) {
                         ? describe_file(to, w)
                         : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", path);
     cgs_weights_close(w);
+    if (rc == CGS_OK && dir) rc = describe_training(to, path);
     if (rc == CGS_OK && dino) return describe_dinowm(to, path);
     if (rc == CGS_OK && frozen) return describe_backbone(to, &backbone, origin);
     if (rc != CGS_OK || !lewm) return rc;

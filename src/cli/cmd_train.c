@@ -41,9 +41,10 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
         cgs_progress_update(&w->bar, (double)i->step, note);
     if (w->json && v)
         printf("{\"step\":%llu,\"loss\":%.6g,\"valid_pred\":%.6g,\"valid_sigreg\":%.6g,"
-               "\"valid_ts\":%.6g,\"valid_cgs\":%.6g,\"cosine\":%.6g,\"frames_per_s\":%.4g}\n",
+               "\"valid_ts\":%.6g,\"valid_cgs\":%.6g,\"valid_copy\":%.6g,\"valid_mean\":%.6g,"
+               "\"cosine\":%.6g,\"frames_per_s\":%.4g}\n",
                (unsigned long long)i->step, i->loss, v->term[0], v->term[1], v->term[2], v->term[3],
-               v->cosine, i->frames_per_s);
+               v->trivial.copy, v->trivial.mean, v->cosine, i->frames_per_s);
     return !cgs_interrupted();
 }
 
@@ -142,6 +143,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 const cgs_verb cmd_train = {
     "train", "--data F.h5 --out DIR [key=value ...]",
     "trains a world model; DIR ends up with config.json, model.safetensors and metrics.jsonl",
+    "train.recipe is published for --size paper and robust for --size small: robust also learns\n"
+    "where places in the image look alike.  A model that predicts no better than the mean or a "
+    "copy\n"
+    "of the last latent, or that has collapsed, is reported in words, with what to try.\n"
     "Settings are dotted keys (cgs help settings lists them); later ones win:\n"
     "  cgs train --data tworooms.h5 --out runs/cgs --size small --method lewm-cgs\n"
     "      train.updates=1000 optim.lr=1e-3",

@@ -49,6 +49,7 @@ static void take_line(cgs_view *view, const char *line) {
         for (int k = 0; k < CGS_TERMS; k++) i.term[k] = number(j, cgs_term_names[k]);
         if (isnan(i.seconds)) i.seconds = 0;
         cgs_view_step(view, &i, isnan(memory) ? 0 : memory * (1 << 20));
+        cgs_learning_line(&view->check, j);
     }
     cJSON_Delete(j);
 }

@@ -82,6 +82,8 @@ void cgs_view_step(cgs_view *v, const cgs_step_info *i, double memory) {
     cgs_series_add(&v->loss, i->loss);
     for (int k = 0; k < CGS_TERMS; k++) cgs_series_add(&v->term[k], i->term[k]);
     cgs_series_add(&v->rate, i->frames_per_s);
+    if (i->compared)
+        cgs_learning_check_add(&v->check, i->step, i->total, i->term[CGS_TERM_PRED], i->trivial);
 }
 
 void cgs_view_validation(cgs_view *v, const cgs_validation *valid) {
@@ -125,6 +127,24 @@ static void put_series(canvas *c, const char *name, const cgs_series *s, const c
     free(spark);
 }
 
+/* what is wrong with the run, over as many lines as it needs */
+static void put_sentence(canvas *c, const cgs_learning_check *check) {
+    char sentence[CGS_LEARNING_SENTENCE], *at = sentence;
+    cgs_learning_sentence(check, sentence, sizeof sentence);
+    while (*at) {
+        size_t room = (size_t)c->width - 1, n = strlen(at);
+        if (n > room) {
+            n = room;
+            while (n > 1 && at[n] != ' ') n--;
+        }
+        char rest = at[n];
+        at[n] = '\0';
+        put(c, at, "");
+        at += n + (rest == ' ');
+        if (rest != ' ') *at = rest;
+    }
+}
+
 void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8) {
     canvas c = {.to = to, .utf8 = utf8, .codes = isatty(fileno(to))};
     c.width = width > 20 ? width : 80;
@@ -152,6 +172,12 @@ void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8) {
         snprintf(head, sizeof head, "  %-12s %6.0f MiB", "memory", v->memory / (1 << 20));
         put(&c, head, "");
     }
+    if (v->check.count) {
+        snprintf(head, sizeof head, "  %-12s %10.4f  the mean latent's error, a copy's %.4f",
+                 "trivial", v->check.mean, v->check.copy);
+        put(&c, head, "");
+    }
+    put_sentence(&c, &v->check);
     if (v->footer[0]) put(&c, v->footer, "");
     while (c.lines < v->drawn && c.lines + 1 < c.height) put(&c, "", "");
     v->drawn = c.lines;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "train/learning_check.h"
 #include "train/train.h"
 
 /* One number over the updates, kept in buckets of equal length that double when they are full. */
@@ -31,6 +32,7 @@ typedef struct cgs_view {
     double seconds; /* of an update, a running mean */
     double memory;  /* bytes */
     cgs_series loss, term[CGS_TERMS], rate, cosine;
+    cgs_learning_check check;
     int drawn; /* lines on the screen */
     double drawn_at;
 } cgs_view;

@@ -77,6 +77,7 @@ static const struct {
     CARD(CARD_TEXT, method),         CARD(CARD_TEXT, env),
     CARD(CARD_TEXT, env_version),    CARD(CARD_TEXT, dataset),
     CARD(CARD_WHOLE, dataset_bytes), CARD(CARD_WHOLE, dataset_episodes), /* not in older cards */
+    CARD(CARD_TEXT, recipe),                                             /* likewise */
     CARD(CARD_WHOLE, stats_rows),    CARD(CARD_TEXT, std_divisor),
     CARD(CARD_TEXT, precision),      CARD(CARD_TEXT, reference),
     CARD(CARD_REAL, sigreg_weight),  CARD(CARD_REAL, ts_weight),

@@ -13,6 +13,7 @@
 /* Stored with the weights. */
 typedef struct cgs_model_card {
     char method[64]; /* "lewm-cgs", or "imported"                       */
+    char recipe[16]; /* "published", "robust"; "": not known            */
     char env[64];    /* environment id of the training data, or ""      */
     char env_version[64];
     char dataset[256]; /* file name of the training data                  */

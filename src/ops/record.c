@@ -330,7 +330,7 @@ cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor 
     r->in[4] = running_var;
     r->arg.batchnorm.training = training;
     r->arg.batchnorm.eps = CGS_BATCHNORM_EPS;
-    r->arg.batchnorm.momentum = 0.1f;
+    r->arg.batchnorm.momentum = CGS_BATCHNORM_MOMENTUM;
     save(t, r, 0, CGS_F32, 1, C);
     save(t, r, 1, CGS_F32, 1, C);
     return r->out;

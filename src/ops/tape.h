@@ -106,6 +106,8 @@ cgs_tensor *cgs_attend_first(cgs_tape *t, cgs_tensor *own, cgs_tensor *all, int 
 cgs_tensor *cgs_activate(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_activate_f32(cgs_tape *t, cgs_tensor *x, cgs_activation kind);
 cgs_tensor *cgs_dropout(cgs_tape *t, cgs_tensor *x, float p, uint64_t key);
+/* training: a running statistic moves by this fraction towards the batch's */
+#define CGS_BATCHNORM_MOMENTUM 0.1f
 cgs_tensor *cgs_batchnorm(cgs_tape *t, cgs_tensor *x, cgs_tensor *w, cgs_tensor *b,
                           cgs_tensor *running_mean, cgs_tensor *running_var, bool training);
 cgs_tensor *cgs_take(cgs_tape *t, cgs_tensor *x, int t0, int n);

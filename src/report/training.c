@@ -10,6 +10,7 @@
 #include "report/plot.h"
 #include "report/sections.h"
 #include "train/gradient_monitor.h"
+#include "train/learning_check.h"
 
 enum { BINS = 160, MAX_VALID = 512 };
 
@@ -40,6 +41,7 @@ typedef struct trained {
     double vx[MAX_VALID], vy[CURVES][MAX_VALID];
     int valid;
     cgs_gradient_monitor monitor;
+    cgs_learning_check check;
     double grew; /* the step at which the gradient monitor fired, or 0 */
     cJSON *card; /* of config.json, or NULL */
 } trained;
@@ -72,6 +74,7 @@ static void add_line(void *user, const cJSON *line) {
         return;
     }
     if (cgs_gradient_monitor_add(&t->monitor, value_of(line, GRADIENT))) t->grew = step;
+    cgs_learning_line(&t->check, line);
     int bin = (int)(step / (t->last + 1) * BINS);
     for (int c = 0; c < CURVES; c++) {
         double v = value_of(line, c);
@@ -119,6 +122,9 @@ static bool read_model(trained *t, const cgs_folder *f, cgs_page *p, const char 
                       "%s: by update %.0f the norm of its gradient had grown tenfold; comparisons "
                       "with it may reflect the training instead of the method",
                       t->folder, t->grew);
+    char sentence[CGS_LEARNING_SENTENCE];
+    cgs_learning_sentence(&t->check, sentence, sizeof sentence);
+    if (*sentence) cgs_page_warn(p, "%s: %s", t->folder, sentence);
     return true;
 }
 

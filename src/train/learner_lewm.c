@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "train/learner.h"
+#include "train/training_recipe.h"
 
 const cgs_learner_class *cgs_learner_class_of(const cgs_run_config *c) {
     return cgs_run_is_dinowm(c) ? &cgs_learner_dinowm : &cgs_learner_lewm;
@@ -13,13 +14,16 @@ static cgs_status open(cgs_learner *l, const cgs_run_config *c, const cgs_source
     (void)path;
     (void)act;
     cgs_lewm *m;
+    const cgs_training_recipe *recipe;
+    CGS_TRY(cgs_training_recipe_find(&recipe, c->train.recipe.s));
     CGS_TRY(cgs_lewm_create(&m, &c->model, d, true));
     l->model = &m->base;
     m->dropout_seed = c->train.seed;
     l->group[0] = (cgs_group){0, m->params.trainable, c->train.lr, c->train.weight_decay};
     l->groups = 1;
     l->wants_pixels = true;
-    return cgs_params_init(&m->params, c->train.seed);
+    CGS_TRY(cgs_params_init(&m->params, c->train.seed));
+    return cgs_training_recipe_start(recipe, m);
 }
 
 static void close(cgs_learner *l) { cgs_model_destroy(l->model); }

@@ -86,6 +86,15 @@ static cgs_status flushed(cgs_metrics *m) {
     return cgs_events_flush(m->events);
 }
 
+static cgs_status trivial_events(cgs_metrics *m, const char *phase, int64_t step,
+                                 cgs_trivial trivial, double now) {
+    char copy[32], mean[32];
+    snprintf(copy, sizeof copy, "%s/copy", phase);
+    snprintf(mean, sizeof mean, "%s/mean", phase);
+    CGS_TRY(cgs_events_scalar(m->events, step, copy, (float)trivial.copy, now));
+    return cgs_events_scalar(m->events, step, mean, (float)trivial.mean, now);
+}
+
 cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *i) {
     fprintf(m->json, "{\"step\":%llu,\"epoch\":%llu,\"lr\":%.9g,\"loss\":%.9g",
             (unsigned long long)i->step, (unsigned long long)i->epoch, i->lr, i->loss);
@@ -94,6 +103,8 @@ cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *i) {
     fprintf(m->json,
             ",\"cgs_weight\":%.9g,\"grad_norm\":%.9g,\"frames_per_s\":%.6g,\"waited\":%.4g",
             i->cgs_weight, i->grad_norm, i->frames_per_s, i->waited);
+    if (i->compared)
+        fprintf(m->json, ",\"copy\":%.6g,\"mean\":%.6g", i->trivial.copy, i->trivial.mean);
     fprintf(m->json, ",\"seconds\":%.4g,\"memory_mib\":%.0f,\"total\":%llu}\n", i->seconds,
             cgs_peak_memory() / (1 << 20), (unsigned long long)i->total);
     fprintf(m->csv, "%llu,%llu,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.6g\n",
@@ -109,6 +120,7 @@ cgs_status cgs_metrics_step(cgs_metrics *m, const cgs_step_info *i) {
         snprintf(tag, sizeof tag, "train/%s", cgs_term_names[k]);
         CGS_TRY(cgs_events_scalar(m->events, step, tag, (float)i->term[k], now));
     }
+    if (i->compared) CGS_TRY(trivial_events(m, "train", step, i->trivial, now));
     return flushed(m);
 }
 
@@ -122,7 +134,9 @@ cgs_status cgs_metrics_validation(cgs_metrics *m, uint64_t step, const cgs_valid
         snprintf(tag, sizeof tag, "valid/%s", cgs_term_names[k]);
         CGS_TRY(cgs_events_scalar(m->events, (int64_t)step, tag, (float)v->term[k], now));
     }
-    fprintf(m->json, ",\"cosine\":%.9g}}\n", v->cosine);
+    fprintf(m->json, ",\"copy\":%.6g,\"mean\":%.6g,\"cosine\":%.9g}}\n", v->trivial.copy,
+            v->trivial.mean, v->cosine);
+    CGS_TRY(trivial_events(m, "valid", (int64_t)step, v->trivial, now));
     CGS_TRY(cgs_events_scalar(m->events, (int64_t)step, "valid/cosine", (float)v->cosine, now));
     return flushed(m);
 }

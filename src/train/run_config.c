@@ -33,6 +33,7 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
         c->train.projections = 256;
         c->train.batch = 64;
         c->train.lr = 1e-3f;
+        strcpy(c->train.recipe.s, "robust");
     }
     return CGS_OK;
 }
@@ -63,6 +64,7 @@ static void dinowm_method(cgs_run_config *c, const cgs_method *m, const char *en
     c->train.head_lr = m->role == CGS_ROLE_PLAIN ? 1e-6f : 1e-5f;
     if (small) c->train.head_lr *= 10;
     strcpy(c->train.schedule.s, "constant");
+    strcpy(c->train.recipe.s, "published");
 }
 
 static void lewm_method(cgs_run_config *c, const cgs_method *m, const char *env) {

@@ -16,6 +16,7 @@
 
 #include "core/config.h"
 #include "loss/objective.h"
+#include "loss/trivial.h"
 #include "model/dinowm.h"
 #include "model/lewm.h"
 
@@ -63,6 +64,8 @@
       "when an action block counts as grasping: all, any or mean of its gripper commands above 0") \
     X(text, average, "pooled", 0, 0, "loss.cgs.average",                                           \
       "mean over all valid pairs (pooled) or of window means (window)")                            \
+    X(text, recipe, "published", 0, 0, "train.recipe",                                             \
+      "LeWM: published (the paper's) or robust (starts that learn in more worlds)")                \
     X(text, method, "lewm", 0, 0, "train.method", "name of the method, for the record")            \
     X(text, precision, "bf16", 0, 0, "train.precision", "type of activations: f32 or bf16")
 
@@ -81,7 +84,7 @@ bool cgs_run_is_dinowm(const cgs_run_config *c);
 /* The two tables of a run, its model's and that of training; sections: (2). */
 void cgs_run_sections(cgs_run_config *c, cgs_section sections[2]);
 
-/* size: "paper" or "small", with the number of projections that belongs to it. */
+/* size: "paper" or "small", with the projections and the recipe that belong to it. */
 cgs_status cgs_run_preset(cgs_run_config *c, const char *size);
 /* method: lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, lewm-cgs-xyz-all, lewm-cgs-full,
  * dinowm-patch and dinowm-cls (each alone, -ts, -cgs); with the paper's weights for the environment
@@ -96,12 +99,15 @@ typedef struct cgs_step_info {
     uint64_t epoch;
     double lr, grad_norm, cgs_weight;
     double loss, term[CGS_TERMS];
+    bool compared;               /* every CGS_LEARNING_EVERY updates:        */
+    cgs_trivial trivial;         /* errors of predictors that know nothing   */
     double frames_per_s, waited; /* fraction of the time spent waiting for data */
     double seconds;              /* of this update */
 } cgs_step_info;
 
 typedef struct cgs_validation {
     double term[CGS_TERMS], cosine; /* mean consecutive-displacement cosine */
+    cgs_trivial trivial;            /* errors of predictors that know nothing */
     int windows;
 } cgs_validation;
 

@@ -25,10 +25,17 @@
 #include "train/frames.h"
 #include "train/gradient_monitor.h"
 #include "train/learner.h"
+#include "train/learning_check.h"
 #include "train/metrics.h"
 #include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/train.h"
+#include "train/training_recipe.h"
+
+/* beyond every epoch and update of a run: batches and random numbers of their own */
+#define OTHER_EPOCH (UINT64_C(1) << 40)
+/* batches that batch norm's statistics are computed from */
+#define STATISTICS_PASSES 16
 
 struct cgs_trainer {
     cgs_run_config config;
@@ -61,6 +68,15 @@ struct cgs_trainer {
     bool have_ahead;
     cgs_metrics *metrics;
     cgs_gradient_monitor monitor;
+    cgs_learning_check check;
+
+    const cgs_training_recipe *recipe;
+    float *latents; /* (B * T, D) of a batch, to compare predictions with trivial ones */
+    /* statistics of batch norm: averaged over the updates so far, and computed with the present
+     * weights (own, of update own_step) */
+    float *running, *own;
+    bool have_own;
+    uint64_t own_step;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -83,6 +99,10 @@ static cgs_status read_sizes(cgs_trainer *t) {
     t->action_dim = dino ? d->action_dim : m->action_dim;
     t->frameskip = dino ? d->frameskip : m->frameskip;
     CGS_TRY(cgs_schedule_parse(t->config.train.schedule.s, &t->constant));
+    CGS_TRY(cgs_training_recipe_find(&t->recipe, t->config.train.recipe.s));
+    if (dino && strcmp(t->recipe->name, "published") != 0)
+        return cgs_fail(CGS_EARG, "train.recipe: %s is for LeWM, DINO-WM has published alone",
+                        t->recipe->name);
     return dino ? cgs_dinowm_check(d) : cgs_lewm_check(m);
 }
 
@@ -235,6 +255,12 @@ static cgs_status make_model(cgs_trainer *t, const char *data) {
     l->cls = cgs_learner_class_of(&t->config);
     CGS_TRY(l->cls->open(l, &t->config, t->source, data, t->device, act));
     t->model = l->model;
+    size_t stats = t->model->params->stats;
+    t->latents = malloc((size_t)c->batch * (size_t)(t->history + 1) * (size_t)t->model->width *
+                        sizeof *t->latents);
+    t->running = malloc((stats + 1) * sizeof *t->running);
+    t->own = malloc((stats + 1) * sizeof *t->own);
+    if (!t->latents || !t->running || !t->own) return cgs_fail(CGS_ENOMEM, "no memory for latents");
 
     int width = cgs_reference_width(&t->reference);
     uint64_t key = cgs_rng_stream(c->seed, CGS_STREAM_SIGREG, 0).key;
@@ -265,13 +291,27 @@ static char *config_text(const cgs_run_config *c) {
     return text;
 }
 
+/* Checkpoints from before there were recipes do not name theirs, which was the published one: its
+ * line is taken out of the settings that they are compared with. */
+static cgs_status without_recipe(const char *theirs, const char *path, char *mine) {
+    static const char key[] = "train.recipe = ", usual[] = "train.recipe = published\n";
+    char *line = strstr(mine, key);
+    if (strstr(theirs, key) || !line) return CGS_OK;
+    if (strncmp(line, usual, strlen(usual)) != 0)
+        return cgs_fail(CGS_EARG,
+                        "%s is older than recipes: continue it with train.recipe=published", path);
+    memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
+    return CGS_OK;
+}
+
 static cgs_status load_checkpoint(cgs_trainer *t) {
     cgs_checkpoint c;
     char *mine = config_text(&t->config);
     if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
     if (rc == CGS_OK) {
-        rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
+        rc = without_recipe(c.config, t->checkpoint, mine);
+        if (rc == CGS_OK) rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
         t->step = c.step;
         t->model->batches_tracked = c.batches_tracked;
         cgs_checkpoint_free(&c);
@@ -359,6 +399,9 @@ void cgs_trainer_destroy(cgs_trainer *t) {
     cgs_windows_free(&t->windows);
     cgs_packed_close(t->packed);
     cgs_dataset_close(t->dataset);
+    free(t->latents);
+    free(t->running);
+    free(t->own);
     free(t->reference_values);
     free(t->mask);
     free(t->row);
@@ -392,6 +435,13 @@ static cgs_status read_terms(cgs_tape *tape, const cgs_objective *o, double term
         CGS_TRY(cgs_tensor_read(tape, o->term[k], &v));
         term[k] = v;
     }
+    return CGS_OK;
+}
+
+static cgs_status read_trivial(cgs_trainer *t, cgs_tape *tape, const cgs_objective *o,
+                               cgs_trivial *out) {
+    CGS_TRY(cgs_tensor_read(tape, o->z, t->latents));
+    *out = cgs_trivial_errors(t->latents, t->config.train.batch, t->history + 1, t->model->width);
     return CGS_OK;
 }
 
@@ -433,6 +483,8 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     float loss;
     CGS_TRY(cgs_tensor_read(t->train_tape, t->train.total, &loss));
     CGS_TRY(read_terms(t->train_tape, &t->train, info->term));
+    info->compared = (t->step + 1) % CGS_LEARNING_EVERY == 0;
+    if (info->compared) CGS_TRY(read_trivial(t, t->train_tape, &t->train, &info->trivial));
     double norm = sqrt(ops->sum_squares(t->device, p->grads, p->trainable));
     if (!isfinite(loss) || !isfinite(norm))
         return cgs_fail(
@@ -464,6 +516,16 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     t->step++;
 
     double now = cgs_now();
+    if (info->compared && cgs_learning_check_add(&t->check, t->step, t->total,
+                                                 info->term[CGS_TERM_PRED], info->trivial)) {
+        char sentence[CGS_LEARNING_SENTENCE];
+        cgs_learning_sentence(&t->check, sentence, sizeof sentence);
+        if (*sentence)
+            cgs_log(CGS_WARN, "%s", sentence);
+        else
+            cgs_log(CGS_INFO, "update %llu: it predicts better than the mean and a copy",
+                    (unsigned long long)t->step);
+    }
     info->step = t->step;
     info->total = t->total;
     info->epoch = batch.epoch;
@@ -478,9 +540,69 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
     return cgs_metrics_step(t->metrics, info);
 }
 
-cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v) {
-    *v = (cgs_validation){0};
-    if (!t->valid_tape) return CGS_OK;
+/* ---- batch norm's statistics ----------------------------------------------------------- */
+
+static cgs_status set_statistics(cgs_trainer *t, const float *values) {
+    cgs_params *p = t->model->params;
+    return t->device->ops->upload(t->device, p->statistics, values, p->stats * sizeof *values);
+}
+
+/* one batch through the model from statistics of 0, which leaves a fixed fraction of its own */
+static cgs_status add_statistics(cgs_trainer *t, cgs_loader *loader, uint64_t pass, float *seen,
+                                 double *sum) {
+    const cgs_train_config *c = &t->config.train;
+    const float weights[CGS_TERMS] = {1, c->sigreg_weight, c->ts_weight, c->cgs_weight};
+    cgs_params *p = t->model->params;
+    cgs_batch batch;
+    CGS_TRY(cgs_loader_next(loader, &batch));
+    CGS_TRY(feed(t, t->train_tape, &t->train, &batch, weights));
+    memset(seen, 0, p->stats * sizeof *seen);
+    CGS_TRY(set_statistics(t, seen));
+    cgs_tape_set_step(t->train_tape, OTHER_EPOCH + pass);
+    cgs_tape_forward(t->train_tape);
+    CGS_TRY(t->device->ops->sync(t->device));
+    CGS_TRY(t->device->ops->download(t->device, seen, p->statistics, p->stats * sizeof *seen));
+    for (size_t k = 0; k < p->stats; k++) sum[k] += (double)seen[k];
+    return CGS_OK;
+}
+
+/* The statistics of the present weights, over training batches; the same for the same weights,
+ * whatever was computed before. */
+static cgs_status compute_own(cgs_trainer *t) {
+    size_t stats = t->model->params->stats;
+    double *sum = calloc(stats, sizeof *sum);
+    cgs_loader *loader = NULL;
+    cgs_status rc = sum ? make_loader(t, &loader, true, OTHER_EPOCH, 0)
+                        : cgs_fail(CGS_ENOMEM, "no memory for statistics");
+    for (uint64_t i = 0; rc == CGS_OK && i < STATISTICS_PASSES; i++)
+        rc = add_statistics(t, loader, i, t->own, sum);
+    for (size_t k = 0; rc == CGS_OK && k < stats; k++)
+        t->own[k] = (float)(sum[k] / (STATISTICS_PASSES * (double)CGS_BATCHNORM_MOMENTUM));
+    cgs_loader_destroy(loader);
+    free(sum);
+    t->have_own = rc == CGS_OK;
+    t->own_step = t->step;
+    return rc;
+}
+
+/* Between these two calls the model has its own statistics, if the recipe says so. */
+static cgs_status take_own_statistics(cgs_trainer *t) {
+    cgs_params *p = t->model->params;
+    if (!t->recipe->own_statistics) return CGS_OK;
+    CGS_TRY(
+        t->device->ops->download(t->device, t->running, p->statistics, p->stats * sizeof(float)));
+    cgs_status rc = CGS_OK;
+    if (!t->have_own || t->own_step != t->step) rc = compute_own(t);
+    return set_statistics(t, rc == CGS_OK ? t->own : t->running) == CGS_OK ? rc : CGS_EDEVICE;
+}
+
+static cgs_status take_running_statistics(cgs_trainer *t) {
+    return t->recipe->own_statistics ? set_statistics(t, t->running) : CGS_OK;
+}
+
+/* ---- validation and storage ------------------------------------------------------------ */
+
+static cgs_status validate(cgs_trainer *t, cgs_validation *v) {
     const cgs_train_config *c = &t->config.train;
     cgs_loader *loader;
     CGS_TRY(make_loader(t, &loader, false, 0, 0)); /* the same windows every time */
@@ -497,10 +619,24 @@ cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v) {
         cgs_tape_set_step(t->valid_tape, (uint64_t)i); /* the same directions every time */
         cgs_tape_forward(t->valid_tape);
         rc = read_terms(t->valid_tape, &t->valid, term);
+        cgs_trivial trivial;
+        if (rc == CGS_OK) rc = read_trivial(t, t->valid_tape, &t->valid, &trivial);
+        if (rc != CGS_OK) break;
         for (int k = 0; k < CGS_TERMS; k++) v->term[k] += term[k] / (double)batches;
+        v->trivial.copy += trivial.copy / (double)batches;
+        v->trivial.mean += trivial.mean / (double)batches;
         v->windows += batch.count;
     }
     cgs_loader_destroy(loader);
+    return rc;
+}
+
+cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v) {
+    *v = (cgs_validation){0};
+    if (!t->valid_tape) return CGS_OK;
+    CGS_TRY(take_own_statistics(t));
+    cgs_status rc = validate(t, v);
+    CGS_TRY(take_running_statistics(t));
     CGS_TRY(rc);
     v->cosine = 1 - v->term[CGS_TERM_TS];
     t->started = cgs_now(); /* validation does not count as training time */
@@ -525,6 +661,7 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
     if (stat(path, &st) == 0) card->dataset_bytes = (int64_t)st.st_size;
     card->dataset_episodes = cgs_dataset_source(t->dataset)->episodes;
     snprintf(card->method, sizeof card->method, "%.63s", c->method.s);
+    snprintf(card->recipe, sizeof card->recipe, "%.15s", c->recipe.s);
     snprintf(card->env, sizeof card->env, "%.63s", env ? env : "");
     snprintf(card->env_version, sizeof card->env_version, "%.63s", version ? version : "");
     snprintf(card->dataset, sizeof card->dataset, "%.255s", base_name(path));
@@ -548,7 +685,10 @@ cgs_status cgs_trainer_save(cgs_trainer *t) {
     CGS_TRY(rc);
     cgs_model_card card;
     fill_card(t, &card);
-    return t->learner.cls->save(&t->learner, t->dir, &card);
+    CGS_TRY(take_own_statistics(t));
+    rc = t->learner.cls->save(&t->learner, t->dir, &card);
+    CGS_TRY(take_running_statistics(t));
+    return rc;
 }
 
 cgs_model *cgs_trainer_model(cgs_trainer *t) { return t->model; }

@@ -47,6 +47,36 @@ kill -0 $run || fail "watching ended the run"
 kill $run
 wait $run 2>/dev/null || true
 
+# ---- a run that came to nothing is called so, here, by info and on the report's page
+made_up() { # NAME PREDICTION MEAN-AT-THE-END: a thousand updates, the latents' variance from 1 to that
+    mkdir -p "$tmp/lost/models/$1"
+    cp "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/lost/models/$1"
+    awk -v p="$2" -v m="$3" 'BEGIN { for (n = 10; n <= 1000; n += 10)
+        printf "{\"step\":%d,\"loss\":1,\"pred\":%g,\"copy\":0.7,\"mean\":%g,\"total\":1000}\n", n, p, 1 + n / 1000 * (m - 1) }' \
+        >"$tmp/lost/models/$1/metrics.jsonl"
+}
+made_up good 0.1 1
+made_up stuck 0.99 1
+made_up fallen 0.001 0.01
+for run in good: stuck:"not learned to predict" fallen:collapsed; do
+    name=${run%%:*} word=${run#*:}
+    "$cgs" watch "$tmp/lost/models/$name" --once >"$tmp/out"
+    grep -q "trivial" "$tmp/out" || fail "no trivial predictors in $(cat "$tmp/out")"
+    "$cgs" info "$tmp/lost/models/$name" >"$tmp/info"
+    if [ -z "$word" ]; then
+        if grep -q "update 1000:" "$tmp/out"; then fail "a good run is blamed: $(cat "$tmp/out")"; fi
+        grep -q "learned" "$tmp/info" || fail "info: $(cat "$tmp/info")"
+        continue
+    fi
+    grep -q "$word" "$tmp/out" || fail "watch does not say $word: $(cat "$tmp/out")"
+    grep -q "$word" "$tmp/info" || fail "info does not say $word: $(cat "$tmp/info")"
+done
+"$cgs" report "$tmp/lost" --out "$tmp/lost.html" >/dev/null 2>&1
+for word in "models/stuck: update 1000: it has not learned" "models/fallen: update 1000: it has collapsed"; do
+    grep -q "$word" "$tmp/lost.html" || fail "the report does not say: $word"
+done
+if grep -q "models/good: update" "$tmp/lost.html"; then fail "the report blames a good run"; fi
+
 # ---- what an enemy wrote
 mkdir "$tmp/bad"
 printf '{"step":1,"loss":1e999}\n{"step":-5}\nnot json\n{"valid":7}\n\001\033[2J\n{"step":2,"loss":"x"}\n{"step":3' \

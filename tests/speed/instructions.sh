@@ -55,7 +55,7 @@ fi
 {
     echo "collect $(count collect collect --env pusht --out data.h5 --episodes 6 --size 64)"
     echo "train $(count train train --data data.h5 --out model --size small --method lewm-cgs \
-        train.updates=1 train.batch=2 train.validate_every=1)"
+        train.updates=1 train.batch=2 train.validate_every=1 train.recipe=published)"
     echo "plan $(count plan eval --model model --data data.h5 --out results.jsonl --planner mppi,gd \
         --samples 32 --iters 4 --gd-steps 4 --seeds 0 --episodes 1 --horizon 2 --budget 10 --goal-offset 10)"
 } >counts
