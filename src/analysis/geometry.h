@@ -49,9 +49,12 @@ typedef struct cgs_geometry_options {
 
 cgs_geometry_options cgs_geometry_defaults(void);
 
-/* Each writes one document, which the caller deletes: geometry.json, mechanism.json. */
+/* Each makes one document, which the caller deletes: geometry.json, mechanism.json. */
 cgs_status cgs_geometry_run(cJSON **doc, const cgs_geometry_options *o, const char *command);
 cgs_status cgs_mechanism_run(cJSON **doc, const cgs_geometry_options *o, const char *command);
+/* curvature.json: of each model the curvature of its planning cost (eval/curvature.h), the
+ * temperature that follows from it, the known one, and the strength s of an update at that. */
+cgs_status cgs_curvature_run(cJSON **doc, const cgs_geometry_options *o, const char *command);
 
 /* ---- what both share --------------------------------------------------------------- */
 

@@ -187,7 +187,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"rollouts", "LIST",
          "rollouts per solve: planners choose K and I by their rules (cgs help eval)", OPT_LIST,
          &rollouts, false},
-        {"tau", "LIST", "temperatures (by environment)", OPT_LIST, &taus, false},
+        {"tau", "LIST", "temperatures, or auto: from the model's curvature (by environment)",
+         OPT_LIST, &taus, false},
         {"seeds", "LIST", "seeds of starts and planning noise (0 1 42)", OPT_LIST, &seeds, false},
         {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
         {"out", "R.jsonl", "result file; results that it already holds are reused", OPT_STR, &o.out,
@@ -243,7 +244,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", &rollouts);
     if (rc == CGS_OK && o.rollout_count && (o.sample_count || o.iter_count))
         rc = cgs_fail(CGS_EARG, "--rollouts chooses what --samples and --iters would");
-    if (rc == CGS_OK) rc = cgs_list_reals(tau, &o.tau_count, "tau", &taus);
+    if (rc == CGS_OK) rc = cgs_list_taus(tau, &o.tau_count, "tau", &taus);
     if (rc == CGS_OK) rc = cgs_list_u64(seed, &o.seed_count, "seeds", &seeds);
     if (rc == CGS_OK) rc = cgs_history_parse(&o.history, history);
     if (rc == CGS_OK) {

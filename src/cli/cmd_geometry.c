@@ -89,10 +89,34 @@ static void print_mechanism(const cJSON *doc) {
     }
 }
 
+static void print_curvature(const cJSON *doc) {
+    const cJSON *m;
+    printf("%-24s %12s %12s %12s %14s\n", "model", "curvature", "tau auto", "tau known",
+           "s at the known");
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(doc, "models")) {
+        printf("%-24.24s %12.4g %12.4g", cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")),
+               number(m, "curvature"), number(m, "tau"));
+        if (cJSON_GetObjectItem(m, "tau_known"))
+            printf(" %12.4g %14.3g\n", number(m, "tau_known"), number(m, "s_known"));
+        else
+            printf(" %12s %14s\n", "-", "-");
+    }
+}
+
+/* what is asked: one option, one document and one table each */
+enum { GEOMETRY, MECHANISM, CURVATURE };
+static const struct {
+    cgs_status (*run)(cJSON **doc, const cgs_geometry_options *o, const char *command);
+    void (*print)(const cJSON *doc);
+} questions[] = {{cgs_geometry_run, print_geometry},
+                 {cgs_mechanism_run, print_mechanism},
+                 {cgs_curvature_run, print_curvature}};
+
 typedef struct job {
     cgs_geometry_options o;
     const char *out, *command;
-    bool mechanism, quiet, json;
+    int question;
+    bool quiet, json;
 } job;
 
 static cgs_status geometry(job *j) {
@@ -101,18 +125,14 @@ static cgs_status geometry(job *j) {
     cgs_catch_interrupt();
     j->o.progress = cgs_on_phase;
     j->o.user = &s;
-    cgs_status rc = j->mechanism ? cgs_mechanism_run(&doc, &j->o, j->command)
-                                 : cgs_geometry_run(&doc, &j->o, j->command);
+    cgs_status rc = questions[j->question].run(&doc, &j->o, j->command);
     cgs_progress_end(&s.bar);
     if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped; nothing was written");
     if (rc == CGS_OK && j->out) rc = cgs_document_save(doc, j->out);
-    if (rc == CGS_OK && j->json) {
+    if (rc == CGS_OK && j->json)
         rc = cgs_document_print(doc, stdout);
-    } else if (rc == CGS_OK && j->mechanism) {
-        print_mechanism(doc);
-    } else if (rc == CGS_OK) {
-        print_geometry(doc);
-    }
+    else if (rc == CGS_OK)
+        questions[j->question].print(doc);
     cJSON_Delete(doc);
     return rc;
 }
@@ -123,6 +143,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_texts model_list, window_list;
     cgs_window window[CGS_MAX_WINDOWS];
     char command[4096];
+    bool mechanism = false, curvature = false;
     j.command = cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories to compare", OPT_LIST, &models, true},
@@ -135,7 +156,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"anchors", "N", "anchors for the summary (128) or the mechanism (32)", OPT_INT,
          &j.o.anchors, false},
         {"mechanism", NULL, "instead: the response spectrum and one update of mppi", OPT_FLAG,
-         &j.mechanism, false},
+         &mechanism, false},
+        {"curvature", NULL, "instead: the curvature of the cost and mppi's temperature", OPT_FLAG,
+         &curvature, false},
         {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.o.horizon, false},
         {"seed", "S", "seed of windows and anchors (0)", OPT_U64, &j.o.seed, false},
         {"out", "G.json", "result file", OPT_STR, &j.out, false},
@@ -151,6 +174,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && window_list.count > CGS_MAX_WINDOWS)
         rc = cgs_fail(CGS_EARG, "--window: %d windows, at most %d are drawn", window_list.count,
                       CGS_MAX_WINDOWS);
+    if (rc == CGS_OK && mechanism && curvature)
+        rc = cgs_fail(CGS_EARG, "--mechanism and --curvature: one at a time");
+    j.question = mechanism ? MECHANISM : curvature ? CURVATURE : GEOMETRY;
     for (int i = 0; rc == CGS_OK && i < window_list.count; i++)
         rc = parse_window(window_list.item[i], &window[i]);
     if (rc == CGS_OK) {
@@ -172,7 +198,8 @@ const cgs_verb cmd_geometry = {
     "random anchors with 95% bootstrap intervals: distance of that heat map from the ideal,\n"
     "isotropy of the curvature, agreement of actions with latent changes.  With --mechanism: the\n"
     "spectrum of the responses to the first action channels, and the probability that one update\n"
-    "of mppi makes progress.\n"
+    "of mppi makes progress.  With --curvature: the mean second derivative of the planning cost\n"
+    "by a value of a plan, and the temperature that cgs eval --tau auto takes for 30 iterations.\n"
     "  cgs geometry --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/geometry.json\n"
     "  cgs geometry --mechanism --model runs/lewm runs/lewm-cgs --data cube.h5 \\\n"
     "               --out runs/mechanism.json",

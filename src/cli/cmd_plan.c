@@ -6,15 +6,17 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/verbs.h"
 #include "core/build.h"
 #include "core/file.h"
+#include "eval/curvature.h"
 #include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
-#include "eval/temperature.h"
 #include "io/gif.h"
+#include "plan/curvature.h"
 #include "plan/planners.h"
 #include "rollout/held_out.h"
 
@@ -107,8 +109,10 @@ static cgs_status choose(const job *j, const cgs_loaded_model *s, const cgs_sour
 
 /* ---- the episode ------------------------------------------------------------------- */
 
-static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class *env,
-                           cgs_plan_config *p) {
+static cgs_status settings(const job *j, const cgs_loaded_model *s, cgs_dataset *data,
+                           const cgs_env_class *env, cgs_plan_config *p) {
+    const cgs_model *m = s->model;
+    double tau = j->tau;
     *p = cgs_plan_defaults();
     snprintf(p->kind.s, sizeof p->kind.s, "%s", j->planner);
     p->K = j->samples;
@@ -120,7 +124,12 @@ static cgs_status settings(const job *j, const cgs_model *m, const cgs_env_class
     cgs_section tuning = cgs_plan_tuning(p);
     for (int i = 0; i < j->words.count; i++)
         CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
-    CGS_TRY(cgs_choose_tau(p, j->tau, m, env->id));
+    if (tau == CGS_TAU_MEASURED) {
+        double curvature;
+        CGS_TRY(cgs_model_curvature(&curvature, s, data, env, p));
+        tau = cgs_plan_curvature_tau(p, curvature);
+    }
+    CGS_TRY(cgs_choose_tau(p, tau, m, env->id));
     return cgs_plan_check(p);
 }
 
@@ -226,7 +235,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
                          .execute = j->execute,
                          .batch = 1,
                          .watch = {.solved = on_solved, .stepped = on_step, .user = &w}};
-    CGS_TRY(settings(j, s->model, env, &c.plan));
+    CGS_TRY(settings(j, s, data, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
     if (rc == CGS_OK && cgs_planner_kind_of(j->planner)->needs & CGS_NEEDS_PRIOR)
         rc = load_prior(j, &prior, s, cgs_dataset_source(data), d);
@@ -283,6 +292,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
              .delay = 8,
              .episode = -1};
     char planners[CGS_PLANNER_HELP];
+    cgs_words taus = {0};
+    double tau[CGS_LIST_MAX];
+    int tau_count = 0;
     cgs_planner_help(planners, sizeof planners, j.planner, 0);
     const cgs_opt opts[] = {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
@@ -293,7 +305,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"planner", "P", planners, OPT_STR, &j.planner, false},
         {"samples", "N", "candidates K per iteration (128)", OPT_INT, &j.samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
-        {"tau", "T", "temperature (by environment)", OPT_REAL, &j.tau, false},
+        {"tau", "T", "temperature, or auto: from the model's curvature (by environment)", OPT_LIST,
+         &taus, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
         {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.horizon, false},
         {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &j.execute,
@@ -314,6 +327,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &j.words);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
+    if (rc == CGS_OK) rc = cgs_list_taus(tau, &tau_count, "tau", &taus);
+    if (rc == CGS_OK && tau_count > 1)
+        rc = cgs_fail(CGS_EARG, "--tau: %d temperatures, one is planned with", tau_count);
+    if (tau_count == 1) j.tau = tau[0];
     if (rc == CGS_OK) rc = plan(&j);
     return cgs_exit_code(self, rc);
 }

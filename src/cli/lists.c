@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/temperature.h"
+
 cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *words) {
     out->count = 0;
     for (int i = 0; i < words->count; i++) {
@@ -39,15 +41,19 @@ cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_wor
     return CGS_OK;
 }
 
-cgs_status cgs_list_reals(double *out, int *count, const char *option, const cgs_words *words) {
+cgs_status cgs_list_taus(double *out, int *count, const char *option, const cgs_words *words) {
     cgs_texts t;
     CGS_TRY(cgs_list_texts(&t, option, words));
     *count = t.count;
     for (int i = 0; i < t.count; i++) {
         char *end;
         out[i] = strtod(t.item[i], &end);
-        if (*end || !isfinite(out[i]))
-            return cgs_fail(CGS_EARG, "--%s wants numbers, got \"%.80s\"", option, t.item[i]);
+        bool finite = !*end && isfinite(out[i]);
+        if (!strcmp(t.item[i], "auto"))
+            out[i] = CGS_TAU_MEASURED;
+        else if (!finite)
+            return cgs_fail(CGS_EARG, "--%s wants numbers or auto, got \"%.80s\"", option,
+                            t.item[i]);
     }
     return CGS_OK;
 }

@@ -17,7 +17,8 @@ typedef struct cgs_texts {
 cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *words);
 /* The same as numbers; count 0 when the option was not given.  out: (CGS_LIST_MAX) */
 cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_words *words);
-cgs_status cgs_list_reals(double *out, int *count, const char *option, const cgs_words *words);
+/* The same as temperatures: numbers, or "auto" for CGS_TAU_MEASURED. */
+cgs_status cgs_list_taus(double *out, int *count, const char *option, const cgs_words *words);
 cgs_status cgs_list_u64(uint64_t *out, int *count, const char *option, const cgs_words *words);
 
 #endif /* CGS_CLI_LISTS_H */

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/curvature.h"
 #include "eval/evaluate_internal.h"
-#include "eval/temperature.h"
+#include "plan/curvature.h"
 #include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
@@ -54,8 +55,9 @@ static cgs_status open_all(cgs_eval_session *b) {
     b->e->backbone = calloc((size_t)o->model_count, sizeof *b->e->backbone);
     b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
+    b->curvature = calloc((size_t)o->model_count, sizeof *b->curvature);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->curvature || !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
@@ -71,8 +73,19 @@ static cgs_status open_all(cgs_eval_session *b) {
 
 /* ---- the list of runs -------------------------------------------------------------- */
 
-/* own_tau: each model at the temperature known for its cost */
-static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool own_tau) {
+/* the curvature is measured once per model: all plans of it have one horizon and spread */
+static cgs_status measured_tau(cgs_eval_session *b, int model, cgs_plan_config *p) {
+    double *c = &b->curvature[model];
+    if (!(*c > 0)) CGS_TRY(cgs_model_curvature(c, &b->loaded[model], b->data, b->e->env, p));
+    p->tau = (float)cgs_plan_curvature_tau(p, *c);
+    return CGS_OK;
+}
+
+/* where the temperature of runs comes from: the settings, what is known for a model's cost, or the
+ * model's curvature */
+typedef enum tau_source { TAU_GIVEN, TAU_KNOWN, TAU_MEASURED } tau_source;
+
+static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, tau_source source) {
     CGS_TRY(cgs_plan_check(p));
     cgs_evaluation *e = b->e;
     int more = b->o->model_count * b->o->seed_count;
@@ -85,10 +98,18 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, bool o
             r.plan.seed = r.seed;
             r.plan.A = cgs_model_action_block(b->loaded[m].model);
             r.plan.frameskip = b->loaded[m].model->frameskip;
-            if (own_tau) CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
+            if (source == TAU_MEASURED) CGS_TRY(measured_tau(b, m, &r.plan));
+            if (source == TAU_KNOWN)
+                CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
             list[e->count++] = r;
         }
     return CGS_OK;
+}
+
+static tau_source choose_source(cgs_plan_config *p, double tau) {
+    if (tau == CGS_TAU_MEASURED) return TAU_MEASURED;
+    p->tau = (float)tau;
+    return TAU_GIVEN;
 }
 
 /* only what a planner reads is swept: CEM has no temperature, GD no samples */
@@ -106,11 +127,12 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
         CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     bool samples = kind->reads & CGS_READS_SAMPLES, iters = kind->reads & CGS_READS_ITERS;
     bool tau = kind->reads & CGS_READS_TAU, taus = tau && o->tau_count;
+    tau_source source = tau ? TAU_KNOWN : TAU_GIVEN;
     for (int r = 0; kind->divide && r < o->rollout_count; r++)
         for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
             kind->divide(o->rollouts[r], &p.K, &p.iters);
-            if (taus) p.tau = (float)o->taus[t];
-            CGS_TRY(add_runs(b, &p, tau && !taus));
+            if (taus) source = choose_source(&p, o->taus[t]);
+            CGS_TRY(add_runs(b, &p, source));
         }
     if (kind->divide && o->rollout_count) return CGS_OK;
     for (int k = 0; k < (samples ? o->sample_count : 1); k++)
@@ -118,8 +140,8 @@ static cgs_status add_planner(cgs_eval_session *b, const char *name) {
             for (int t = 0; t < (taus ? o->tau_count : 1); t++) {
                 if (samples) p.K = o->samples[k];
                 if (iters) p.iters = o->iters[i];
-                if (taus) p.tau = (float)o->taus[t];
-                CGS_TRY(add_runs(b, &p, tau && !taus));
+                if (taus) source = choose_source(&p, o->taus[t]);
+                CGS_TRY(add_runs(b, &p, source));
             }
     return CGS_OK;
 }
@@ -155,6 +177,7 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     cgs_device_close(&b.device);
     free(b.loaded);
     free(b.starts);
+    free(b.curvature);
     free(b.ep_len);
     free(b.use);
     return rc;

@@ -10,6 +10,7 @@
 #define CGS_EVAL_EVALUATE_H
 
 #include "eval/results.h"
+#include "eval/temperature.h"
 #include "model/store.h"
 
 enum { CGS_BATCH_BY_DEVICE = 0 };
@@ -28,7 +29,7 @@ typedef struct cgs_eval_options {
     const int *samples, *iters;
     const int *rollouts; /* per solve; where given, planners with a rule choose samples and
                           * iterations by it */
-    const double *taus;  /* none: the default of the environment */
+    const double *taus;  /* none: the default of the environment; CGS_TAU_MEASURED: curvature.h */
     const uint64_t *seeds;
     int planner_count, setting_count, sample_count, rollout_count, iter_count, tau_count,
         seed_count;

@@ -14,6 +14,7 @@ typedef struct cgs_eval_session {
     const cgs_source *source;
     cgs_judge judge;
     cgs_loaded_model *loaded; /* (models) */
+    double *curvature;        /* (models) for CGS_TAU_MEASURED; 0: not measured yet */
     int64_t *ep_len;          /* (episodes) */
     uint8_t *use;             /* (episodes) or NULL */
     cgs_starts *starts;       /* (seeds) */

@@ -3,8 +3,13 @@
 #ifndef CGS_EVAL_TEMPERATURE_H
 #define CGS_EVAL_TEMPERATURE_H
 
+#include <math.h>
+
 #include "model/model.h"
 #include "plan/planner.h"
+
+/* In place of a temperature: the one that follows from the model's curvature (curvature.h). */
+#define CGS_TAU_MEASURED ((double)INFINITY)
 
 /* On the scale of the cost of a family of models ("lewm", "dinowm"), or of a model's; 0 where none
  * is known. */

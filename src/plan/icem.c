@@ -1,6 +1,6 @@
 /* icem.c - the cross-entropy method with kept elites: the best of an iteration's elites are
  * candidates of the next again.  Its noise is coloured and it returns the best plan that it scored
- * (its row in planners.c). */
+ * (its row in planners.c); with plan.icem.shrink later iterations have fewer candidates. */
 #include <math.h>
 #include <string.h>
 

@@ -98,6 +98,9 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
         return cgs_fail(CGS_EARG, "plan.colour: %g is not in -1 ... 16", (double)c->colour);
     if (!(c->keep >= 0 && c->keep <= 1))
         return cgs_fail(CGS_EARG, "plan.icem.keep: %g is not in 0 ... 1", (double)c->keep);
+    if (!(c->shrink > 0 && c->shrink <= 1))
+        return cgs_fail(CGS_EARG, "plan.icem.shrink: %g is not above 0 and at most 1",
+                        (double)c->shrink);
     CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
     CGS_TRY(not_negative("plan.gn.damping", c->damping));
     CGS_TRY(not_negative("plan.gn.ridge", c->ridge));
@@ -116,6 +119,16 @@ int cgs_plan_elites(const cgs_plan_config *c) {
     /* 0.7f is a little less than 0.7: its rounding must not cost an elite */
     int M = (int)floor((double)c->K * c->elite_fraction * (1 + 1e-7));
     return M < 1 ? 1 : M > c->K ? c->K : M;
+}
+
+int cgs_plan_candidates(const cgs_plan_config *c, int iteration) {
+    const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
+    if (!kind || !(kind->reads & CGS_READS_SHRINK)) return c->K;
+    int least = 2 * cgs_plan_elites(c);
+    if (least > c->K) least = c->K;
+    /* 0.7f is a little less than 0.7: its rounding must not cost a candidate */
+    int K = (int)floor(c->K * pow(c->shrink * (1 + 1e-7), iteration));
+    return K < least ? least : K > c->K ? c->K : K;
 }
 
 float cgs_plan_decay(const cgs_plan_config *c) {
@@ -344,6 +357,7 @@ static cgs_status iterate(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_ti
     cgs_search *s = &p->search;
     double t0 = cgs_now();
     set_keys(p, q);
+    if (p->kind->reads & CGS_READS_SHRINK) s->K = cgs_plan_candidates(&p->config, s->iteration);
     if (p->kind->reads & CGS_READS_SAMPLES)
         cgs_plan_sample(s->key, &p->noise, s->mean, s->spread, s->E, s->K, s->n, s->plans);
     if (p->kind->propose) p->kind->propose(s);

@@ -76,6 +76,8 @@
       "return the plan of lowest cost among all scored, not the final mean")                       \
     X(float, keep,           0.3f,   0,     1,       "plan.icem.keep",                             \
       "share of icem's elites that are candidates again in the next iteration")                    \
+    X(float, shrink,         1.0f,   1e-6,  1,       "plan.icem.shrink",                           \
+      "factor of icem's candidates after each iteration, down to twice the elites")                \
     X(float, gamma,          1.0f,   0,     1e30,    "plan.gn.gamma",                              \
       "weight of the squared distance from the start in gn: variance of the prediction's error "   \
       "over variance of plans around the start")                                                   \
@@ -109,6 +111,8 @@ static inline int cgs_plan_actions(const cgs_plan_config *c) { return c->H * c->
 float cgs_plan_decay(const cgs_plan_config *c);
 /* Exponent of its noise: `colour`, or what the planner is known for. */
 float cgs_plan_colour(const cgs_plan_config *c);
+/* Candidates of an iteration: K, or what icem's shrink leaves of it. */
+int cgs_plan_candidates(const cgs_plan_config *c, int iteration);
 /* Iterations a solve makes: iters or gd_steps as the planner reads them, otherwise 1; 1 where K = 1
  * makes more useless; 0 for planners that ask for no scores. */
 int cgs_plan_iterations(const cgs_plan_config *c);

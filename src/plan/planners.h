@@ -42,7 +42,8 @@ typedef enum cgs_planner_need {
     X(DAMPING, "damping", "damping", false, c->damping, 1e-4f)                                     \
     X(REUSE, "reuse", "reuse", true, c->reuse, 0)                                                  \
     X(RIDGE, "ridge", "ridge", false, c->ridge, 0.01f)                                             \
-    X(KEEP, "keep", "", false, c->keep, NAN)
+    X(KEEP, "keep", "", false, c->keep, NAN)                                                       \
+    X(SHRINK, "shrink", "shrink", false, c->shrink, 1)
 
 enum {
 #define X(id, key, label, whole, value, silent) CGS_SETTING_##id,
@@ -124,7 +125,7 @@ bool cgs_planner_shows(const cgs_planner_kind *kind, const cgs_planner_setting *
 /* Whether candidates and iterations are what the planner's rule makes of their product. */
 bool cgs_planner_divides(const cgs_planner_kind *kind, double K, double iters);
 
-/* Plans per episode that one iteration scores. */
+/* Plans per episode that one iteration scores, at most. */
 int cgs_planner_candidates(const cgs_planner_kind *kind, const cgs_plan_config *c);
 
 #endif /* CGS_PLAN_PLANNERS_H */

@@ -45,6 +45,9 @@ awk -v a="$(pred a)" -v b="$(pred b)" 'BEGIN { d = a - b; exit !(d < 1e-4 && d >
 "$cgs" eval --model cls --data wall.h5 --planner cem --samples 4 --iters 1 --seeds 0 --episodes 1 \
     --budget 10 --horizon 2 --goal-offset 10 --success any --out r.jsonl --quiet >/dev/null || fail any
 sed -n '7s/,"outcomes".*//p' r.jsonl | grep -q success\": && fail "any is named in a result"
+"$cgs" eval --model cls patch-cgs --data wall.h5 --planner mppi --tau auto --samples 4 --iters 1 --seeds 0 \
+    --episodes 1 --budget 5 --horizon 1 --goal-offset 5 --quiet >measured || fail "a measured temperature"
+grep -q '5e-06' measured && fail "the published temperature was taken: $(cat measured)"
 [ "$(wc -l <r.jsonl)" = 7 ] || fail "the rule of success is not in the hash"
 [ "$(grep -c '(stand-in backbone)' table)" = 6 ] || fail "a row of the table does not say stand-in"
 "$cgs" plan --model patch --data wall.h5 --planner mppi --samples 4 --iters 1 --budget 5 \

@@ -156,6 +156,16 @@ cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
     --iters 1 --budget 10 --threads 1 --quiet --out "$tmp/strips.json" \
     decode.frames=64 >/dev/null || fail "strips of held-out starts"
 
+# a temperature from the model's curvature, beside one that is given
+"$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner mppi --samples 1 --tau auto,3 --seeds 0 \
+    --episodes 2 --threads 1 --quiet >"$tmp/table"
+tau=$(grep -o 'mppi K=1 I=30 tau=[^ ]*' "$tmp/table" | sed 's/.*tau=//' | tr '\n' ' ')
+case $tau in [0-9]*' 3 ') ;; *) fail "temperatures: $tau" ;; esac
+"$cgs" geometry --curvature --model "$tmp/a" --data "$tmp/data.h5" --threads 1 --quiet >"$tmp/table"
+grep -q " ${tau%% *} * 128 " "$tmp/table" || fail "$tau is not the temperature of $(cat "$tmp/table")"
+"$cgs" plan --model "$tmp/a" --data "$tmp/data.h5" --samples 4 --iters 1 --tau auto --budget 5 --horizon 1 \
+    --goal-offset 5 --threads 1 --json >"$tmp/plan" || fail "cgs plan --tau auto"
+
 # ---- plan
 "$cgs" plan --model "$tmp/a" --data "$tmp/data.h5" --planner gd --threads 1 --json --episode 2 \
     --budget 10 --horizon 2 --goal-offset 10 --gif "$tmp/x.gif" >"$tmp/plan"
@@ -184,6 +194,9 @@ base="--model $tmp/a --data $tmp/data.h5"
 refused 2 "plan.samples: 0" eval $base --samples 0
 refused 2 "plan.elites: 9" eval $base --planner cem --samples 8 --elites 9
 refused 2 "plan.tau: -1" eval $base --tau=-1
+refused 2 "tau wants numbers or auto, got .often" eval $base --tau 4,often
+refused 2 "2 temperatures" plan $base --tau 4,8
+refused 2 "one at a time" geometry $base --curvature --mechanism
 refused 2 "horizon 99" eval $base --horizon 99
 refused 2 "99999 rows later" eval $base --goal-offset 99999
 refused 2 '"sgd"' eval $base --planner sgd

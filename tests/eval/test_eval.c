@@ -11,12 +11,14 @@
 
 #include "collect/collect.h"
 #include "core/file.h"
+#include "eval/curvature.h"
 #include "eval/evaluate.h"
 #include "eval/recorded_image.h"
 #include "eval/summary.h"
 #include "eval/temperature.h"
 #include "eval_bed.h"
 #include "expect.h"
+#include "plan/curvature.h"
 #include "random_model.h"
 #include "rollout/held_out.h"
 #include "train/prior_fit.h"
@@ -354,6 +356,43 @@ static void test_unknown_temperature(void **state) {
     bed_close(&b);
 }
 
+/* a measured temperature: once per model, the same for all its runs and for any team, and only for
+ * planners that read one */
+static void test_measured_temperature(void **state) {
+    (void)state;
+    static const char *const planners[] = {"mppi", "cem"};
+    static const double two_taus[] = {CGS_TAU_MEASURED, 3};
+    cgs_eval_options o = small_eval();
+    cgs_evaluation e;
+    cgs_plan_config c = cgs_plan_defaults();
+    double tau[2];
+    for (int threads = 1; threads <= 2; threads++) {
+        bed b;
+        bed_open(&b, threads, 1, 1);
+        OK(cgs_model_curvature(&tau[threads - 1], &b.s, b.data, b.env, &c));
+        bed_close(&b);
+    }
+    assert_true(tau[0] > 0 && tau[0] == tau[1]);
+    c.iters = few_iters[0];
+    tau[0] = cgs_plan_curvature_tau(&c, tau[0]);
+    o.out = NULL;
+    o.planners = planners;
+    o.taus = two_taus;
+    o.tau_count = 2;
+    o.sample_count = 1;
+    OK(cgs_evaluate(&e, &o));
+    assert_int_equal(e.count, 12);
+    for (int i = 0; i < 8; i++)
+        if (i < 4 && e.run[i].model == 0)
+            assert_true(e.run[i].plan.tau == (float)tau[0] && e.run[i].plan.ess == 0);
+        else if (i < 4)
+            assert_true(e.run[i].plan.tau > 0 && e.run[i].plan.ess == 0);
+        else
+            assert_true(e.run[i].plan.tau == 3);
+    for (int i = 8; i < 12; i++) assert_true(e.run[i].plan.tau == cgs_plan_defaults().tau);
+    cgs_evaluation_free(&e);
+}
+
 /* rollouts: each planner by its rule, their areas, and settings for those that read them */
 static void test_rollouts_axis(void **state) {
     (void)state;
@@ -679,13 +718,21 @@ int main(int argc, char **argv) {
         return rc != CGS_OK;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),           cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_batch_in_hash),    cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_options_in_lines), cmocka_unit_test(test_unknown_temperature),
-        cmocka_unit_test(test_rollouts_axis),    cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_images),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_misfits),          cmocka_unit_test(test_rules_in_hash),
-        cmocka_unit_test(test_held_out_prior),   cmocka_unit_test(test_protocols),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_batch_in_hash),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_options_in_lines),
+        cmocka_unit_test(test_unknown_temperature),
+        cmocka_unit_test(test_measured_temperature),
+        cmocka_unit_test(test_rollouts_axis),
+        cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_rules_in_hash),
+        cmocka_unit_test(test_held_out_prior),
+        cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_protocol_in_hash),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);

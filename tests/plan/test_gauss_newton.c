@@ -413,6 +413,54 @@ static void test_icem(void **state) {
     assert_true(rises[1] > 0);
 }
 
+/* rows that each call of a cost function was asked for */
+typedef struct counted {
+    linear *system;
+    int rows[8], calls;
+} counted;
+
+static cgs_status counted_cost(void *ctx, const float *plans, int E, int K, float *cost) {
+    counted *s = ctx;
+    s->rows[s->calls++] = E * K;
+    return linear_cost(s->system, plans, E, K, cost);
+}
+
+/* fewer candidates from iteration to iteration, never below twice the elites, the first ones of
+ * those that all would be; the elites stay as many, and are kept */
+static void test_icem_shrink(void **state) {
+    (void)state;
+    static const int expected[6] = {40, 28, 20, 20, 20, 20}; /* 0.7^2 of 40: 19.6 */
+    linear s = random_system(39, 3, 2, 3, 0.8);
+    cgs_plan_config c = linear_settings("icem", &s, 40, 6), whole = c;
+    c.shrink = 0.7f;
+    counted seen = {.system = &s};
+    cgs_planner *p = must_create(&c, 2);
+    cgs_plan_problem q = linear_problem(&s, 2);
+    q.cost = counted_cost;
+    q.ctx = &seen;
+    for (int solve = 0; solve < 2; solve++) { /* a solve begins with all of them again */
+        seen.calls = 0;
+        cgs_plan_result r = must_solve(p, &q);
+        assert_int_equal(seen.calls, 6);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(seen.rows[i], 2 * expected[i]);
+            assert_int_equal(cgs_plan_candidates(&c, i), expected[i]);
+            assert_int_equal(cgs_plan_candidates(&whole, i), 40);
+        }
+        for (int i = 2; i < 12; i++) assert_true(r.best[i] <= r.best[i - 2]);
+        for (int e = 0; e < 2; e++)
+            assert_true((float)half_square(&s, r.plan + e * s.n) == r.best[10 + e]);
+    }
+    cgs_planner_destroy(p);
+    c.elites = 30; /* twice as many are more than there are */
+    assert_int_equal(cgs_plan_candidates(&c, 5), 40);
+    c.shrink = 0;
+    assert_int_equal(cgs_plan_check(&c), CGS_EARG);
+    whole.shrink = 0.5f;
+    strcpy(whole.kind.s, "cem"); /* which does not read it */
+    assert_int_equal(cgs_plan_candidates(&whole, 3), 40);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ridge_solution), cmocka_unit_test(test_without_pull),
@@ -420,6 +468,7 @@ int main(void) {
         cmocka_unit_test(test_bent),           cmocka_unit_test(test_mirror),
         cmocka_unit_test(test_colour),         cmocka_unit_test(test_temperature),
         cmocka_unit_test(test_mppi_options),   cmocka_unit_test(test_icem),
+        cmocka_unit_test(test_icem_shrink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

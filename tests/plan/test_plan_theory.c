@@ -23,6 +23,7 @@
 
 #include "core/rng.h"
 #include "linear_system.h"
+#include "plan/curvature.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 #define Z_MAX 5.0
@@ -260,10 +261,73 @@ static void test_gd_least_squares(void **state) {
     assert_true(gap < 1e-4);
 }
 
+/* ---- curvature ------------------------------------------------------------------------ */
+
+/* a value that bends the same way on both sides of the mean, and so moves no pair apart */
+static cgs_status bent_residual(void *ctx, const float *plans, int E, int K, float *cost,
+                                float *residual) {
+    const linear *s = ctx;
+    assert_int_equal(linear_residual(ctx, plans, E, K, cost, residual), CGS_OK);
+    for (int r = 0; r < E * K; r++) {
+        residual[r * s->d] += 3 * plans[r * s->n] * plans[r * s->n];
+        cost[r] = 0;
+        for (int i = 0; i < s->d; i++) cost[r] += residual[r * s->d + i] * residual[r * s->d + i];
+        cost[r] /= 2;
+    }
+    return CGS_OK;
+}
+
+static void test_curvature(void **state) {
+    (void)state;
+    enum { E = 32, PAIRS = 800 }; /* a standard error of about 1 % */
+    double got, again;
+    for (int i = 0; i < 6; i++) {
+        linear s = i < 3 ? ideal_system(4, 0.6) : random_system((uint64_t)i, 3, 2, 3, 0.5);
+        cgs_plan_config c = linear_settings("mppi", &s, 1, 1);
+        cgs_plan_problem q = linear_problem(&s, E);
+        double mean = 0;
+        for (int j = 0; j < s.n; j++) mean += s.g[j][j] / s.n;
+        if (i == 1) c.sigma = 0.2f; /* which a linear system does not notice */
+        if (i == 2) q.residual = bent_residual;
+        if (i < 3) assert_true(fabs(mean - 0.6) < 1e-9);
+        assert_int_equal(cgs_plan_curvature(&got, &c, &q, PAIRS), CGS_OK);
+        if (fabs(got / mean - 1) > 0.05) fail_msg("%d: curvature %g, not %g", i, got, mean);
+        assert_int_equal(cgs_plan_curvature(&again, &c, &q, PAIRS), CGS_OK);
+        assert_true(got == again);
+    }
+}
+
+/* At the temperature that follows from the curvature 1 / e^2 of an ideal system's way is left. */
+static void test_curvature_temperature(void **state) {
+    (void)state;
+    linear s = ideal_system(4, 0.6);
+    cgs_plan_config c = linear_settings("mppi", &s, 8192, 1);
+    c.sigma = 0.7f;
+    c.tau = (float)cgs_plan_curvature_tau(&c, 0.6);
+    double left = exp(-2), exact = 0.49 * 0.6 * 4 / (1 / left - 1);
+    assert_true(fabs(c.tau - 0.18) < 1e-6); /* 0.1841, to two digits */
+    assert_true(fabs(cgs_plan_strength(&c, 0.6, exact) + 1 - 1 / left) < 1e-5);
+    c.tau = (float)exact;
+    enum { E = 64 };
+    cgs_plan_problem q = linear_problem(&s, E);
+    cgs_planner *p = must_create(&c, E);
+    cgs_plan_result r = must_solve(p, &q);
+    double best[N_MAX], x[E];
+    best_plan(&s, best);
+    for (int j = 0; j < s.n; j++) {
+        for (int e = 0; e < E; e++) x[e] = r.plan[e * s.n + j];
+        assert_true(fabs(t_statistic(x, E, 1, (1 - left) * best[j])) < Z_MAX);
+    }
+    cgs_planner_destroy(p);
+    q.residual = NULL;
+    double unused;
+    assert_int_equal(cgs_plan_curvature(&unused, &c, &q, 1), CGS_EARG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mppi_population_map),
-        cmocka_unit_test(test_cem_jacobian),
+        cmocka_unit_test(test_mppi_population_map), cmocka_unit_test(test_cem_jacobian),
+        cmocka_unit_test(test_curvature),           cmocka_unit_test(test_curvature_temperature),
         cmocka_unit_test(test_gd_least_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,47 @@
+/* curvature.c - see curvature.h. */
+#include "eval/curvature.h"
+
+#include "eval/shared_starts.h"
+#include "eval/start_states.h"
+#include "plan/curvature.h"
+#include "rollout/rollout.h"
+
+enum { STARTS = 32, PAIRS = 8 };
+
+static cgs_status measure(double *curvature, const cgs_loaded_model *s, const cgs_plan_config *p,
+                          const cgs_start_states *cases) {
+    cgs_rollout_config c = {.episodes = cases->count,
+                            .context = 1,
+                            .horizon = p->H,
+                            .samples = 2 * PAIRS + 1,
+                            .residual = true,
+                            .act = s->act};
+    cgs_rollout *r;
+    CGS_TRY(cgs_rollout_create_any(&r, s->model, &c));
+    cgs_status rc = cgs_rollout_set(r, cases->count, cases->z, NULL, cases->goal);
+    cgs_plan_problem q = {.E = cases->count,
+                          .residual = cgs_rollout_residual,
+                          .R = cgs_rollout_residuals(r),
+                          .ctx = r};
+    if (rc == CGS_OK) rc = cgs_plan_curvature(curvature, p, &q, PAIRS);
+    cgs_rollout_destroy(r);
+    return rc;
+}
+
+cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
+                               const cgs_env_class *env, const cgs_plan_config *p) {
+    cgs_plan_config c = *p;
+    cgs_starts starts;
+    cgs_start_states cases = {0};
+    c.A = cgs_model_action_block(s->model);
+    c.seed = 0;
+    cgs_start_rule rule = {.count = STARTS, .goal_offset = p->H * s->model->frameskip};
+    cgs_status rc = cgs_shared_starts(&starts, s, 1, cgs_dataset_source(data), &rule);
+    if (rc == CGS_OK)
+        rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
+                                    &s->proprio, 1);
+    if (rc == CGS_OK) rc = measure(curvature, s, &c, &cases);
+    cgs_start_states_free(&cases);
+    cgs_starts_free(&starts);
+    return rc;
+}

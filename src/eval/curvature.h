@@ -1,0 +1,14 @@
+/* curvature.h - the curvature of a model's planning cost, measured on recorded frames. */
+#ifndef CGS_EVAL_CURVATURE_H
+#define CGS_EVAL_CURVATURE_H
+
+#include "plan/planner.h"
+#include "rollout/loaded_model.h"
+
+/* plan/curvature.h for a model and a dataset, at the horizon and the spread of `p`: 32 recorded
+ * starts, the mean action, 8 pairs of candidates each; 544 rollouts, a seventh of a solve with
+ * K = 128 and 30 iterations.  A function of model, dataset, horizon and spread. */
+cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
+                               const cgs_env_class *env, const cgs_plan_config *p);
+
+#endif /* CGS_EVAL_CURVATURE_H */
