@@ -18,7 +18,8 @@ find "$from" -name study.json | while read -r study; do
         [ -e "$model/metrics.jsonl" ] || continue
         name=$copy/models/$(basename "$model")
         mkdir -p "$name"
-        cp "$model/config.json" "$name" 2>/dev/null || true # of a training that goes on
+        # a training that goes on has none yet
+        [ ! -e "$model/config.json" ] || cp "$model/config.json" "$name"
         grep '"valid":{' "$model/metrics.jsonl" >"$name/metrics.jsonl" || rm -f "$name/metrics.jsonl"
     done
 done

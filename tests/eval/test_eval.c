@@ -57,19 +57,24 @@ static int lines_of(const char *path, char **text) {
 }
 
 /* The batch is in the hash where bits depend on it, and changes no line where they do not. */
+/* settings of a line, all as usual */
+static cgs_eval_settings plain_settings(void) {
+    return (cgs_eval_settings){.model = "runs/a",
+                               .method = "lewm",
+                               .env = "tworooms",
+                               .env_version = 1,
+                               .dataset = "data.h5",
+                               .rule = {.count = 50, .goal_offset = 25},
+                               .budget = 50,
+                               .execute = 5,
+                               .plan = cgs_plan_defaults(),
+                               .device = "cpu",
+                               .precision = "f32"};
+}
+
 static void test_batch_in_hash(void **state) {
     (void)state;
-    cgs_eval_settings s = {.model = "runs/a",
-                           .method = "lewm",
-                           .env = "tworooms",
-                           .env_version = 1,
-                           .dataset = "data.h5",
-                           .rule = {.count = 50, .goal_offset = 25},
-                           .budget = 50,
-                           .execute = 5,
-                           .plan = cgs_plan_defaults(),
-                           .device = "cpu",
-                           .precision = "f32"};
+    cgs_eval_settings s = plain_settings();
     char *json, hash[3][17];
     static const int batch[3] = {0, 512, 50};
     for (int i = 0; i < 3; i++) {
@@ -116,17 +121,7 @@ static void test_rules_in_hash(void **state) {
 /* The protocol is in the hash where it is not the official one; lines from before it have none. */
 static void test_protocol_in_hash(void **state) {
     (void)state;
-    cgs_eval_settings s = {.model = "runs/a",
-                           .method = "lewm",
-                           .env = "tworooms",
-                           .env_version = 1,
-                           .dataset = "data.h5",
-                           .rule = {.count = 50, .goal_offset = 25},
-                           .budget = 50,
-                           .execute = 5,
-                           .plan = cgs_plan_defaults(),
-                           .device = "cpu",
-                           .precision = "f32"};
+    cgs_eval_settings s = plain_settings();
     char *json, hash[CGS_JUDGES][17];
     for (int j = 0; j < CGS_JUDGES; j++) {
         char want[40];
