@@ -229,13 +229,6 @@ static cgs_tensor *build_activation(cgs_op_trial *t, const int *n) { /* rows, co
     return cgs_activate(t->tape, x, (cgs_activation)n[2]);
 }
 
-static cgs_tensor *build_activation_dropout(cgs_op_trial *t,
-                                            const int *n) { /* rows, cols, kind, p in per cent */
-    cgs_tensor *x = input(t, "x", CGS_F32, 4, DIM(n[0], n[1]));
-    return cgs_dropout(t->tape, cgs_activate(t->tape, x, (cgs_activation)n[2]), (float)n[3] / 100,
-                       80);
-}
-
 static cgs_tensor *build_relu(cgs_op_trial *t, const int *n) { /* away from its corner */
     cgs_tensor *x = cgs_op_trial_input(t, "x", t->act, 0.25f, 2, CGS_FILL_AWAY, DIM(n[0], n[1]));
     return cgs_activate(t->tape, x, CGS_RELU);
@@ -521,10 +514,6 @@ const cgs_op_case cgs_op_cases[] = {
     CASE(dropout, "typical",        {48, 2048, 10},                    1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "odd",            {7, 13, 50},                       1e-6,  1e-2,  1e-4, H),
     CASE(dropout, "single",         {1, 1, 10},                        1e-6,  1e-2,  1e-4, H),
-    CASE_BY(dropout, "of an activation", build_activation_dropout, {48, 768, CGS_GELU, 10},
-                                                                       1e-5,  1e-2,  1e-4, H),
-    CASE_BY(dropout, "of an activation, 37 wide", build_activation_dropout, {3, 37, CGS_SILU, 40},
-                                                                       1e-5,  1e-2,  1e-4, H),
     HEAVY(dropout, "paper",       {384, 2048, 10}),
 
     CASE(batchnorm, "training",     {96, 512, 1},                      1e-5,  1e-2,  1e-4, H),
