@@ -188,8 +188,8 @@ static const cgs_variant dino_and_lewm[] = {
     "probe theory decode surprise plan report"
 /* every claim of the paper that a laptop can look into, with what the claims need first */
 #define LAPTOP_ROWS                                                                                \
-    "rows=collect train prior budget-mppi budget-cem gd budget-pg-mppi budget-pg-cem moderate "    \
-    "strict held-out held-out-pg held-out-gd refine temperature prior-quality geometry mechanism " \
+    "rows=collect train prior budget-mppi budget-cem gd budget-pg-mppi budget-pg-cem held-out "    \
+    "held-out-pg held-out-gd moderate strict refine temperature prior-quality geometry mechanism " \
     "probe report|"
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
@@ -201,23 +201,24 @@ static const cgs_variant dino_and_lewm[] = {
     PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
           "held_K=32,128|held_pg_K=1,32,128|"
 
-/* Small models, three training seeds and short lines.  Fewer budgets, iterations and temperatures
- * than the paper's, each with the ends and what the tables need. */
+/* Small models, three training seeds and short lines.  Fewer starts (the first two of the paper's
+ * three lists), budgets, iterations and temperatures than the paper's, each with the ends and what
+ * the tables need. */
 #define SHORT                                                                                      \
-    "lines= --compact|K=1,8,32,128|I=1,5,15,30|tau=16,128|held=100|held_K=128|held_pg_K=128|"      \
-    "prior=prior.episodes=1200 prior.updates=2000 prior.every=100 prior.patience=5 "               \
-    "prior.hidden=256 prior.batch=256|validate=500|checkpoint=500|"
+    "lines= --compact|start_seeds=0,1|K=1,8,32,128|I=1,5,30|tau=16,128|held=100|held_K=128|"       \
+    "held_pg_K=128|prior=prior.episodes=1200 prior.updates=2000 prior.every=100 "                  \
+    "prior.patience=5 prior.hidden=256 prior.batch=256|validate=1000|checkpoint=1000|"
 #define LAPTOP LAPTOP_ROWS "preset=small|side=64|every=5|train=train.batch=32|seeds=3072,1,2|" SHORT
 /* Minutes of two quiet cores.  An episode that succeeds with its first plan needs no second, so
  * most evaluations on TwoRooms take little more than half as long. */
 #define EVALUATED                                                                                  \
-    "prior:1 budget-mppi:2.8 budget-cem:2.8 gd:0.5 budget-pg-mppi:2.8 budget-pg-cem:2.8 "          \
-    "moderate:2.2 strict:3 held-out:2.8 held-out-pg:2.8 held-out-gd:0.5 refine:2.8 "               \
-    "temperature:3.5 prior-quality:1 geometry:1 mechanism:1 probe:3 report:0.1"
+    "prior:0.3 budget-mppi:1 budget-cem:1 gd:0.4 budget-pg-mppi:1 budget-pg-cem:1 "                \
+    "moderate:0.8 strict:0.9 held-out:1.5 held-out-pg:1.5 held-out-gd:0.4 refine:0.3 "             \
+    "temperature:1.5 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define EVALUATED_SOON                                                                             \
-    "prior:1 budget-mppi:1.7 budget-cem:1.7 gd:0.4 budget-pg-mppi:1.5 budget-pg-cem:1.5 "          \
-    "moderate:1.5 strict:3 held-out:1.7 held-out-pg:1.5 held-out-gd:0.4 refine:1.7 "               \
-    "temperature:2 prior-quality:1 geometry:1 mechanism:1 probe:3 report:0.1"
+    "prior:0.3 budget-mppi:0.7 budget-cem:0.7 gd:0.3 budget-pg-mppi:0.6 budget-pg-cem:0.6 "        \
+    "moderate:0.5 strict:0.8 held-out:0.9 held-out-pg:0.8 held-out-gd:0.3 refine:0.2 "             \
+    "temperature:0.9 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define TINY                                                                                       \
     "preset=small|side=64|every=5|episodes=12|updates=4|validate=4|checkpoint=4|seeds=3072,1|"     \
     "train=train.batch=4 loss.sigreg.projections=16 train.validate_batches=1|"                     \
@@ -271,19 +272,19 @@ const cgs_recipe cgs_recipes[] = {
      "env=tworooms",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=6000",
              LAPTOP "seeds=3072,1,2,3,4|episodes=4000|updates=2000|"
-                    "minutes=collect:1 train:2.5 " EVALUATED_SOON,
+                    "minutes=collect:0.1 train:2.5 " EVALUATED_SOON,
              TINY LAPTOP_ROWS "seeds=3072,1,2")},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000",
-             LAPTOP "episodes=3000|updates=6000|minutes=collect:1 train:7.5 " EVALUATED,
+             LAPTOP "episodes=3000|updates=6000|minutes=collect:0.2 train:7.5 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=1500",
-             LAPTOP "episodes=1500|updates=6000|minutes=collect:10 train:7.5 " EVALUATED,
+             LAPTOP "episodes=1500|updates=6000|minutes=collect:4 train:7.5 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"pusht", "PushT: the same", MAIN, three, COUNT(three), "env=pusht",
      PRESETS(PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=8000",
-             LAPTOP "episodes=4000|updates=13000|minutes=collect:2 train:16 " EVALUATED,
+             LAPTOP "episodes=4000|updates=13000|minutes=collect:0.6 train:16 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht",
