@@ -216,9 +216,9 @@ static const cgs_variant dino_and_lewm[] = {
     "moderate:0.8 strict:0.9 held-out:1.5 held-out-pg:1.5 held-out-gd:0.4 refine:0.3 "             \
     "temperature:1.5 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define EVALUATED_SOON                                                                             \
-    "prior:0.3 budget-mppi:0.7 budget-cem:0.7 gd:0.3 budget-pg-mppi:0.6 budget-pg-cem:0.6 "        \
-    "moderate:0.5 strict:0.8 held-out:0.9 held-out-pg:0.8 held-out-gd:0.3 refine:0.2 "             \
-    "temperature:0.9 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
+    "prior:0.3 budget-mppi:0.5 budget-cem:0.5 gd:0.2 budget-pg-mppi:0.5 budget-pg-cem:0.5 "        \
+    "moderate:0.4 strict:0.6 held-out:0.8 held-out-pg:0.6 held-out-gd:0.2 refine:0.2 "             \
+    "temperature:0.8 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define TINY                                                                                       \
     "preset=small|side=64|every=5|episodes=12|updates=4|validate=4|checkpoint=4|seeds=3072,1|"     \
     "train=train.batch=4 loss.sigreg.projections=16 train.validate_batches=1|"                     \
@@ -272,19 +272,19 @@ const cgs_recipe cgs_recipes[] = {
      "env=tworooms",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=6000",
              LAPTOP "seeds=3072,1,2,3,4|episodes=4000|updates=3000|"
-                    "minutes=collect:0.1 train:3.7 " EVALUATED_SOON,
+                    "minutes=collect:0.1 train:2.2 " EVALUATED_SOON,
              TINY LAPTOP_ROWS "seeds=3072,1,2")},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000",
-             LAPTOP "episodes=3000|updates=15000|minutes=collect:0.2 train:18.5 " EVALUATED,
+             LAPTOP "episodes=3000|updates=15000|minutes=collect:0.2 train:11 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=1500",
-             LAPTOP "episodes=1500|updates=15000|minutes=collect:4 train:18.5 " EVALUATED,
+             LAPTOP "episodes=1500|updates=15000|minutes=collect:4 train:11 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"pusht", "PushT: the same", MAIN, three, COUNT(three), "env=pusht",
      PRESETS(PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=8000",
-             LAPTOP "episodes=4000|updates=30000|minutes=collect:0.6 train:37 " EVALUATED,
+             LAPTOP "episodes=4000|updates=30000|minutes=collect:0.6 train:22 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht",
