@@ -336,6 +336,10 @@ static void test_planners_agree(void **state) {
     (void)state;
     gpu_plan_agree(&cpu, &gpu);
 }
+static void test_planner_options(void **state) {
+    (void)state;
+    gpu_plan_options(&cpu, &gpu);
+}
 static void test_paper_plans(void **state) {
     (void)state;
     gpu_plan_paper(&gpu);
@@ -469,9 +473,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_refusals),
     };
     const struct CMUnitTest plan[] = {
-        cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
-        cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
-        cmocka_unit_test(test_device_loop),    cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_planners_agree),  cmocka_unit_test(test_fused_windows),
+        cmocka_unit_test(test_fused),           cmocka_unit_test(test_paper_plans),
+        cmocka_unit_test(test_device_loop),     cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_planner_options),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),
