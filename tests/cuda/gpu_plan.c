@@ -341,6 +341,60 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     return fused;
 }
 
+/* Residuals of the fused rollout, inside the device: their squares are its costs, and they are
+ * those of the tape, as far as bf16 goes. */
+void gpu_plan_residuals(cgs_device *gpu) {
+    enum { COUNT = 2, SAMPLES = 10, STEPS = 2 };
+    cgs_lewm_config c = paper_predictor(1);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    OK(random_model_of(&m, &c, gpu, 8));
+    cgs_rollout_config rc = {.episodes = COUNT,
+                             .context = 1,
+                             .horizon = STEPS,
+                             .samples = SAMPLES,
+                             .residual = true,
+                             .act = CGS_BF16};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t D = (size_t)c.width, rows = COUNT * SAMPLES, n = rows * STEPS;
+    size_t values = n * (size_t)cgs_lewm_action_block(&c), places = rows * (D + 1);
+    float *given = malloc((values + 2 * COUNT * D) * sizeof *given);
+    float *got = malloc(2 * places * sizeof *got), *tape = got + places;
+    cgs_rng g = cgs_rng_stream(12, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < values + 2 * COUNT * D; i++) given[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, COUNT, given + values, NULL, given + values + COUNT * D));
+    const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+    void *memory;
+    assert_non_null(q);
+    OK(gpu->ops->alloc(gpu, &memory, (values + places) * sizeof *got));
+    float *inside = (float *)memory + values; /* costs, then residuals */
+    OK(gpu->ops->upload(gpu, memory, given, values * sizeof *given));
+    OK(q->begin(q->ctx, COUNT));
+    q->residual(q->ctx, memory, COUNT, SAMPLES, inside, inside + rows);
+    OK(gpu->ops->sync(gpu));
+    OK(gpu->ops->download(gpu, got, inside, places * sizeof *got));
+    gpu->ops->release(gpu, memory);
+    OK(cgs_rollout_residual(r, given, COUNT, SAMPLES, tape, tape + rows));
+    double error = 0, norm = 0;
+    for (size_t row = 0; row < rows; row++) {
+        double squares = 0;
+        for (size_t j = 0; j < D; j++) {
+            double x = got[rows + row * D + j], y = tape[rows + row * D + j];
+            squares += x * x;
+            error += (x - y) * (x - y);
+            norm += y * y;
+        }
+        assert_true(fabs(squares - got[row]) <= 1e-5 * squares);
+    }
+    print_message("residuals, %s: differ from the tape's by %.2e\n",
+                  cgs_rollout_fused(r) ? "fused" : "NOT FUSED", sqrt(error / norm));
+    assert_true(sqrt(error / norm) < 2e-2);
+    free(given);
+    free(got);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
+}
+
 /* gradients of costs by plans, (count, H, A) */
 static bool gradients_on(cgs_device *d, cgs_dtype act, int layers, int C, int count, int H,
                          bool inside, float *grad) {

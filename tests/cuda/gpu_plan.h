@@ -23,4 +23,7 @@ void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int cou
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
                         const char *rollout);
 
+/* Residuals of the fused rollout: their squares are its costs, and they are the tape's. */
+void gpu_plan_residuals(cgs_device *gpu);
+
 #endif /* CGS_TESTS_GPU_PLAN_H */

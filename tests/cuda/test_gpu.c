@@ -358,6 +358,7 @@ static void test_fused_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, NULL);
     gpu_plan_gradients(&cpu, &gpu, 1, 1, 2, 2, NULL);
+    gpu_plan_residuals(&gpu);
 }
 
 /* windows that grow and slide, one and two plans of a block, 4 and 16 plans of a cluster */
