@@ -70,12 +70,14 @@ static void finish(cgs_trainer *t, cgs_device *d) {
 
 /* Training in a process of its own, because a process that runs OpenMP cannot fork: this
  * program starts itself as `test_train worker FOLDER RUN PRECISION new|resume|die`.  The precision
- * "class" is bf16 with the class token and both heads in f32. */
+ * "class" is bf16 with the class token and both heads in f32, "mean" is f32 with averaged weights.
+ */
 static cgs_run_config resume_config(const char *precision) {
     cgs_run_config c = tiny();
-    bool apart = !strcmp(precision, "class");
-    strcpy(c.train.precision.s, apart ? "bf16" : precision);
+    bool apart = !strcmp(precision, "class"), mean = !strcmp(precision, "mean");
+    strcpy(c.train.precision.s, apart ? "bf16" : mean ? "f32" : precision);
     if (apart) c.model.class_bits = 32;
+    c.train.weight_average = mean ? 0.5f : 0;
     c.train.cgs_weight = 0.5f;
     c.train.cache = !strcmp(precision, "f32"); /* the other one straight from HDF5 */
     return c;
@@ -151,6 +153,11 @@ static void test_resume_bf16(void **state) {
 static void test_resume_class(void **state) {
     (void)state;
     resume_is_exact("class");
+}
+
+static void test_resume_mean(void **state) {
+    (void)state;
+    resume_is_exact("mean");
 }
 
 /* mean of the last losses of a term, and of the first */
@@ -338,10 +345,11 @@ int main(int argc, char **argv) {
         return worker(argv[3], argv[4], argv[5]);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume_f32),         cmocka_unit_test(test_resume_bf16),
-        cmocka_unit_test(test_resume_class),       cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_damaged_checkpoint), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_resume_f32),   cmocka_unit_test(test_resume_bf16),
+        cmocka_unit_test(test_resume_class), cmocka_unit_test(test_resume_mean),
+        cmocka_unit_test(test_learns),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_damaged_checkpoint),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
