@@ -299,7 +299,7 @@ static char *config_text(const cgs_run_config *c) {
 static cgs_status without_younger(const char *theirs, const char *path, char *mine) {
     static const char *const younger[][2] = {{"train.recipe", "published"}, {"train.average", "0"}};
     for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++) {
-        char key[64], usual[64];
+        char key[32], usual[64];
         snprintf(key, sizeof key, "%s = ", younger[i][0]);
         snprintf(usual, sizeof usual, "%s%s\n", key, younger[i][1]);
         char *line = strstr(mine, key);
