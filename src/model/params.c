@@ -116,8 +116,7 @@ cgs_status cgs_params_bind(cgs_params *p, cgs_device *d, bool training) {
 
 void cgs_params_free(cgs_params *p) {
     if (p->device) {
-        void *all[] = {p->values, p->grads,    p->moment1,   p->moment2,
-                       p->bf16,   p->averaged, p->statistics};
+        void *all[] = {p->values, p->grads, p->moment1, p->moment2, p->bf16, p->statistics};
         for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
             if (all[i]) p->device->ops->release(p->device, all[i]);
     }

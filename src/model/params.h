@@ -40,7 +40,6 @@ typedef struct cgs_params {
     float *values, *grads, *moment1, *moment2; /* (trainable) on the device; the last three
                                                   only when training */
     uint16_t *bf16;                            /* (trainable) rounded copy            */
-    float *averaged;                           /* (trainable) mean over updates, or NULL */
     float *statistics;                         /* (stats)                             */
     bool bound;
     cgs_status status;

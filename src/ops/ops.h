@@ -297,8 +297,6 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
-    /* mean += weight (x - mean), for means that nothing caches */
-    void (*average)(cgs_device *d, float *mean, const float *x, float weight, size_t n);
 } cgs_backend;
 
 struct cgs_device {

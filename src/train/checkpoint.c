@@ -10,34 +10,30 @@
 #include "io/safetensors.h"
 #include "io/weights.h"
 
-enum { KINDS = 5, BUFFERS = KINDS * CGS_CHECKPOINT_PARTS };
+enum { KINDS = 4, BUFFERS = KINDS * CGS_CHECKPOINT_PARTS };
 /* of the first part, then of the second */
-static const char *const buffer_names[BUFFERS] = {
-    "values",   "moment1",   "moment2",   "statistics",   "averaged",
-    "values.1", "moment1.1", "moment2.1", "statistics.1", "averaged.1"};
+static const char *const buffer_names[BUFFERS] = {"values",     "moment1",     "moment2",
+                                                  "statistics", "values.1",    "moment1.1",
+                                                  "moment2.1",  "statistics.1"};
 
 typedef struct host_copy {
-    const char *name[BUFFERS];
     float *data[BUFFERS];
     size_t count[BUFFERS];
     int buffers;
 } host_copy;
 
-/* names, device memory and sizes of those that the parts have */
-static int device_buffers(cgs_params *const *part, int parts, const char *name[BUFFERS],
-                          float *at[BUFFERS], size_t count[BUFFERS]) {
-    int n = 0;
+/* their device memory and sizes */
+static int device_buffers(cgs_params *const *part, int parts, float *at[BUFFERS],
+                          size_t count[BUFFERS]) {
     for (int k = 0; k < parts; k++) {
         const cgs_params *p = part[k];
-        float *all[KINDS] = {p->values, p->moment1, p->moment2, p->statistics, p->averaged};
+        float *all[KINDS] = {p->values, p->moment1, p->moment2, p->statistics};
         for (int i = 0; i < KINDS; i++) {
-            if (!all[i]) continue;
-            name[n] = buffer_names[KINDS * k + i];
-            at[n] = all[i];
-            count[n++] = all[i] == p->statistics ? p->stats : p->trainable;
+            at[KINDS * k + i] = all[i];
+            count[KINDS * k + i] = i < 3 ? p->trainable : p->stats;
         }
     }
-    return n;
+    return KINDS * parts;
 }
 
 static void host_free(host_copy *h) {
@@ -46,8 +42,8 @@ static void host_free(host_copy *h) {
 
 static cgs_status host_alloc(host_copy *h, cgs_params *const *part, int parts) {
     float *at[BUFFERS];
-    *h = (host_copy){.buffers = 0};
-    h->buffers = device_buffers(part, parts, h->name, at, h->count);
+    *h = (host_copy){{0}, {0}, 0};
+    h->buffers = device_buffers(part, parts, at, h->count);
     for (int i = 0; i < h->buffers; i++) {
         h->data[i] = malloc(h->count[i] * sizeof(float) + 1);
         if (!h->data[i]) {
@@ -79,7 +75,7 @@ cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int pa
     host_copy h;
     CGS_TRY(host_alloc(&h, part, parts));
     float *at[BUFFERS];
-    device_buffers(part, parts, h.name, at, h.count);
+    device_buffers(part, parts, at, h.count);
     cgs_status rc = d->ops->sync(d);
     for (int i = 0; i < h.buffers && rc == CGS_OK; i++)
         rc = d->ops->download(d, h.data[i], at[i], h.count[i] * sizeof(float));
@@ -90,7 +86,7 @@ cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int pa
         snprintf(tracked, sizeof tracked, "%llu", (unsigned long long)c->batches_tracked);
         cgs_save tensors[BUFFERS];
         for (int i = 0; i < h.buffers; i++)
-            tensors[i] = (cgs_save){.name = h.name[i],
+            tensors[i] = (cgs_save){.name = buffer_names[i],
                                     .type = CGS_W_F32,
                                     .rank = 1,
                                     .dim = {(int64_t)h.count[i]},
@@ -142,10 +138,10 @@ static cgs_status read_meta(const cgs_weights *w, cgs_checkpoint *c) {
 
 static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {
     for (int i = 0; i < h->buffers; i++) {
-        const cgs_weight *e = cgs_weights_find(w, h->name[i]);
+        const cgs_weight *e = cgs_weights_find(w, buffer_names[i]);
         if (!e || e->type != CGS_W_F32 || e->count != h->count[i])
             return cgs_fail(CGS_EFORMAT, "%s: \"%s\" should hold %zu f32 numbers, has %zu", w->path,
-                            h->name[i], h->count[i], e ? e->count : 0);
+                            buffer_names[i], h->count[i], e ? e->count : 0);
         CGS_TRY(cgs_weights_read(e, h->data[i]));
     }
     uint64_t want = 0;
@@ -168,7 +164,7 @@ cgs_status cgs_checkpoint_load(const char *path, cgs_params *const *part, int pa
     if (rc == CGS_OK) {
         float *at[BUFFERS];
         size_t count[BUFFERS];
-        device_buffers(part, parts, h.name, at, count);
+        device_buffers(part, parts, at, count);
         rc = read_meta(w, c);
         if (rc == CGS_OK) rc = read_buffers(w, &h);
         for (int i = 0; i < h.buffers && rc == CGS_OK; i++)

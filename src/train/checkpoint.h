@@ -1,7 +1,6 @@
 /* checkpoint.h - everything that a bit-exact resume needs, in one atomic file.
  *
- * A safetensors file of the flat buffers (values, both moments, statistics, and averaged
- * values where there are any) whose metadata
+ * A safetensors file of the flat buffers (values, both moments, statistics) whose metadata
  * holds the update number, the settings as text and a CRC-32 of the buffers.  Random streams
  * and the loader need no state: they are functions of the seed and the update number. */
 #ifndef CGS_TRAIN_CHECKPOINT_H

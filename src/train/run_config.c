@@ -65,7 +65,6 @@ static void dinowm_method(cgs_run_config *c, const cgs_method *m, const char *en
     if (small) c->train.head_lr *= 10;
     strcpy(c->train.schedule.s, "constant");
     strcpy(c->train.recipe.s, "published");
-    c->train.weight_average = 0;
 }
 
 static void lewm_method(cgs_run_config *c, const cgs_method *m, const char *env) {

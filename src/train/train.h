@@ -66,10 +66,6 @@
       "mean over all valid pairs (pooled) or of window means (window)")                            \
     X(text, recipe, "published", 0, 0, "train.recipe",                                             \
       "LeWM: published (the paper's) or robust (starts that learn in more worlds)")                \
-    X(float, weight_average, 0, 0, 1, "train.average",                                             \
-      "validate and store the mean of the weights over this fraction of the updates so far; 0: "   \
-      "the "                                                                                       \
-      "last ones")                                                                                 \
     X(text, method, "lewm", 0, 0, "train.method", "name of the method, for the record")            \
     X(text, precision, "bf16", 0, 0, "train.precision", "type of activations: f32 or bf16")
 

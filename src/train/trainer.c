@@ -31,7 +31,6 @@
 #include "train/schedule.h"
 #include "train/train.h"
 #include "train/training_recipe.h"
-#include "train/weight_average.h"
 
 /* beyond every epoch and update of a run: batches and random numbers of their own */
 #define OTHER_EPOCH (UINT64_C(1) << 40)
@@ -78,7 +77,6 @@ struct cgs_trainer {
     float *running, *own;
     bool have_own;
     uint64_t own_step;
-    cgs_weight_average average;
 
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
@@ -259,7 +257,6 @@ static cgs_status make_model(cgs_trainer *t, const char *data) {
     l->cls = cgs_learner_class_of(&t->config);
     CGS_TRY(l->cls->open(l, &t->config, t->source, data, t->device, act));
     t->model = l->model;
-    CGS_TRY(cgs_weight_average_open(&t->average, t->model->params, c->weight_average));
     size_t stats = t->model->params->stats;
     t->latents = malloc((size_t)c->batch * (size_t)(t->history + 1) * (size_t)t->model->width *
                         sizeof *t->latents);
@@ -296,21 +293,16 @@ static char *config_text(const cgs_run_config *c) {
     return text;
 }
 
-/* Checkpoints do not name settings that are younger than they are, and were made as with these
- * values: such lines are taken out of the settings that they are compared with. */
-static cgs_status without_younger(const char *theirs, const char *path, char *mine) {
-    static const char *const younger[][2] = {{"train.recipe", "published"}, {"train.average", "0"}};
-    for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++) {
-        char key[32], usual[64];
-        snprintf(key, sizeof key, "%s = ", younger[i][0]);
-        snprintf(usual, sizeof usual, "%s%s\n", key, younger[i][1]);
-        char *line = strstr(mine, key);
-        if (strstr(theirs, key) || !line) continue;
-        if (strncmp(line, usual, strlen(usual)) != 0)
-            return cgs_fail(CGS_EARG, "%s is older than %s: continue it with %s=%s", path,
-                            younger[i][0], younger[i][0], younger[i][1]);
-        memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
-    }
+/* Checkpoints from before there were recipes do not name theirs, which was the published one: its
+ * line is taken out of the settings that they are compared with. */
+static cgs_status without_recipe(const char *theirs, const char *path, char *mine) {
+    static const char key[] = "train.recipe = ", usual[] = "train.recipe = published\n";
+    char *line = strstr(mine, key);
+    if (strstr(theirs, key) || !line) return CGS_OK;
+    if (strncmp(line, usual, strlen(usual)) != 0)
+        return cgs_fail(CGS_EARG,
+                        "%s is older than recipes: continue it with train.recipe=published", path);
+    memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
     return CGS_OK;
 }
 
@@ -320,7 +312,7 @@ static cgs_status load_checkpoint(cgs_trainer *t) {
     if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
     if (rc == CGS_OK) {
-        rc = without_younger(c.config, t->checkpoint, mine);
+        rc = without_recipe(c.config, t->checkpoint, mine);
         if (rc == CGS_OK) rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
         t->step = c.step;
         t->model->batches_tracked = c.batches_tracked;
@@ -409,7 +401,6 @@ void cgs_trainer_destroy(cgs_trainer *t) {
     cgs_windows_free(&t->windows);
     cgs_packed_close(t->packed);
     cgs_dataset_close(t->dataset);
-    cgs_weight_average_close(&t->average);
     free(t->latents);
     free(t->running);
     free(t->own);
@@ -522,7 +513,6 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
                        .step = t->step + 1};
         cgs_adamw_apply(p, &a, g->first, g->count);
     }
-    cgs_weight_average_add(&t->average, t->step + 1);
     CGS_TRY(ops->sync(t->device));
     t->model->batches_tracked++;
     t->step++;
@@ -597,28 +587,19 @@ static cgs_status compute_own(cgs_trainer *t) {
     return rc;
 }
 
-/* Whether batch norm's statistics are those of the weights that are validated and stored.  Averages
- * over updates are of none of them, least of all of a mean. */
-static bool owns_statistics(const cgs_trainer *t) {
-    return t->recipe->own_statistics || t->average.fraction > 0;
-}
-
-/* Between these two calls the model is what is validated and stored: its weights are the mean, if
- * there is one, and its statistics their own, if the recipe says so. */
-static cgs_status take_stored_weights(cgs_trainer *t) {
+/* Between these two calls the model has its own statistics, if the recipe says so. */
+static cgs_status take_own_statistics(cgs_trainer *t) {
     cgs_params *p = t->model->params;
-    if (!owns_statistics(t)) return CGS_OK;
+    if (!t->recipe->own_statistics) return CGS_OK;
     CGS_TRY(
         t->device->ops->download(t->device, t->running, p->statistics, p->stats * sizeof(float)));
-    cgs_status rc = cgs_weight_average_take(&t->average);
-    if (rc == CGS_OK && (!t->have_own || t->own_step != t->step)) rc = compute_own(t);
+    cgs_status rc = CGS_OK;
+    if (!t->have_own || t->own_step != t->step) rc = compute_own(t);
     return set_statistics(t, rc == CGS_OK ? t->own : t->running) == CGS_OK ? rc : CGS_EDEVICE;
 }
 
-static cgs_status leave_stored_weights(cgs_trainer *t) {
-    if (!owns_statistics(t)) return CGS_OK;
-    CGS_TRY(cgs_weight_average_leave(&t->average));
-    return set_statistics(t, t->running);
+static cgs_status take_running_statistics(cgs_trainer *t) {
+    return t->recipe->own_statistics ? set_statistics(t, t->running) : CGS_OK;
 }
 
 /* ---- validation and storage ------------------------------------------------------------ */
@@ -655,9 +636,9 @@ static cgs_status validate(cgs_trainer *t, cgs_validation *v) {
 cgs_status cgs_trainer_validate(cgs_trainer *t, cgs_validation *v) {
     *v = (cgs_validation){0};
     if (!t->valid_tape) return CGS_OK;
-    CGS_TRY(take_stored_weights(t));
+    CGS_TRY(take_own_statistics(t));
     cgs_status rc = validate(t, v);
-    CGS_TRY(leave_stored_weights(t));
+    CGS_TRY(take_running_statistics(t));
     CGS_TRY(rc);
     v->cosine = 1 - v->term[CGS_TERM_TS];
     t->started = cgs_now(); /* validation does not count as training time */
@@ -706,9 +687,9 @@ cgs_status cgs_trainer_save(cgs_trainer *t) {
     CGS_TRY(rc);
     cgs_model_card card;
     fill_card(t, &card);
-    CGS_TRY(take_stored_weights(t));
+    CGS_TRY(take_own_statistics(t));
     rc = t->learner.cls->save(&t->learner, t->dir, &card);
-    CGS_TRY(leave_stored_weights(t));
+    CGS_TRY(take_running_statistics(t));
     return rc;
 }
 

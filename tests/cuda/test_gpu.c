@@ -271,7 +271,6 @@ static void test_optimiser(void **state) {
             cgs_adamw w = {1e-2f, 0.9f, 0.999f, 1e-8f, 1e-2f, 0.25f, step};
             d->ops->adamw(d, &w, m[0], m[1], m[2], m[3], p, N);
         }
-        d->ops->average(d, m[1], m[0], 0.3f, N);
         OK(d->ops->sync(d));
         for (int a = 0; a < 4; a++) {
             OK(d->ops->download(d, host[k][a], m[a], N * sizeof(float)));

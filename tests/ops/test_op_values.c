@@ -629,34 +629,6 @@ static void test_bf16_rounding(void **state) {
     }
 }
 
-/* 1 + 0.25 (3 - 1) = 1.5, then 1.5 + 0.25 (-0.5 - 1.5) = 1; weight 1 gives the number itself */
-static void test_average_by_hand(void **state) {
-    (void)state;
-    cgs_device *list[2];
-    for (int i = 0; i < devices(list); i++) {
-        const cgs_backend *ops = list[i]->ops;
-        enum { N = 10007 };
-        static float mean[N], x[N];
-        static const float given[3] = {3, -0.5f, 0.1f}, weight[3] = {0.25f, 0.25f, 1},
-                           want[3] = {1.5f, 1, 0.1f};
-        void *a, *b;
-        for (int k = 0; k < N; k++) mean[k] = 1;
-        OK(ops->alloc(list[i], &a, sizeof mean));
-        OK(ops->alloc(list[i], &b, sizeof x));
-        OK(ops->upload(list[i], a, mean, sizeof mean));
-        for (int s = 0; s < 3; s++) {
-            for (int k = 0; k < N; k++) x[k] = given[s];
-            OK(ops->upload(list[i], b, x, sizeof x));
-            ops->average(list[i], a, b, weight[s], N);
-            OK(ops->sync(list[i]));
-            OK(ops->download(list[i], mean, a, sizeof mean));
-            for (int k = 0; k < N; k++) assert_near(mean[k], want[s], 1e-7);
-        }
-        ops->release(list[i], a);
-        ops->release(list[i], b);
-    }
-}
-
 static void test_sum_squares(void **state) {
     (void)state;
     cgs_device *list[2];
@@ -684,7 +656,7 @@ int main(void) {
         cmocka_unit_test(test_directions),      cmocka_unit_test(test_straighten_by_hand),
         cmocka_unit_test(test_cgs_by_hand),     cmocka_unit_test(test_batchnorm_running),
         cmocka_unit_test(test_adamw_by_hand),   cmocka_unit_test(test_bf16_rounding),
-        cmocka_unit_test(test_sum_squares),     cmocka_unit_test(test_average_by_hand),
+        cmocka_unit_test(test_sum_squares),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

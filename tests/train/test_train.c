@@ -72,14 +72,11 @@ static void finish(cgs_trainer *t, cgs_device *d) {
 /* Training in a process of its own, because a process that runs OpenMP cannot fork: this
  * program starts itself as `test_train worker FOLDER RUN PRECISION new|resume|die`.  The precision
  * "class" is bf16 with the class token and both heads in f32, "long" is bf16 with layers of so many
- * rows that their gradients are made in one pass where there are pairs of bf16, "mean" is f32 with
- * averaged weights. */
+ * rows that their gradients are made in one pass where there are pairs of bf16. */
 static cgs_run_config resume_config(const char *precision) {
     cgs_run_config c = tiny();
     bool apart = !strcmp(precision, "class"), many = !strcmp(precision, "long");
-    bool mean = !strcmp(precision, "mean");
-    strcpy(c.train.precision.s, apart || many ? "bf16" : mean ? "f32" : precision);
-    c.train.weight_average = mean ? 0.5f : 0;
+    strcpy(c.train.precision.s, apart || many ? "bf16" : precision);
     if (apart) c.model.class_bits = 32;
     if (many) {
         c.model.width = 96;
@@ -178,11 +175,6 @@ static void test_resume_long(void **state) {
     assert_int_equal(any_in_one_pass(&d), cgs_cpu_of(&d)->pairs && !cgs_cpu_of(&d)->tiles);
     finish(t, &d);
     resume_is_exact("long");
-}
-
-static void test_resume_mean(void **state) {
-    (void)state;
-    resume_is_exact("mean");
 }
 
 /* mean of the last losses of a term, and of the first */
@@ -370,11 +362,11 @@ int main(int argc, char **argv) {
         return worker(argv[3], argv[4], argv[5]);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume_f32),         cmocka_unit_test(test_resume_bf16),
-        cmocka_unit_test(test_resume_class),       cmocka_unit_test(test_resume_long),
-        cmocka_unit_test(test_resume_mean),        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_damaged_checkpoint), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_resume_f32),   cmocka_unit_test(test_resume_bf16),
+        cmocka_unit_test(test_resume_class), cmocka_unit_test(test_resume_long),
+        cmocka_unit_test(test_learns),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_damaged_checkpoint),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -368,7 +368,6 @@ typedef struct sweep {
     float *p, *m, *v;
     const float *g;
     uint16_t *bf16;
-    float weight;
     size_t n;
     double part[CGS_CPU_ROW_BLOCKS];
 } sweep;
@@ -384,10 +383,6 @@ static void step_all(void *context) {
 static void round_all(void *context) {
     const sweep *s = context;
     s->table->round_bf16(s->bf16, s->g, s->n);
-}
-static void average_all(void *context) {
-    const sweep *s = context;
-    s->table->average(s->p, s->g, s->weight, s->n);
 }
 
 static double sum_squares(cgs_device *d, const float *x, size_t n) {
@@ -416,10 +411,6 @@ static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n)
     together(d, n, round_all, &s);
     cgs_gemm_changed(d, to, n * sizeof *to);
 }
-static void average(cgs_device *d, float *mean, const float *x, float weight, size_t n) {
-    sweep s = {.table = cgs_cpu_of(d)->table, .p = mean, .g = x, .weight = weight, .n = n};
-    together(d, n, average_all, &s);
-}
 
 const cgs_backend cgs_backend_cpu = {
     .name = "cpu",
@@ -445,5 +436,4 @@ const cgs_backend cgs_backend_cpu = {
     .sum_squares = sum_squares,
     .adamw = adamw,
     .round_bf16 = round_bf16,
-    .average = average,
 };

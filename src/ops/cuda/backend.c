@@ -367,5 +367,4 @@ const cgs_backend cgs_backend_cuda = {
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
-    .average = cgs_cuda_average,
 };

@@ -1,5 +1,5 @@
-/* optim.cu - AdamW, sums of squares, rounding and averages, over the whole model at once; and
- * the update number that random draws read. */
+/* optim.cu - AdamW, sums of squares and rounding, over the whole model at once; and the
+ * update number that random draws read. */
 #include <math.h>
 
 #include "ops/cuda/elementwise.cuh"
@@ -56,20 +56,6 @@ struct adam {
     }
 };
 
-struct move {
-    float weight;
-    float *mean;
-    const float *x;
-    template <int V> __device__ void at(size_t i) const {
-        float M[V], X[V];
-        load<V>(M, mean + i);
-        load<V>(X, x + i);
-#pragma unroll
-        for (int k = 0; k < V; k++) M[k] += weight * (X[k] - M[k]);
-        store<V>(mean + i, M);
-    }
-};
-
 } // namespace
 
 extern "C" {
@@ -116,14 +102,6 @@ void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g,
 
 void cgs_cuda_round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n) {
     launch_convert(d, to, CGS_BF16, from, CGS_F32, n, false, "rounding");
-}
-
-void cgs_cuda_average(cgs_device *d, float *mean, const float *x, float weight, size_t n) {
-    move f = {};
-    f.weight = weight;
-    f.mean = mean;
-    f.x = x;
-    launch_each(d, n, true, "average", f);
 }
 
 } /* extern "C" */

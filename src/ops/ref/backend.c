@@ -86,12 +86,6 @@ static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = cgs_f32_to_bf16(from[i]);
 }
 
-static void average(cgs_device *d, float *mean, const float *x, float weight, size_t n) {
-    (void)d;
-    for (size_t i = 0; i < n; i++)
-        mean[i] = (float)((double)mean[i] + (double)weight * ((double)x[i] - mean[i]));
-}
-
 /* decoupled decay first, then a step along the bias-corrected moments */
 static void adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n) {
@@ -129,5 +123,4 @@ const cgs_backend cgs_backend_ref = {
     .sum_squares = sum_squares,
     .adamw = adamw,
     .round_bf16 = round_bf16,
-    .average = average,
 };

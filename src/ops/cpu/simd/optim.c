@@ -1,4 +1,4 @@
-/* optim.c - AdamW, sums of squares, rounding and averages, over the whole model at once. */
+/* optim.c - AdamW, sums of squares and rounding, over the whole model at once. */
 #include "ops/cpu/simd/simd.h"
 
 /* partial sums, which the caller adds in order */
@@ -15,14 +15,6 @@ void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCK
 
 void CGS_FN(round_bf16)(uint16_t *to, const float *from, size_t n) {
     SHARE_CHUNKS (at, n) narrow(to + at, from + at, min_size(CHUNK, n - at));
-}
-
-void CGS_FN(average)(float *mean, const float *x, float weight, size_t n) {
-    SHARE_CHUNKS (at, n) {
-        size_t end = min_size(n, at + CHUNK);
-#pragma omp simd
-        for (size_t i = at; i < end; i++) mean[i] += weight * (x[i] - mean[i]);
-    }
 }
 
 /* Decoupled decay, then a step along the bias-corrected moments:
