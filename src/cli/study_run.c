@@ -227,9 +227,10 @@ static void show_bar(runner *r) {
         if (over(it) && !it->ran) continue;
         total += minutes;
         if (over(it)) done += minutes;
-        if (it->state == RUNS && !*note)
-            snprintf(note, sizeof note, "%d at a time, since longest: %.100s", r->running,
-                     it->stage->name);
+        if (it->state != RUNS || *note) continue;
+        snprintf(note, sizeof note, "%.100s", it->stage->name);
+        if (r->running > 1)
+            snprintf(note, sizeof note, "%.100s and %d more", it->stage->name, r->running - 1);
     }
     r->bar.total = total;
     cgs_progress_update(&r->bar, done, note);
