@@ -76,6 +76,39 @@ static void test_gradients_match_differences(void **state) {
     assert_int_equal(failed, 0);
 }
 
+static void test_tangents_match_differences(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < cgs_op_case_count; i++) {
+        const cgs_op_case *c = &cgs_op_cases[i];
+        cgs_mismatch m;
+        if (c->heavy || c->step == 0) continue;
+        OK(cgs_check_tangent(c, &ref, &m));
+        failed += judge(c, "tangent", &m, c->tol_gradient);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* Tangents by another backend, and of bf16 activations. */
+static void test_tangents_agree(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < cgs_op_case_count; i++) {
+        const cgs_op_case *c = &cgs_op_cases[i];
+        cgs_setup exact = {&ref, CGS_F32};
+        cgs_mismatch m;
+        if (c->heavy) continue;
+        OK(cgs_check_push(c, exact, (cgs_setup){&ref, CGS_BF16}, &m));
+        failed += judge(c, "ref tangent, bf16", &m, c->tol_bf16);
+        if (!other.ops) continue;
+        OK(cgs_check_push(c, exact, (cgs_setup){&other, CGS_F32}, &m));
+        failed += judge(c, "cpu tangent, f32", &m, c->tol_f32);
+        OK(cgs_check_push(c, exact, (cgs_setup){&other, CGS_BF16}, &m));
+        failed += judge(c, "cpu tangent, bf16", &m, c->tol_bf16);
+    }
+    assert_int_equal(failed, 0);
+}
+
 /* a: the reference */
 static void compare_all(cgs_setup a, cgs_setup b, const char *how, bool only_small) {
     int failed = 0;
@@ -156,6 +189,13 @@ static void long_backward(cgs_device *d, const cgs_record *r) {
         for (size_t i = 0; i < cgs_numel(r->in[k]); i++) ((float *)r->in[k]->grad)[i] *= 1.02f;
         return;
     }
+}
+
+/* right, but for being one per cent too long */
+static void long_tangent(cgs_device *d, const cgs_record *r) {
+    ref.ops->tangent[r->op](d, r);
+    for (size_t i = 0; i < cgs_numel(r->out) * (size_t)r->directions; i++)
+        r->out->tangent[i] *= 1.01f;
 }
 
 /* overwrites where it should add */
@@ -241,6 +281,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operation_has_a_case),
         cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_tangents_match_differences),
+        cmocka_unit_test(test_tangents_agree),
         cmocka_unit_test(test_reference_repeats_itself),
         cmocka_unit_test(test_element_types_agree),
         cmocka_unit_test(test_backend_agrees_f32),
