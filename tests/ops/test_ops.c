@@ -274,6 +274,10 @@ static void test_checks_can_fail(void **state) {
         if (m.error <= c->tol_f32) fail_msg("%s: overwriting passed", c->name);
         OK(cgs_check_grad(c, &d[3], &m));
         if (m.error <= c->tol_gradient) fail_msg("%s: a long gradient passed", c->name);
+        table[0].tangent[c->op] = long_tangent;
+        table[0].forward[c->op] = ref.ops->forward[c->op];
+        OK(cgs_check_tangent(c, &d[0], &m));
+        if (m.error <= c->tol_gradient) fail_msg("%s: a long tangent passed", c->name);
     }
 }
 
