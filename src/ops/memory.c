@@ -1,10 +1,10 @@
 /* memory.c - placement of a tape's tensors in memory.
  *
  * Time runs over 2n moments: record i runs forward at moment i and, if it is active,
- * backward at 2n-1-i.  Each buffer (a tensor's data, its tangents, or its gradient) is needed during
- * one interval of moments; two buffers may share memory iff their intervals are
- * disjoint.  Buffers are placed largest first at the lowest offset that is free during
- * their whole interval: simple, and within a few per cent of the peak in practice.
+ * backward at 2n-1-i.  Each buffer (a tensor's data, its tangents, or its gradient) is needed
+ * during one interval of moments; two buffers may share memory iff their intervals are disjoint.
+ * Buffers are placed largest first at the lowest offset that is free during their whole interval:
+ * simple, and within a few per cent of the peak in practice.
  *
  * Fused records (before, next) run at the moments of both.
  *
@@ -294,10 +294,8 @@ cgs_status tape_plan_memory(cgs_tape *t) {
                 (buffer){.when = use[i].grad, .bytes = bytes, .node = i, .what = GRADIENT};
         size_t tangents = cgs_numel(x) * (size_t)t->directions * sizeof(float);
         if (x->wants_grad && tangents && use[i].data.last >= 0)
-            buffers[count++] = (buffer){.when = use[i].data,
-                                        .bytes = cgs_align_up(tangents),
-                                        .node = i,
-                                        .what = TANGENT};
+            buffers[count++] = (buffer){
+                .when = use[i].data, .bytes = cgs_align_up(tangents), .node = i, .what = TANGENT};
     }
     t->bytes = place(buffers, count);
     size_t lanes = t->bytes;

@@ -108,8 +108,8 @@ static void rows_of_a_run(const cgs_model *m, bool gradient, int *most, int *few
     *few = gradient ? *most / 16 : *most / 2;
 }
 
-/* Where tangents are pushed a row stands for as many as a plan has values; otherwise each value of a
- * residual has a row. */
+/* Where tangents are pushed a row stands for as many as a plan has values; otherwise each value of
+ * a residual has a row. */
 static void rows_of_jacobians(cgs_rollout *r, const cgs_model *m) {
     r->config.residual = true;
     r->pushes = cgs_tape_pushes(m->params->device);
@@ -305,7 +305,8 @@ typedef struct sink {
     float *cost, *residual, *latents;
 } sink;
 
-static cgs_status drain(cgs_rollout *r, const rollout_batch *b, const float *plans, int K, sink to) {
+static cgs_status drain(cgs_rollout *r, const rollout_batch *b, const float *plans, int K,
+                        sink to) {
     size_t n = (size_t)r->config.horizon * (size_t)r->A;
     size_t latents = (size_t)r->config.horizon * (size_t)r->D;
     if (to.cost && !r->fn) CGS_TRY(rollout_read_costs(r));
@@ -337,7 +338,8 @@ static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to)
         return cgs_fail(CGS_EARG, "rollout: no goal is set");
     for (int e0 = 0; e0 < E; e0 += r->G)
         for (int k0 = 0; k0 < K; k0 += r->part) {
-            rollout_batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0, K - k0 < r->part ? K - k0 : r->part};
+            rollout_batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0,
+                               K - k0 < r->part ? K - k0 : r->part};
             CGS_TRY(forward(r, &b, plans, K));
             CGS_TRY(drain(r, &b, plans, K, to));
         }

@@ -313,7 +313,8 @@ static void test_own_residual(void **state) {
 /* what a rollout without forward mode does, as a GPU's: the reference without it */
 static cgs_backend without_tangents;
 
-/* The Jacobian by both modes against differences of the residuals, and against the gradient: J' 2 r.
+/* The Jacobian by both modes against differences of the residuals, and against the gradient: J' 2
+ * r.
  */
 static void jacobian_of(cgs_device *d, int C, int E) {
     enum { n = H * A };
@@ -355,8 +356,7 @@ static void jacobian_of(cgs_device *d, int C, int E) {
         assert_true(fabsf(cost[e] - gradient_cost[e]) < 1e-4f * cost[e]);
         for (int j = 0; j < n; j++) {
             double sum = 0;
-            for (int i = 0; i < D; i++)
-                sum += 2.0 * residual[e * D + i] * J[(e * D + i) * n + j];
+            for (int i = 0; i < D; i++) sum += 2.0 * residual[e * D + i] * J[(e * D + i) * n + j];
             off += pow(sum - grad[e * n + j], 2);
             size += pow(grad[e * n + j], 2);
         }
@@ -382,6 +382,46 @@ static void jacobian_of(cgs_device *d, int C, int E) {
     cgs_lewm_destroy(m);
 }
 
+/* the bits of an episode's Jacobian do not depend on the others of its batch, nor on threads */
+static void test_jacobian_alone(void **state) {
+    (void)state;
+    enum { E = 6, n = H * A };
+    static float z[E * D], goal[E * D], plans[E * n], cost[2], residual[E * D], J[2][E * D * n];
+    fill(z, E * D, 1);
+    fill(goal, E * D, 3);
+    fill(plans, E * n, 4);
+    for (int threads = 1; threads <= 3; threads++) {
+        cgs_device d;
+        cgs_lewm *m;
+        cgs_rollout *r;
+        float costs[E];
+        OK(cgs_device_open(&d, "cpu", threads));
+        OK(random_model(&m, &d, 5));
+        cgs_rollout_config o = {.episodes = E,
+                                .context = 1,
+                                .horizon = H,
+                                .samples = 1,
+                                .jacobian = true,
+                                .act = CGS_BF16};
+        OK(cgs_rollout_create(&r, m, &o));
+        OK(cgs_rollout_set(r, E, z, NULL, goal));
+        OK(cgs_rollout_jacobian(r, plans, E, costs, residual, J[threads > 1]));
+        for (int e = 0; e < E; e++) {
+            OK(cgs_rollout_set(r, 1, z + e * D, NULL, goal + e * D));
+            OK(cgs_rollout_jacobian(r, plans + e * n, 1, cost, residual, J[1] + (E - 1) * D * n));
+            const float *one = J[1] + (E - 1) * D * n;
+            if (threads == 1) assert_memory_equal(one, J[0] + e * D * n, sizeof(float) * D * n);
+            assert_true(cost[0] == costs[e]);
+        }
+        OK(cgs_rollout_set(r, E, z, NULL, goal));
+        OK(cgs_rollout_jacobian(r, plans, E, costs, residual, J[1]));
+        assert_memory_equal(J[1], J[0], sizeof J[0]);
+        cgs_rollout_destroy(r);
+        cgs_lewm_destroy(m);
+        cgs_device_close(&d);
+    }
+}
+
 static void test_jacobian(void **state) {
     (void)state;
     for (int C = 1; C <= N; C += 2) {
@@ -405,7 +445,7 @@ int main(void) {
         cmocka_unit_test(test_rollout),   cmocka_unit_test(test_actions_matter),
         cmocka_unit_test(test_gradient),  cmocka_unit_test(test_own_cost),
         cmocka_unit_test(test_residuals), cmocka_unit_test(test_own_residual),
-        cmocka_unit_test(test_jacobian),
+        cmocka_unit_test(test_jacobian),  cmocka_unit_test(test_jacobian_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

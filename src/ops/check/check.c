@@ -277,8 +277,7 @@ static cgs_status against_differences(tangent_test *s, cgs_op_trial *t, double h
         double got = s->tangent[i * DIRECTIONS + (size_t)p], want = d / (12 * h);
         /* eighteen halves of a last digit, at most, are the results' rounding */
         double rounding = 18 * 0x1p-24 * fabs((double)s->out[0][i]) / (12 * h);
-        if (fabs(got - want) > rounding)
-            note(worst, "tangent", "", i, got, want, sqrt(scale));
+        if (fabs(got - want) > rounding) note(worst, "tangent", "", i, got, want, sqrt(scale));
     }
     return CGS_OK;
 }

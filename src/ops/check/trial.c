@@ -219,8 +219,8 @@ cgs_status cgs_op_trial_poison(cgs_op_trial *t) {
         CGS_TRY(poison(t, r->out->data, cgs_bytes(r->out)));
         /* the loss's own gradient is the constant 1 that backward starts from */
         if (r != last) CGS_TRY(poison(t, r->out->grad, cgs_bytes(r->out)));
-        CGS_TRY(poison(t, r->out->tangent,
-                       cgs_numel(r->out) * (size_t)t->directions * sizeof(float)));
+        CGS_TRY(
+            poison(t, r->out->tangent, cgs_numel(r->out) * (size_t)t->directions * sizeof(float)));
         for (int k = 0; k < CGS_MAX_SAVED; k++)
             if (r->saved[k]) CGS_TRY(poison(t, r->saved[k]->data, cgs_bytes(r->saved[k])));
         for (int k = 0; k < CGS_MAX_IN; k++)
