@@ -53,6 +53,9 @@ static bool is_small(const cgs_op_case *c) {
     return strstr(c->name, "odd") || strstr(c->name, "single") || strstr(c->name, "still");
 }
 
+/* tangents along many directions take as many forward passes */
+static bool is_moderate(const cgs_op_case *c) { return is_small(c) || strstr(c->name, "typical"); }
+
 static void test_every_operation_has_a_case(void **state) {
     (void)state;
     bool seen[CGS_OP_COUNT] = {false};
@@ -82,7 +85,7 @@ static void test_tangents_match_differences(void **state) {
     for (int i = 0; i < cgs_op_case_count; i++) {
         const cgs_op_case *c = &cgs_op_cases[i];
         cgs_mismatch m;
-        if (c->heavy || c->step == 0) continue;
+        if (c->heavy || c->step == 0 || !is_moderate(c)) continue;
         OK(cgs_check_tangent(c, &ref, &m));
         failed += judge(c, "tangent", &m, c->tol_gradient);
     }
@@ -97,7 +100,7 @@ static void test_tangents_agree(void **state) {
         const cgs_op_case *c = &cgs_op_cases[i];
         cgs_setup exact = {&ref, CGS_F32};
         cgs_mismatch m;
-        if (c->heavy) continue;
+        if (c->heavy || !is_moderate(c)) continue;
         OK(cgs_check_push(c, exact, (cgs_setup){&ref, CGS_BF16}, &m));
         failed += judge(c, "ref tangent, bf16", &m, c->tol_bf16);
         if (!other.ops) continue;
