@@ -11,6 +11,9 @@
  * - Element types: activations are f32 or bf16; a gradient has its tensor's type;
  *   parameters are f32 with f32 gradients and, for products with bf16 inputs, a rounded
  *   copy in `bf16`.  Sums are f32 or wider.
+ * - Tangent, where a backend has it, reads the tangents of in[i] and what forward read and left,
+ *   and overwrites those of `out`: forward mode, any number of directions at a time.  Tangents are
+ *   f32 whatever their tensor is, parameters have none, and products take f32 weights.
  * - No operation allocates.  Shapes were checked when the record was made.
  *
  * ref/ has the plain version that judges the others; cpu/ and cuda/ have the fast ones. */
@@ -98,6 +101,7 @@ typedef struct cgs_record {
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
     bool batch_invariant; /* see cgs_tape_batch_invariant */
+    int directions;       /* that tangents are pushed along */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -280,6 +284,7 @@ typedef struct cgs_backend {
     void (*unprepare)(cgs_device *d, cgs_record *r);
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+    cgs_op_fn tangent[CGS_OP_COUNT]; /* optional, all or none: after forward of the record */
 
     /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
      * batch elements with the bits that it has for all; and a segment of such records.  seconds:

@@ -276,7 +276,7 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
     size_t widest = (size_t)cgs_cols(out);
     for (int i = 0; i < CGS_MAX_IN; i++)
         if (r->in[i] && (size_t)cgs_cols(r->in[i]) > widest) widest = (size_t)cgs_cols(r->in[i]);
-    CGS_TRY(need_thread(d, 4 * widest * sizeof(float)));
+    CGS_TRY(need_thread(d, (r->directions ? 16 : 4) * widest * sizeof(float)));
     switch (r->op) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
@@ -468,6 +468,9 @@ const cgs_backend cgs_backend_cpu = {
 #undef X
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = backward,
     .backward = {CGS_OPS(X)},
+#undef X
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cpu_tangent,
+    .tangent = {CGS_OPS(X)},
 #undef X
     .sum_squares = sum_squares,
     .adamw = adamw,

@@ -31,6 +31,8 @@
 CGS_OPS(X)
 #undef X
 
+void CGS_FN(linear_tangent)(cgs_device *d, const cgs_record *r, size_t row, size_t first,
+                            size_t count);
 void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
 void CGS_FN(adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
                    size_t n);

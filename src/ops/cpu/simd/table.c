@@ -14,6 +14,7 @@ const cgs_cpu_table CGS_FN(table) = {
             CGS_OPS(X)
 #undef X
         },
+    .linear_tangent = CGS_FN(linear_tangent),
     .sum_squares = CGS_FN(sum_squares),
     .adamw = CGS_FN(adamw),
     .round_bf16 = CGS_FN(round_bf16),
