@@ -53,10 +53,10 @@ typedef struct cgs_outcome {
     double seconds; /* encoding and planning, per episode of the batch */
     /* of the first plan alone, which separates what the model's cost, the model and the predicate
      * do: */
-    bool first_success;   /* the predicate held at one of its actions where each counts, or after its
-                           * last */
-    float first_cost;     /* that the model gives it */
-    float first_size;     /* root mean square of its standardised values */
+    bool first_success; /* the predicate held at one of its actions where each counts, or after its
+                         * last */
+    float first_cost;   /* that the model gives it */
+    float first_size;   /* root mean square of its standardised values */
     double first_seconds; /* of its solve, without encoding, per episode of the batch */
 } cgs_outcome;
 
