@@ -41,6 +41,8 @@ typedef struct cgs_cpu_table {
     void (*adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
                   size_t n);
     void (*round_bf16)(uint16_t *to, const float *from, size_t n);
+    void (*muon)(const cgs_muon *a, const cgs_matrix *list, int count, float *p, const float *g,
+                 float *m, uint16_t *bf16, float *work);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
     size_t (*product_scratch)(void); /* bytes per thread */

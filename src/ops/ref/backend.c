@@ -131,4 +131,5 @@ const cgs_backend cgs_backend_ref = {
     .sum_squares = sum_squares,
     .adamw = adamw,
     .round_bf16 = round_bf16,
+    .muon = cgs_ref_muon,
 };

@@ -146,4 +146,7 @@ size_t cgs_ref_sigreg_scratch(const cgs_record *r);
 size_t cgs_ref_straighten_scratch(const cgs_record *r);
 size_t cgs_ref_cgs_scratch(const cgs_record *r);
 
+void cgs_ref_muon(cgs_device *d, const cgs_muon *a, const cgs_matrix *list, int count, float *p,
+                  const float *g, float *m, uint16_t *bf16, float *unused);
+
 #endif /* CGS_OPS_REF_REF_H */

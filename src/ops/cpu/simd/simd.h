@@ -37,6 +37,8 @@ void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCK
 void CGS_FN(adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
                    size_t n);
 void CGS_FN(round_bf16)(uint16_t *to, const float *from, size_t n);
+void CGS_FN(muon)(const cgs_muon *a, const cgs_matrix *list, int count, float *p, const float *g,
+                  float *m, uint16_t *bf16, float *work);
 void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                      const float *bias);
 size_t CGS_FN(product_scratch)(void);
