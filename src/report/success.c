@@ -391,8 +391,9 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
     if (!all) cgs_page_subtitle(p, "All %d settings", q->settings_count);
     rate_table(p, q, index, q->settings_count, !all);
     cgs_page_note(p,
-                  "Success in percent: mean \xC2\xB1 sample deviation over evaluation seeds, and "
-                  "Wilson's 95 %% interval of all episodes together. Differences are paired, start "
+                  "Success in percent: mean \xC2\xB1 sample deviation over seeds (of starts and of "
+                  "training), and Wilson's 95 %% interval of all episodes together. Differences "
+                  "are paired, start "
                   "by start, with Newcombe's 95 %% interval and McNemar's exact p; coloured where "
                   "the interval excludes zero. The paper's numbers are for its model size "
                   "(224 \xC3\x97 224 pixels%s) and its data.",
