@@ -98,6 +98,7 @@ typedef struct cgs_record {
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
     bool batch_invariant; /* see cgs_tape_batch_invariant */
+    bool alone; /* in[0] is a result of the tape that nothing else reads: it may be overwritten */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {

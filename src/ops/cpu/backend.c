@@ -187,10 +187,11 @@ static cgs_cpu_pieces joint_pieces(const cgs_device *d, const cgs_record *r) {
     return cgs_gemm_joint(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
 }
 
-/* A GELU and the layer that reads it: backward of the layer is backward of both. */
+/* A GELU and the layer that reads it: backward of the layer is backward of both.  Forward leaves
+ * GELU's slope where its input was. */
 static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
     return alone && first->op == CGS_OP_activation && first->arg.activation.kind == CGS_GELU &&
-           first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
+           first->alone && first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
            second->op == CGS_OP_linear && second->in[0] == first->out &&
            joint_pieces(d, second).pieces > 0;
 }
