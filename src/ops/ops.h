@@ -257,9 +257,10 @@ typedef struct cgs_backend {
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
 
     /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
-     * batch elements with the bits that it has for all; and a segment of such records.  seconds:
-     * NULL, or (records) sums to which the time of each record is added. */
-    bool (*separable)(cgs_device *d, const cgs_record *r);
+     * batch elements with the bits that it has for all, if its backward runs, too, or not; and a
+     * segment of such records.  seconds: NULL, or (records) sums to which the time of each record
+     * is added. */
+    bool (*separable)(cgs_device *d, const cgs_record *r, bool backward);
     void (*forward_segment)(cgs_device *d, const cgs_segment *s, double *seconds);
 
     /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and
