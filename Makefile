@@ -88,6 +88,18 @@ ifneq ($(MJ_FOUND),)
 CPPFLAGS += -DCGS_WITH_MUJOCO
 LDLIBS   += -lmujoco
 endif
+# what cgs data convert reads more with; without them it says what is missing
+LIBAV_PKGS := libavformat libavcodec libswscale libavutil
+LIBAV    ?= $(shell $(PKG_CONFIG) --exists $(LIBAV_PKGS) && echo 1)
+SNAPPY   ?= $(shell $(PKG_CONFIG) --exists snappy && echo 1)
+ifeq ($(LIBAV),1)
+# loaded when a video is opened: it brings a hundred libraries along
+CPPFLAGS += -DCGS_WITH_LIBAV $(shell $(PKG_CONFIG) --cflags $(LIBAV_PKGS))
+endif
+ifeq ($(SNAPPY),1)
+CPPFLAGS += -DCGS_WITH_SNAPPY $(shell $(PKG_CONFIG) --cflags snappy)
+LDLIBS   += $(shell $(PKG_CONFIG) --libs snappy)
+endif
 X86      := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
 # gcc 12 for aarch64 breaks down over loops with fmax; "omp simd" is not concerned
 ifeq ($(if $(X86),,$(findstring gcc,$(CC)))$(firstword $(subst ., ,$(shell $(CC) -dumpversion))),gcc12)
@@ -159,6 +171,7 @@ found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
 	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell $(PKG_CONFIG) --modversion $(p)),)\
 	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
+	  videos $(if $(filter 1,$(LIBAV)),yes,no)$(COMMA) snappy $(if $(filter 1,$(SNAPPY)),yes,no)$(COMMA)\
 	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
 	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),$(if $(CUDA_H),no: nvcc is here and no GPU$(COMMA) CUDA=1 builds it,no))")
 
@@ -226,7 +239,8 @@ $(GPU_TABLES:%.c=$(B)/%.o): $(B)/made/gpu
 
 # what kinds of objects are made with, for the rules of made/NAME below
 MADE_flags  := $(MADE_WITH)
-MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR)
+MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR) \
+  LIBAV=$(LIBAV) SNAPPY=$(SNAPPY)
 MADE_commit := $(COMMIT)
 MADE_gpu    := CUDA=$(CUDA)
 MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)
