@@ -78,14 +78,16 @@ static bool in_group(const cgs_array *a, const char *group) {
     return !strncmp(a->name, group, strlen(group));
 }
 
-/* the array of pictures of a group with that many leading axes: the one asked for, or the only one
- */
-static cgs_status find_pictures(const picked *k, const char *group, int lead, int *out) {
+/* The array of pictures of a group with that many leading axes: the one asked for, or the only one.
+ * *several: there is more than one, which more axes do not help against. */
+static cgs_status find_pictures(const picked *k, const char *group, int lead, int *out,
+                                bool *several) {
     const cgs_arrays *a = k->open;
     char text[LIST];
     cgs_picture p;
     int found = 0;
     *out = -1;
+    *several = false;
     for (int i = 0; i < a->count; i++) {
         const cgs_array *x = &a->array[i];
         if (!in_group(x, group) || !picture_shape(x, lead, &p)) continue;
@@ -99,6 +101,7 @@ static cgs_status find_pictures(const picked *k, const char *group, int lead, in
         found++;
     }
     if (found == 1) return CGS_OK;
+    *several = found > 1;
     return cgs_fail(CGS_EFORMAT, "%s: %s pictures%s%s%s; choose with --pixels NAME among: %s",
                     a->path, found ? "several arrays of" : "no array of", *group ? " in " : "",
                     group, found ? "" : " (height x width, with 1, 3 or 4 channels first or last)",
@@ -239,7 +242,7 @@ static cgs_status by_rows(picked *k, place p, int64_t all, const char **how) {
         for (int i = 0; i < 3 && rc == CGS_OK; i++)
             rc = read_index(k, flag_names[i], all, &index[i], &n);
         ends = flag_is_set;
-        *how = index[0] || index[1] || index[2] ? "flags at their ends" : "nothing: one episode";
+        *how = index[0] || index[1] || index[2] ? "flags at their ends" : "files, one each";
     }
     if (rc == CGS_OK) rc = cut(k, p, all, index, ends);
     for (int i = 0; i < 3; i++) free(index[i]);
@@ -305,6 +308,7 @@ static int by_group(const void *a, const void *b) {
 static cgs_status grouped(picked *k, int file) {
     const cgs_arrays *a = k->open;
     const int64_t before = k->places;
+    bool several;
     for (int i = 0; i < a->count; i++) {
         const char *slash = strrchr(a->array[i].name, '/');
         if (!is_action(k, a->array[i].name)) continue;
@@ -313,7 +317,7 @@ static cgs_status grouped(picked *k, int file) {
                                              : a->array[i].name;
         place p = {.file = file, .action = i, .outer = -1};
         group_of(a->array[i].name, own, p.group);
-        CGS_TRY(find_pictures(k, p.group, 1, &p.pixels));
+        CGS_TRY(find_pictures(k, p.group, 1, &p.pixels, &several));
         p.rows = a->array[p.pixels].dim[0];
         if (a->array[i].dim[0] != p.rows && a->array[i].dim[0] != p.rows - 1)
             return cgs_fail(CGS_EFORMAT, "%s: %" PRId64 " actions (%s) for %" PRId64 " pictures",
@@ -351,11 +355,13 @@ static cgs_status look_at_file(picked *k, int file, const char **how) {
     *how = "groups, one each";
     if (actions > 1) return grouped(k, file);
     /* an axis of episodes more than one of steps, where the pictures have both */
-    if (a->array[p.action].rank == 3 || find_pictures(k, "", 1, &p.pixels) != CGS_OK) {
-        CGS_TRY(find_pictures(k, "", 2, &p.pixels));
-        return nested(k, p, how);
-    }
-    return flat(k, p, how);
+    bool several = false;
+    cgs_status rc = CGS_EFORMAT;
+    if (a->array[p.action].rank < 3) rc = find_pictures(k, "", 1, &p.pixels, &several);
+    if (rc == CGS_OK) return flat(k, p, how);
+    if (several) return rc;
+    CGS_TRY(find_pictures(k, "", 2, &p.pixels, &several));
+    return nested(k, p, how);
 }
 
 /* ---- columns ------------------------------------------------------------------------------ */
