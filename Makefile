@@ -16,9 +16,10 @@
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), CROSS=aarch64-linux-gnu SYSROOT=DIR (for another machine, with its packages
 # from DIR: scripts/aarch64.sh), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a
-# MuJoCo with DIR/include and DIR/lib), CUDA=1 (GPU code, though no GPU is here) or CUDA=0 (none,
-# though one is), CLOCKS=1 (long kernels print where their time goes).  Where these differ from
-# what a build folder was made with, what depends on them is made again.
+# MuJoCo with DIR/include and DIR/lib), LIBAV=0 SNAPPY=0 (cgs data convert without videos, without
+# Snappy), CUDA=1 (GPU code, though no GPU is here) or CUDA=0 (none, though one is), CLOCKS=1 (long
+# kernels print where their time goes).  Where these differ from what a build folder was made with,
+# what depends on them is made again.
 
 ifneq ($(filter default undefined,$(origin CC)),)
 CC     := $(if $(CROSS),$(CROSS)-)gcc

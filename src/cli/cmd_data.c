@@ -380,8 +380,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &r.out, false},
         {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
         {"frames", "N", "preview: most frames (300)", OPT_INT, &r.frames, false},
-        {"fps", "N", "preview: frames per second (the dataset's rate, or 10)", OPT_INT, &r.fps,
-         false},
+        {"fps", "N",
+         "preview: frames per second (the dataset's rate, or 10); convert: of pictures with tables",
+         OPT_INT, &r.fps, false},
         {"size", "SIZE",
          "check: whether frames suit this preset of cgs train (any size); convert: pixels per side "
          "(224)",

@@ -19,6 +19,7 @@ typedef struct conversion {
     cgs_fitter fitter;
     /* one episode */
     int64_t rows, taken;
+    int64_t written;                    /* episodes */
     uint8_t *frames;                    /* (rows, size, size, 3) */
     void *column[CGS_RECORDED_COLUMNS]; /* (rows, values) f32 or f64 */
     double *numbers;                    /* (rows, widest) */
@@ -149,6 +150,13 @@ static cgs_status convert_episode(conversion *c, int64_t episode) {
     return rc;
 }
 
+/* a conversion that failed before its first episode leaves nothing behind */
+static void forget(const conversion *c) {
+    char part[4112];
+    snprintf(part, sizeof part, "%.4096s.part", c->o->out);
+    remove(part);
+}
+
 cgs_status cgs_convert(const cgs_convert_options *o, cgs_converted *out,
                        cgs_convert_progress progress, void *user) {
     conversion c = {.o = o, .out = out};
@@ -160,9 +168,11 @@ cgs_status cgs_convert(const cgs_convert_options *o, cgs_converted *out,
         out->episodes = c.in->episodes;
         rc = open_writer(&c);
     }
+    const bool begun = rc == CGS_OK;
     for (int64_t e = out->resumed; rc == CGS_OK && e < c.in->episodes; e++) {
         rc = convert_episode(&c, e);
         free_episode(&c);
+        c.written += rc == CGS_OK;
         if (rc == CGS_OK && progress && !progress(user, e + 1, c.in->episodes))
             rc = cgs_fail(CGS_ESTOPPED,
                           "%s: stopped after episode %" PRId64 "; the same command "
@@ -171,6 +181,7 @@ cgs_status cgs_convert(const cgs_convert_options *o, cgs_converted *out,
     }
     if (rc == CGS_OK) rc = cgs_writer_finish(c.writer);
     cgs_writer_destroy(c.writer);
+    if (rc != CGS_OK && begun && c.written + out->resumed == 0) forget(&c);
     cgs_recording_close(c.in);
     cgs_fitter_free(&c.fitter);
     return rc;

@@ -210,7 +210,6 @@ static cgs_status play(folder *f, cgs_take_picture take, void *user, int64_t *ta
     cgs_video_frame frame;
     bool more;
     CGS_TRY(cgs_video_open(&v, f->now->video));
-    if (f->r->frame_rate == 0) f->r->frame_rate = cgs_video_rate(v);
     const double half = cgs_video_rate(v) > 0 ? 0.5 / cgs_video_rate(v) : 0;
     cgs_status rc = cgs_video_next(v, &frame, &more);
     double first = 0, wanted = 0;
@@ -232,6 +231,15 @@ static cgs_status play(folder *f, cgs_take_picture take, void *user, int64_t *ta
     }
     cgs_video_close(v);
     return rc;
+}
+
+static cgs_status read_rate(folder *f) {
+    cgs_video *v;
+    if (!f->now->video || f->r->frame_rate > 0) return CGS_OK;
+    CGS_TRY(cgs_video_open(&v, f->now->video));
+    f->r->frame_rate = cgs_video_rate(v);
+    cgs_video_close(v);
+    return CGS_OK;
 }
 
 static void end_episode(folder *f) {
@@ -336,6 +344,7 @@ cgs_status cgs_recording_open_folder(cgs_recording *r, const cgs_choices *c) {
     f->now = &f->run[0];
     CGS_TRY(cgs_csv_read(&f->csv, f->now->table));
     CGS_TRY(choose_columns(f));
+    CGS_TRY(read_rate(f));
     snprintf(r->note, sizeof r->note, "%s with tables", f->now->video ? "videos" : "pictures");
     return CGS_OK;
 }
