@@ -40,7 +40,7 @@ typedef struct cgs_rate_run {
     char start[128];   /* of the pairing, the starts and the noise */
     char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
-    double seconds;   /* of planning, all episodes together */
+    double seconds; /* of planning, all episodes together */
     cgs_rate_first first;
     uint8_t *success; /* (episodes) */
 } cgs_rate_run;

@@ -322,11 +322,12 @@ static void first_table(cgs_page *p, const cgs_protocol *q) {
         for (int m = 0; m < q->models; m++) first_cell(p, q, i, m);
     }
     cgs_page_table_end(p);
-    cgs_page_note(p, "Percent of goals reached by the first plan, without replanning; below it the "
-                     "median cost that the model gives these plans (how well the search minimises "
-                     "it), the root mean square of their standardised actions (what the predicate "
-                     "may reward by itself), and median and 99th percentile of the time of a solve, "
-                     "per episode of a batch.");
+    cgs_page_note(p,
+                  "Percent of goals reached by the first plan, without replanning; below it the "
+                  "median cost that the model gives these plans (how well the search minimises "
+                  "it), the root mean square of their standardised actions (what the predicate "
+                  "may reward by itself), and median and 99th percentile of the time of a solve, "
+                  "per episode of a batch.");
 }
 
 /* adds a word to a list unless it is there */

@@ -210,7 +210,7 @@ static const cgs_variant dino_and_lewm[] = {
     "prior.patience=5 prior.hidden=256 prior.batch=256|validate=1000|checkpoint=1000|"
 #define LAPTOP                                                                                     \
     LAPTOP_ROWS                                                                                    \
-        "preset=small|side=64|every=5|train=train.batch=32 optim.kind=muon|seeds=3072,1,2|" SHORT
+    "preset=small|side=64|every=5|train=train.batch=32 optim.kind=muon|seeds=3072,1,2|" SHORT
 /* Minutes of two quiet cores.  An episode that succeeds with its first plan needs no second, so
  * most evaluations on TwoRooms take little more than half as long. */
 #define EVALUATED                                                                                  \
