@@ -49,8 +49,10 @@ struct cgs_device_loop {
     int span;
 };
 
-bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_device_scorer *r) {
-    return r && r->device == s->device && r->K == s->K;
+bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q) {
+    const cgs_device_scorer *r = q->on_device;
+    return r && r->device == s->device && r->K == s->K &&
+           !(q->unit && s->kind->needs & CGS_NEEDS_RESIDUAL);
 }
 
 /* the first pass measures, the second binds */
@@ -234,7 +236,7 @@ static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t s
     }
     for (size_t i = 0; i < n; i++) {
         h->mean[i] = q->start ? q->start[i] : 0;
-        h->spread[i] = s->config.sigma;
+        h->spread[i] = s->config.sigma * (q->unit ? q->unit[i] : 1);
     }
     if (s->kind->kernel == CGS_KERNEL_ADAM) {
         memset(h->m, 0, n * sizeof *h->m);
