@@ -10,8 +10,10 @@
 #include "analysis/probe_run.h"
 #include "eval/shared_starts.h"
 #include "eval/start_states.h"
+#include "plan/refine.h"
 #include "rollout/held_out.h"
 #include "rollout/rollout.h"
+#include "train/prediction_error.h"
 
 /* central intervals of a Gaussian, and how many spreads they reach to either side */
 enum { LEVELS = 4 };
@@ -75,11 +77,12 @@ typedef struct desk {
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
     cgs_starts *starts; /* (seeds) */
     double *rho;        /* (seeds * episodes) */
-    /* sums of squares of the running model: errors of predicted latents where the recorded actions
-     * are carried out, and recorded actions' differences from the mean action and from the prior's
-     */
-    double error, from_mean, from_prior;
-    int64_t errors, values; /* how many numbers they are over */
+    /* of the running model: errors of predicted latents where the recorded actions are carried out,
+     * and sums of squares of recorded actions' differences from the mean action and, in the units
+     * that planners measure them in, from the prior's */
+    cgs_response_error error;
+    double from_mean, from_prior;
+    int64_t values;         /* how many numbers they are over */
     double spreads;         /* sum of the prior's */
     int64_t inside[LEVELS]; /* values within its central intervals */
 } desk;
@@ -168,33 +171,38 @@ static cgs_status recorded(const desk *k, const cgs_loaded_model *s, int64_t row
 }
 
 /* a recorded value of a plan, beside what the prior says of it */
-static void note_value(desk *k, double value, double mean, double spread) {
+static void note_value(desk *k, double value, double mean, double spread, double unit) {
     double away = value - mean;
     k->from_mean += value * value;
-    k->from_prior += away * away;
+    k->from_prior += away * away / (unit * unit);
     k->spreads += spread;
     for (int l = 0; l < LEVELS; l++) k->inside[l] += fabs(away) <= levels[l].reach * spread;
     k->values++;
 }
 
-/* What gamma of sampled Gauss-Newton is the ratio of: the variance of the prediction's error, per
- * value of a latent, and that of plans around the start, per value of a plan; and the coverage of
+/* What gamma of sampled Gauss-Newton is the ratio of: the variance of the prediction's error and
+ * that of plans around the start; and the coverage of
  * the prior's spread.  Actions of which a recording has none are left out. */
-static cgs_status measure_spread(desk *k, const cgs_loaded_model *s, const cgs_starts *starts,
-                                 cgs_rollout *r, const float *prior, const float *spread, int n) {
-    int E = starts->count;
-    float *plan = malloc((size_t)E * ((size_t)n + 1) * sizeof *plan), *cost = plan + E * n;
+static cgs_status measure_spread(desk *k, int model, const cgs_starts *starts,
+                                 const cgs_start_states *cases, const float *prior,
+                                 const float *spread) {
+    const cgs_loaded_model *s = &k->loaded[model];
+    const cgs_prior_card *p = &k->prior[model]->card;
+    int E = starts->count, n = cgs_prior_values(p);
+    float *plan = malloc((size_t)E * (size_t)n * sizeof *plan);
     cgs_status rc = plan ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
     for (int e = 0; e < E && rc == CGS_OK; e++)
         rc = recorded(k, s, starts->start[e].row, n, plan + e * n);
-    for (int i = 0; i < E * n && rc == CGS_OK; i++)
+    for (int i = 0; i < E * n && rc == CGS_OK; i++) {
+        float unit = spread[i];
+        cgs_plan_product(&unit, 1);
         if (isfinite(plan[i]))
-            note_value(k, plan[i], prior[i], spread[i]);
+            note_value(k, plan[i], prior[i], spread[i], p->spread ? unit : 1);
         else
             plan[i] = prior[i];
-    if (rc == CGS_OK) rc = cgs_rollout_cost(r, plan, E, 1, cost);
-    for (int e = 0; e < E && rc == CGS_OK; e++) k->error += cost[e];
-    k->errors += (int64_t)E * s->lewm->config.width;
+    }
+    if (rc == CGS_OK)
+        rc = cgs_response_error_add(&k->error, s, p->horizon, cases->z, cases->goal, plan, E);
     free(plan);
     return rc;
 }
@@ -222,7 +230,7 @@ static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, dou
     }
     /* the goal is the frame after the last of the actions */
     if (rc == CGS_OK && k->o->goal_offset == n / s->scale.dim)
-        rc = measure_spread(k, s, starts, r, plan, spread, n);
+        rc = measure_spread(k, model, starts, &cases, plan, spread);
     cgs_rollout_destroy(r);
     cgs_start_states_free(&cases);
     free(plan);
@@ -233,8 +241,9 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     const cgs_prior_quality_options *o = k->o;
     int total = o->seed_count * o->episodes, below = 0;
     double published;
-    k->error = k->from_mean = k->from_prior = k->spreads = 0;
-    k->errors = k->values = 0;
+    k->error = (cgs_response_error){0};
+    k->from_mean = k->from_prior = k->spreads = 0;
+    k->values = 0;
     memset(k->inside, 0, sizeof k->inside);
     for (int i = 0; i < o->seed_count; i++) {
         CGS_TRY(measure_seed(k, model, &k->starts[i], k->rho + i * o->episodes));
@@ -253,8 +262,9 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     cgs_document_number(at, "below_one", below);
     cgs_document_numbers(at, "ratios", k->rho, total);
     cgs_document_text_field(at, "spread", k->prior[model]->card.spread ? "learned" : "unit");
-    if (k->values) {
-        double error = k->error / (double)k->errors, values = (double)k->values;
+    if (k->values && k->error.coordinates) {
+        double error = k->error.square / (double)k->error.coordinates;
+        double values = (double)k->values;
         cgs_document_number(at, "prediction_variance", error);
         cgs_document_number(at, "plan_variance", k->from_mean / values);
         cgs_document_number(at, "prior_variance", k->from_prior / values);

@@ -26,7 +26,7 @@ static double dot(const float *a, const float *b, size_t n) {
 
 /* Rows 1 .. of residual (CANDIDATES, R) become an orthonormal basis of the responses; adds the
  * squared coordinates of row 0 in it. */
-static void project(float *residual, size_t R, double *square, int *coordinates) {
+static void project(float *residual, size_t R, cgs_response_error *sum) {
     for (size_t k = CANDIDATES; k-- > 1;)
         for (size_t i = 0; i < R; i++) residual[k * R + i] -= residual[i];
     for (size_t k = 1; k < CANDIDATES; k++) {
@@ -40,77 +40,75 @@ static void project(float *residual, size_t R, double *square, int *coordinates)
         bool new = left > DEPENDENT *whole;
         for (size_t i = 0; i < R; i++) z[i] = new ? (float)(z[i] / left) : 0;
         double e = dot(residual, z, R);
-        *square += e * e;
-        *coordinates += new;
+        sum->square += e * e;
+        sum->coordinates += new;
     }
 }
 
-/* the pairs measured, and memory for them */
-typedef struct sample {
-    int count;
-    float *z, *goal, *mean, *spread, *plans, *cost, *residual;
-    uint64_t *key;
-} sample;
-
-static void take(sample *a, const cgs_prior_pairs *m, float *memory) {
-    size_t D = (size_t)m->D, n = (size_t)m->n, E = (size_t)a->count;
-    a->z = memory;
-    a->goal = a->z + E * D;
-    a->mean = a->goal + E * D;
-    a->spread = a->mean + E * n;
-    a->plans = a->spread + E * n;
-    a->cost = a->plans + E * CANDIDATES * n;
-    a->residual = a->cost + E * CANDIDATES;
-    for (size_t e = 0; e < E; e++) {
-        int64_t i = m->count[1] * (int64_t)e / a->count;
-        memcpy(a->z + e * D, cgs_prior_pair_start(m, 1, i), D * sizeof *a->z);
-        memcpy(a->goal + e * D, cgs_prior_pair_end(m, 1, i), D * sizeof *a->z);
-        memcpy(a->mean + e * n, m->plan[1] + i * m->n, n * sizeof *a->mean);
-        for (size_t j = 0; j < n; j++) a->spread[e * n + j] = 1;
-        a->key[e] = cgs_plan_key(0, e, 0, 0);
+/* residuals (E, CANDIDATES, R) of the recorded plans and of candidates around them */
+static cgs_status respond(cgs_rollout *r, const float *plan, int E, size_t n, float *residual) {
+    size_t rows = (size_t)E * CANDIDATES;
+    uint64_t *key = malloc((size_t)E * sizeof *key);
+    float *spread = malloc((size_t)E * n * sizeof *spread);
+    float *plans = malloc(rows * (n + 1) * sizeof *plans);
+    cgs_status rc =
+        key && spread && plans ? CGS_OK : cgs_fail(CGS_ENOMEM, "prediction error: no memory");
+    if (rc == CGS_OK) {
+        for (int e = 0; e < E; e++) key[e] = cgs_plan_key(0, (uint64_t)e, 0, 0);
+        for (size_t i = 0; i < (size_t)E * n; i++) spread[i] = 1;
+        cgs_plan_sample(key, NULL, plan, spread, E, CANDIDATES, (int)n, plans);
+        rc = cgs_rollout_residual(r, plans, E, CANDIDATES, plans + rows * n, residual);
     }
-    cgs_plan_sample(a->key, NULL, a->mean, a->spread, a->count, CANDIDATES, m->n, a->plans);
+    free(key);
+    free(spread);
+    free(plans);
+    return rc;
 }
 
-static cgs_status measure(cgs_loaded_model *s, const cgs_prior_pairs *m, int horizon, sample *a) {
+cgs_status cgs_response_error_add(cgs_response_error *sum, const cgs_loaded_model *s, int horizon,
+                                  const float *z, const float *goal, const float *plan, int E) {
     cgs_rollout *r = NULL;
-    cgs_rollout_config c = {.episodes = a->count,
+    cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = horizon,
                             .samples = CANDIDATES,
                             .residual = true,
                             .act = s->act};
-    cgs_status rc = cgs_rollout_create(&r, s->lewm, &c);
-    if (rc == CGS_OK) rc = cgs_rollout_set(r, a->count, a->z, NULL, a->goal);
-    if (rc == CGS_OK)
-        rc = cgs_rollout_residual(r, a->plans, a->count, CANDIDATES, a->cost, a->residual);
-    size_t R = rc == CGS_OK ? (size_t)cgs_rollout_residuals(r) : 0;
-    double square = 0, from_mean = 0;
-    int coordinates = 0;
-    for (size_t e = 0; rc == CGS_OK && e < (size_t)a->count; e++)
-        project(a->residual + e * CANDIDATES * R, R, &square, &coordinates);
-    for (size_t i = 0; i < (size_t)a->count * (size_t)m->n; i++)
-        from_mean += (double)a->mean[i] * a->mean[i];
-    if (rc == CGS_OK) {
-        s->card.prediction_horizon = horizon;
-        s->card.prediction_variance = coordinates ? square / coordinates : 0;
-        s->card.plan_variance = from_mean / ((double)a->count * m->n);
-    }
+    CGS_TRY(cgs_rollout_create(&r, s->lewm, &c));
+    cgs_status rc = cgs_rollout_set(r, E, z, NULL, goal);
+    size_t R = (size_t)cgs_rollout_residuals(r);
+    size_t n = (size_t)horizon * (size_t)cgs_lewm_action_block(&s->lewm->config);
+    float *residual = malloc((size_t)E * CANDIDATES * R * sizeof *residual);
+    if (rc == CGS_OK && !residual) rc = cgs_fail(CGS_ENOMEM, "prediction error: no memory");
+    if (rc == CGS_OK) rc = respond(r, plan, E, n, residual);
+    for (size_t e = 0; rc == CGS_OK && e < (size_t)E; e++)
+        project(residual + e * CANDIDATES * R, R, sum);
+    free(residual);
     cgs_rollout_destroy(r);
     return rc;
 }
 
 cgs_status cgs_prediction_error(cgs_loaded_model *s, const cgs_prior_pairs *m,
                                 const cgs_prior_fit_config *c) {
-    sample a = {.count = m->count[1] < PAIRS ? (int)m->count[1] : PAIRS};
-    size_t D = (size_t)m->D, n = (size_t)m->n, E = (size_t)a.count;
-    size_t values = 2 * D + 2 * n + CANDIDATES * (n + 1 + D);
-    float *memory = malloc(E * values * sizeof *memory);
-    a.key = malloc(E * sizeof *a.key);
-    if (memory && a.key) take(&a, m, memory);
-    cgs_status rc = memory && a.key ? measure(s, m, c->horizon, &a)
-                                    : cgs_fail(CGS_ENOMEM, "prediction error: no memory");
-    free(memory);
-    free(a.key);
+    size_t D = (size_t)m->D, n = (size_t)m->n, E = PAIRS;
+    if (m->count[1] < PAIRS) E = (size_t)m->count[1];
+    cgs_response_error sum = {0};
+    double from_mean = 0;
+    float *z = malloc(E * (2 * D + n) * sizeof *z), *goal = z + E * D, *plan = goal + E * D;
+    if (!z) return cgs_fail(CGS_ENOMEM, "prediction error: no memory");
+    for (size_t e = 0; e < E; e++) { /* all over the list */
+        int64_t i = m->count[1] * (int64_t)e / (int64_t)E;
+        memcpy(z + e * D, cgs_prior_pair_start(m, 1, i), D * sizeof *z);
+        memcpy(goal + e * D, cgs_prior_pair_end(m, 1, i), D * sizeof *z);
+        memcpy(plan + e * n, m->plan[1] + (size_t)i * n, n * sizeof *z);
+    }
+    for (size_t i = 0; i < E * n; i++) from_mean += (double)plan[i] * plan[i];
+    cgs_status rc = cgs_response_error_add(&sum, s, c->horizon, z, goal, plan, (int)E);
+    if (rc == CGS_OK && sum.coordinates) {
+        s->card.prediction_horizon = c->horizon;
+        s->card.prediction_variance = sum.square / (double)sum.coordinates;
+        s->card.plan_variance = from_mean / (double)(E * n);
+    }
+    free(z);
     return rc;
 }
