@@ -281,7 +281,7 @@ endef
 $(foreach name,flags options commit gpu cuda emulate,$(eval $(call made_rule,$(name))))
 
 .SECONDARY:
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(B)/cgs $(B)/libcgs.so.$(VERSION) # scripts among the tests run these two
 
 deps:
 	@$(if $(strip $(MISSING)),scripts/setup.sh,true)

@@ -52,9 +52,12 @@ run() {
     began[$!]=$SECONDS
 }
 finish() { # waits until one has ended
-    local pid n status seconds how log
-    wait -n -p pid "${!name[@]}" 2>/dev/null
-    status=$?
+    local pid= n status seconds how log
+    while [ -z "${pid:-}" ]; do # where all that run are stopped, wait ends and names nobody
+        wait -n -p pid "${!name[@]}" 2>/dev/null
+        status=$?
+        [ -n "${pid:-}" ] || sleep 0.1
+    done
     n=${name[$pid]} seconds=$((SECONDS - began[$pid]))
     log=$build/tests/$n.log
     unset "name[$pid]"

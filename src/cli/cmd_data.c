@@ -12,9 +12,12 @@
 #include "data/dataset.h"
 #include "data/stats.h"
 #include "io/gif.h"
+#include "train/train.h"
 
 typedef struct request {
     const char *file, *out;
+    const char *size;
+    cgs_words settings;
     bool json, quiet;
     int episodes, frames, fps;
 } request;
@@ -149,38 +152,90 @@ static bool show_check(void *user, int64_t done, int64_t total) {
     return !cgs_interrupted();
 }
 
-static cgs_status check(cgs_dataset *d, const request *r) {
-    const cgs_source *s = cgs_dataset_source(d);
-    cgs_check c;
-    cgs_progress bar;
-    cgs_progress_begin(&bar, "check", (double)s->rows, r->quiet);
-    cgs_catch_interrupt();
-    cgs_status rc = cgs_dataset_check(d, &c, show_check, &bar);
-    cgs_progress_end(&bar);
-    if (rc == CGS_ESTOPPED) return cgs_fail(CGS_EIO, "stopped before the end of the file");
-    CGS_TRY(rc);
-    if (r->json) {
-        cJSON *root = cJSON_CreateObject();
-        cJSON_AddStringToObject(root, "file", s->path);
-        cJSON_AddBoolToObject(root, "ok", true);
+static void add_sentences(cJSON *root, const char *name, const cgs_sentence *list, int count) {
+    cJSON *array = cJSON_AddArrayToObject(root, name);
+    for (int i = 0; i < count && i < CGS_FINDINGS; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateString(list[i].s));
+}
+
+static cgs_status print_check_json(const cgs_findings *found, const cgs_check *c,
+                                   const cgs_source *s, const char *file) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "file", file);
+    cJSON_AddBoolToObject(root, "ok", found->problems == 0);
+    add_sentences(root, "problems", found->problem, found->problems);
+    add_sentences(root, "remarks", found->remark, found->remarks);
+    if (s) {
         cJSON_AddNumberToObject(root, "episodes", s->episodes);
-        cJSON_AddNumberToObject(root, "frames", (double)c.frames);
-        cJSON_AddNumberToObject(root, "numbers", (double)c.numbers);
-        if (!isnan(c.explained_now)) {
-            cJSON_AddStringToObject(root, "aligned_with", c.column);
-            cJSON_AddNumberToObject(root, "explained_now", c.explained_now);
-            cJSON_AddNumberToObject(root, "explained_late", c.explained_late);
-        }
-        return print_json(root);
+        cJSON_AddNumberToObject(root, "frames", (double)c->frames);
+        cJSON_AddNumberToObject(root, "numbers", (double)c->numbers);
+        cJSON_AddNumberToObject(root, "windows", (double)c->accepted.windows);
     }
-    if (r->quiet) return CGS_OK;
+    if (s && *c->accepted.column && !isnan(c->accepted.explained_now)) {
+        cJSON_AddStringToObject(root, "aligned_with", c->accepted.column);
+        cJSON_AddNumberToObject(root, "explained_now", c->accepted.explained_now);
+        cJSON_AddNumberToObject(root, "explained_late", c->accepted.explained_late);
+    }
+    return print_json(root);
+}
+
+static void print_check(const cgs_check *c, const cgs_source *s) {
     printf("%s: %d episodes, %" PRId64 " frames and %" PRId64 " numbers read, no problem found\n",
-           s->path, s->episodes, c.frames, c.numbers);
-    if (!isnan(c.explained_now))
+           s->path, s->episodes, c->frames, c->numbers);
+    printf("frames %dx%d, actions of %d numbers, %" PRId64 " windows to train on\n", s->width,
+           s->height, s->action_dim, c->accepted.windows);
+    if (*c->accepted.column && !isnan(c->accepted.explained_now))
         printf("the action of a row explains %.0f%% of the change of \"%s\" to the next row, that "
                "of the next row %.0f%%\n",
-               100 * c.explained_now, c.column, 100 * c.explained_late);
+               100 * c->accepted.explained_now, c->accepted.column,
+               100 * c->accepted.explained_late);
+}
+
+/* Windows are those of the settings given, frames of any size are fine unless one is asked for. */
+static cgs_status read_needs(const request *r, cgs_needs *needs) {
+    cgs_run_config c = {0};
+    cgs_section sections[2];
+    CGS_TRY(cgs_run_preset(&c, r->size ? r->size : "paper"));
+    if (!r->size) c.model.image_size = 0;
+    cgs_run_sections(&c, sections);
+    for (int i = 0; i < r->settings.count; i++)
+        CGS_TRY(cgs_config_assign(sections, 2, r->settings.word[i]));
+    *needs = (cgs_needs){.image_size = c.model.image_size,
+                         .num_steps = c.model.history + 1,
+                         .frameskip = c.model.frameskip};
     return CGS_OK;
+}
+
+/* everything that is found, a line each on standard error; then the verdict */
+static cgs_status check(const char *file, const request *r) {
+    cgs_dataset *d = NULL;
+    cgs_findings found = {0};
+    cgs_check c = {0};
+    cgs_needs needs;
+    CGS_TRY(read_needs(r, &needs));
+    cgs_status rc = cgs_dataset_open_finding(&d, file, &found);
+    if (rc != CGS_OK && found.problems == 0) return rc;
+    const cgs_source *s = d ? cgs_dataset_source(d) : NULL;
+    if (d) {
+        cgs_progress bar;
+        cgs_progress_begin(&bar, "check", (double)s->rows, r->quiet);
+        cgs_catch_interrupt();
+        rc = cgs_dataset_check(&found, &c, d, &needs, show_check, &bar);
+        cgs_progress_end(&bar);
+        if (rc == CGS_ESTOPPED) rc = cgs_fail(CGS_EIO, "stopped before the end of the file");
+    }
+    bool judged = !d || rc == CGS_OK;
+    if (judged && r->json) rc = print_check_json(&found, &c, s, file);
+    for (int i = 0; judged && !r->json && i < found.problems && i < CGS_FINDINGS; i++)
+        fprintf(stderr, "problem: %s\n", found.problem[i].s);
+    for (int i = 0; judged && !r->json && !r->quiet && i < found.remarks && i < CGS_FINDINGS; i++)
+        fprintf(stderr, "remark: %s\n", found.remark[i].s);
+    if (judged && !found.problems && !r->json && !r->quiet) print_check(&c, s);
+    cgs_dataset_close(d);
+    if (judged && found.problems)
+        return cgs_fail(CGS_EFORMAT, "%s: %d problem%s: cgs train refuses it", file, found.problems,
+                        found.problems == 1 ? "" : "s");
+    return rc;
 }
 
 /* ---- preview ----------------------------------------------------------------------------- */
@@ -263,7 +318,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     static const struct {
         const char *name;
         cgs_status (*run)(cgs_dataset *, const request *);
-    } actions[] = {{"info", info}, {"preview", preview}, {"check", check}};
+    } actions[] = {{"info", info}, {"preview", preview}};
     request r = {.episodes = 4, .frames = 300};
     const cgs_opt opts[] = {
         {"out", "FILE.gif", "preview: the animation to write", OPT_STR, &r.out, false},
@@ -271,19 +326,25 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"frames", "N", "preview: most frames (300)", OPT_INT, &r.frames, false},
         {"fps", "N", "preview: frames per second (the dataset's rate, or 10)", OPT_INT, &r.fps,
          false},
+        {"size", "NAME", "check: whether frames suit this preset of cgs train (any size)", OPT_STR,
+         &r.size, false},
         {"json", NULL, "one JSON object on standard output", OPT_FLAG, &r.json, false},
         {"quiet", NULL, "no progress bar, no message on success", OPT_FLAG, &r.quiet, false}};
     cgs_words words;
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    bool checks = rc == CGS_OK && words.count >= 2 && !strcmp(words.word[0], "check");
     int which = -1;
-    if (rc == CGS_OK && words.count != 2)
+    if (rc == CGS_OK && (words.count < 2 || (words.count > 2 && !checks)))
         rc = cgs_fail(CGS_EARG, "needs info, preview or check, and a dataset file");
     for (int i = 0; rc == CGS_OK && i < CGS_COUNT(actions); i++)
         if (!strcmp(words.word[0], actions[i].name)) which = i;
-    if (rc == CGS_OK && which < 0)
+    if (rc == CGS_OK && which < 0 && !checks)
         rc = cgs_fail(CGS_EARG, "unknown action \"%.80s\": use info, preview or check",
                       words.word[0]);
-    if (rc == CGS_OK) {
+    if (checks) {
+        r.settings = (cgs_words){words.word + 2, words.count - 2};
+        rc = check(words.word[1], &r);
+    } else if (rc == CGS_OK) {
         cgs_dataset *d;
         rc = cgs_dataset_open(&d, words.word[1]);
         if (rc == CGS_OK) {
@@ -295,8 +356,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_data = {
-    "data", "info|preview|check FILE.h5 [options]", "describes, previews or checks a dataset",
+    "data", "info|preview|check FILE.h5 [options] [key=value ...]",
+    "describes, previews or checks a dataset",
     "  cgs data info pusht.h5                       columns, attributes, action statistics\n"
-    "  cgs data check pusht.h5                      reads all of it; exit 1 at the first problem\n"
+    "  cgs data check pusht.h5                      reads all of it; exit 1 where cgs train would\n"
+    "                                               refuse it, with all that was found\n"
     "  cgs data preview pusht.h5 --out pusht.gif    a few episodes side by side",
     run};

@@ -8,7 +8,7 @@
 #include "cli/view.h"
 #include "core/log.h"
 #include "core/threads.h"
-#include "data/dataset.h"
+#include "data/accept.h"
 #include "train/train.h"
 
 typedef struct watching {
@@ -55,7 +55,8 @@ static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *m
     const char *env = cgs_dataset_attribute(d, "env");
     const cgs_source *s = cgs_dataset_source(d);
     int proprio = cgs_source_find(s, "proprio");
-    c->model.action_dim = c->dino.action_dim = s->action_dim;
+    if (s->action_dim > 0 && s->action_dim <= CGS_MAX_ACTIONS)
+        c->model.action_dim = c->dino.action_dim = s->action_dim;
     if (proprio >= 0) c->dino.proprio_dim = (int)s->columns[proprio].values;
     cgs_status rc = cgs_run_method(c, method, env ? env : "");
     cgs_dataset_close(d);
@@ -94,7 +95,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 
 static int run(int argc, char **argv, const cgs_verb *self) {
     const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
-               *device = "auto", *precision = NULL, *backbone = NULL;
+               *device = "auto", *precision = NULL, *backbone = NULL, *cache = NULL;
     bool resume = false, quiet = false, json = false, view = false;
     int threads = 0;
     const cgs_opt opts[] = {
@@ -108,6 +109,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          OPT_STR, &method, false},
         {"backbone", "FILE", "frozen backbone of dinowm: DINOv2 weights, or those of cgs pretrain",
          OPT_STR, &backbone, false},
+        {"cache", "DIR",
+         "where copies made from the dataset lie (beside it, or where CGS_CACHE says)", OPT_STR,
+         &cache, false},
         {"resume", NULL, "resume from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
@@ -128,6 +132,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && config) rc = cgs_config_read(sections, 2, config);
     for (int i = 0; rc == CGS_OK && i < words.count; i++)
         rc = cgs_config_assign(sections, 2, words.word[i]);
+    c.cache = cache;
     if (rc == CGS_OK && precision) rc = cgs_config_set(sections, 2, "train.precision", precision);
     if (rc == CGS_OK) {
         cgs_device d;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 256 }; /* of a value; longer ones are truncated */
+enum { LONGEST = 4096 }; /* of a value; longer ones are truncated */
 
 static const cgs_variable_row rows[CGS_ENV_COUNT] = {
 #define X(id, name, values, help) [CGS_ENV_##id] = {name, values, help},

@@ -7,6 +7,10 @@
 
 /* identifier, name, values, help */
 #define CGS_ENVIRONMENT(X)                                                                         \
+    X(CACHE, "CGS_CACHE", "a folder",                                                              \
+      "for what is made from datasets whose own folder cannot be written")                         \
+    X(XDG_CACHE, "XDG_CACHE_HOME", "a folder", "likewise, its folder cgs")                         \
+    X(HOME, "HOME", "a folder", "likewise, its folder .cache/cgs")                                 \
     X(LOG, "CGS_LOG", "debug", "print everything that is logged, also timings")                    \
     X(ISA, "CGS_ISA", "base, v3, v4 or amx", "the highest instruction set to use, as --isa")       \
     X(ONEDNN_ISA, "ONEDNN_MAX_CPU_ISA", "as oneDNN has it", "respected where it is lower")         \

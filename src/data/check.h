@@ -1,29 +1,23 @@
-/* check.h - full validation of a dataset, beyond the index that opening checks. */
+/* check.h - a dataset read to its end: what training needs (accept.h), and everything else in it.
+ */
 #ifndef CGS_DATA_CHECK_H
 #define CGS_DATA_CHECK_H
 
-#include "data/dataset.h"
+#include "data/accept.h"
 
 typedef struct cgs_check {
     int64_t frames;  /* decoded */
     int64_t numbers; /* looked at */
-    /* Fraction of the variance of x[t+1] - x[t] that a linear function of an action explains, x the
-     * first readable of pos_agent, proprio, state, qpos (its first two values): with the action of
-     * row t, and with that of row t+1.  NaN when it is undefined. */
-    double explained_now, explained_late;
-    char column[CGS_COLUMN_NAME]; /* the column that x is */
+    cgs_accepted accepted;
 } cgs_check;
 
 /* Called now and then; returning false stops with CGS_ESTOPPED. */
 typedef bool (*cgs_check_progress)(void *user, int64_t rows_done, int64_t rows);
 
-/* Reads every row once.  The first problem found is the failure:
- *   a frame or a number that cannot be read
- *   an action that is not finite before the last row of its episode, or not NaN in it
- *   a NaN or an infinity in a column that describes the state
- *   actions that lie one row late: they explain the step that led to their row, not
- *   the one from it */
-cgs_status cgs_dataset_check(cgs_dataset *d, cgs_check *out, cgs_check_progress progress,
-                             void *user);
+/* Judges a dataset as training does, then reads every row once.  Adds to `found`: a frame or a
+ * number that cannot be read is a problem; a NaN or an infinity in a column that describes the
+ * state, a column of another length and frames that are all alike are remarks. */
+cgs_status cgs_dataset_check(cgs_findings *found, cgs_check *out, cgs_dataset *d,
+                             const cgs_needs *needs, cgs_check_progress progress, void *user);
 
 #endif /* CGS_DATA_CHECK_H */

@@ -288,7 +288,23 @@ static cgs_status check_rows(cgs_dataset *d, const char *name, bool counts) {
     return rc;
 }
 
-static cgs_status open_index(cgs_dataset *d) {
+/* the first columns of the file, for the message that another one is not there */
+static const char *columns_found(const cgs_dataset *d, char *text, size_t size) {
+    size_t used = 0;
+    snprintf(text, size, "no column at all");
+    for (int i = 0; i < d->source.column_count && used < size; i++) {
+        char one[CGS_COLUMN_TEXT];
+        cgs_column_describe(&d->infos[i], one);
+        if (used + strlen(one) + 8 > size) {
+            snprintf(text + used, size - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", one);
+    }
+    return text;
+}
+
+static bool count_rows(cgs_dataset *d, cgs_findings *found) {
     static const char *const that_count_rows[] = {"pixels", "action", "step_idx", "episode_idx",
                                                   "ep_idx"};
     cgs_source *s = &d->source;
@@ -297,17 +313,27 @@ static cgs_status open_index(cgs_dataset *d) {
         int k = find_any(d, that_count_rows[i]);
         if (k >= 0 && d->infos[k].dtype != CGS_COL_OTHER) s->rows = d->infos[k].rows;
     }
-    if (s->rows < 0)
-        return cgs_fail(CGS_EFORMAT, "it has no column \"pixels\", \"action\" or \"step_idx\"");
+    if (s->rows >= 0) return true;
+    char has[260];
+    cgs_findings_problem(found, CGS_EFORMAT,
+                         "it has no column \"pixels\", \"action\" or \"step_idx\"; it has %s",
+                         columns_found(d, has, sizeof has));
+    return false;
+}
 
+static cgs_status open_index(cgs_dataset *d, cgs_findings *found) {
     int64_t *length = NULL, *offset = NULL, lengths = 0, offsets = 0;
+    cgs_source *s = &d->source;
     cgs_status rc = read_index(d, "ep_len", &length, &lengths);
-    if (rc == CGS_OK) rc = read_index(d, "ep_offset", &offset, &offsets);
-    if (rc == CGS_OK && lengths != offsets)
+    rc = cgs_findings_failure(found, rc, d->path);
+    if (rc == CGS_OK)
+        rc = cgs_findings_failure(found, read_index(d, "ep_offset", &offset, &offsets), d->path);
+    bool there = rc == CGS_OK && length && offset && s->rows >= 0;
+    if (there && lengths != offsets)
         rc = cgs_fail(CGS_EFORMAT, "%" PRId64 " episode lengths but %" PRId64 " episode offsets",
                       lengths, offsets);
-    if (rc == CGS_OK) rc = check_episodes(d, offset, length, (int)lengths);
-    if (rc == CGS_OK) {
+    if (there && rc == CGS_OK) rc = check_episodes(d, offset, length, (int)lengths);
+    if (there && rc == CGS_OK) {
         d->ep_offset = offset;
         offset = NULL;
         d->ep_len = malloc((size_t)lengths * sizeof *d->ep_len);
@@ -321,9 +347,10 @@ static cgs_status open_index(cgs_dataset *d) {
     }
     free(length);
     free(offset);
-    CGS_TRY(rc);
-    CGS_TRY(check_rows(d, find_any(d, "episode_idx") >= 0 ? "episode_idx" : "ep_idx", false));
-    return check_rows(d, "step_idx", true);
+    if (!there || rc != CGS_OK) return cgs_findings_failure(found, rc, d->path);
+    rc = check_rows(d, find_any(d, "episode_idx") >= 0 ? "episode_idx" : "ep_idx", false);
+    CGS_TRY(cgs_findings_failure(found, rc, d->path));
+    return cgs_findings_failure(found, check_rows(d, "step_idx", true), d->path);
 }
 
 /* ---- the columns' meaning ------------------------------------------------------------ */
@@ -333,45 +360,46 @@ static bool is_image(const cgs_column *c) {
            c->shape[1] <= 8192;
 }
 
-static cgs_status open_meaning(cgs_dataset *d) {
+static void open_pixels(cgs_dataset *d, cgs_findings *found) {
     cgs_source *s = &d->source;
+    char shape[CGS_COLUMN_TEXT];
+    const char *every = cgs_dataset_attribute(d, "pixels_every");
+    s->pixels_every = every ? atoi(every) : 1;
+    if (s->pixels_every < 1)
+        cgs_findings_problem(found, CGS_EFORMAT,
+                             "attribute \"pixels_every\" is %s, 1 or more is expected", every);
     s->pixels = find_any(d, "pixels");
     /* several views are called pixels.<view>; the first by name is used */
     for (int i = 0; i < s->column_count && s->pixels < 0; i++)
         if (!strncmp(d->infos[i].name, "pixels", 6) && is_image(&d->infos[i])) s->pixels = i;
-    if (s->pixels >= 0) {
-        const cgs_column *c = &d->infos[s->pixels];
-        if (!is_image(c))
-            return cgs_fail(CGS_EFORMAT,
-                            "column \"%s\" is %s with %d axes per row, u8 (height, width, 3) is "
-                            "expected",
-                            c->name, cgs_column_type_name(c->dtype), c->rank);
-        if (c->rows != s->rows)
-            return cgs_fail(CGS_EFORMAT, "column \"%s\" has %" PRId64 " rows, %" PRId64 " expected",
-                            c->name, c->rows, s->rows);
-        s->height = (int)c->shape[0];
-        s->width = (int)c->shape[1];
-    }
-    const char *every = cgs_dataset_attribute(d, "pixels_every");
-    s->pixels_every = every ? atoi(every) : 1;
-    if (s->pixels_every < 1)
-        return cgs_fail(CGS_EFORMAT, "attribute \"pixels_every\" is %s, 1 or more is expected",
-                        every);
+    if (s->pixels < 0) return;
+    const cgs_column *c = &d->infos[s->pixels];
+    if (!is_image(c))
+        cgs_findings_problem(found, CGS_EFORMAT, "column %s is not u8 (rows, height, width, 3)",
+                             cgs_column_describe(c, shape));
+    else if (c->rows != s->rows)
+        cgs_findings_problem(found, CGS_EFORMAT, "column %s: %" PRId64 " rows are expected",
+                             cgs_column_describe(c, shape), s->rows);
+    s->height = (int)c->shape[0];
+    s->width = (int)c->shape[1];
+}
+
+static void open_action(cgs_dataset *d, cgs_findings *found) {
+    cgs_source *s = &d->source;
+    char shape[CGS_COLUMN_TEXT];
     s->action = find_any(d, "action");
-    if (s->action >= 0) {
-        const cgs_column *c = &d->infos[s->action];
-        if (c->dtype == CGS_COL_OTHER || c->rank > 1 || c->values > 1024)
-            return cgs_fail(CGS_EFORMAT, "column \"action\" is %s with %d axes per row%s%s",
-                            cgs_column_type_name(c->dtype), c->rank,
-                            *d->columns[s->action].problem ? ": " : "",
-                            d->columns[s->action].problem);
-        if (c->rows != s->rows)
-            return cgs_fail(CGS_EFORMAT,
-                            "column \"action\" has %" PRId64 " rows, %" PRId64 " expected", c->rows,
-                            s->rows);
-        s->action_dim = (int)c->values;
-    }
-    return CGS_OK;
+    if (s->action < 0) return;
+    const cgs_column *c = &d->infos[s->action];
+    const char *problem = d->columns[s->action].problem;
+    cgs_column_describe(c, shape);
+    if (c->dtype == CGS_COL_OTHER || c->rank > 1 || c->values > 1024)
+        cgs_findings_problem(found, CGS_EFORMAT,
+                             "column %s is not numbers of shape (rows, channels)%s%s", shape,
+                             *problem ? ": " : "", problem);
+    else if (c->rows != s->rows)
+        cgs_findings_problem(found, CGS_EFORMAT, "column %s: %" PRId64 " rows are expected", shape,
+                             s->rows);
+    s->action_dim = (int)c->values;
 }
 
 /* ---- the source ------------------------------------------------------------------------ */
@@ -402,26 +430,36 @@ static cgs_status source_rows(void *self, int column, int64_t first, int count, 
 }
 
 /* everything that opening needs from libhdf5 */
-static cgs_status open_all(cgs_dataset *d) {
+static cgs_status open_all(cgs_dataset *d, cgs_findings *found) {
     cgs_h5_lock();
     cgs_status rc = open_file(d);
     if (rc == CGS_OK) rc = open_columns(d);
     if (rc == CGS_OK) rc = open_attributes(d);
     cgs_h5_unlock();
-    if (rc == CGS_OK) rc = in_file(d, open_index(d));
-    if (rc == CGS_OK) rc = in_file(d, open_meaning(d));
-    return rc;
+    if (rc != CGS_OK) return rc;
+    if (count_rows(d, found)) {
+        open_pixels(d, found);
+        open_action(d, found);
+    }
+    CGS_TRY(in_file(d, open_index(d, found)));
+    return cgs_findings_report(found, d->path);
 }
 
 /* opens the file and looks up every chunk: damage there is not covered by checksums */
 static void attempt(void *user) {
     cgs_dataset *d = user;
-    if (open_all(d) == CGS_OK)
+    cgs_findings found = {0};
+    if (open_all(d, &found) == CGS_OK)
         for (int i = 0; i < d->source.column_count; i++) cgs_h5column_visit(&d->columns[i]);
     cgs_dataset_close(d); /* a corrupted heap shows when it is freed */
 }
 
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
+    cgs_findings found = {0};
+    return cgs_dataset_open_finding(out, path, &found);
+}
+
+cgs_status cgs_dataset_open_finding(cgs_dataset **out, const char *path, cgs_findings *found) {
     *out = NULL;
     cgs_dataset *d = calloc(1, sizeof *d);
     if (!d) return cgs_fail(CGS_ENOMEM, "%s: no memory", path);
@@ -438,7 +476,7 @@ cgs_status cgs_dataset_open(cgs_dataset **out, const char *path) {
             rc = cgs_fail(CGS_EFORMAT, "%s: damaged: libhdf5 does not survive reading it (%s)",
                           path, strsignal(ended));
     }
-    if (rc == CGS_OK) rc = open_all(d);
+    if (rc == CGS_OK) rc = open_all(d, found);
     if (rc != CGS_OK) {
         cgs_dataset_close(d);
         return rc;

@@ -12,6 +12,7 @@
 #ifndef CGS_DATA_DATASET_H
 #define CGS_DATA_DATASET_H
 
+#include "data/findings.h"
 #include "data/source.h"
 
 typedef struct cgs_dataset cgs_dataset;
@@ -19,6 +20,8 @@ typedef struct cgs_dataset cgs_dataset;
 /* Opens and validates the index of a file: CGS_EIO when it cannot be read,
  * CGS_EFORMAT when it contradicts itself. */
 cgs_status cgs_dataset_open(cgs_dataset **out, const char *path);
+/* The same; what contradicts itself is added to `found`, all of it.  The failure names the same. */
+cgs_status cgs_dataset_open_finding(cgs_dataset **out, const char *path, cgs_findings *found);
 void cgs_dataset_close(cgs_dataset *d);
 
 const cgs_source *cgs_dataset_source(const cgs_dataset *d);

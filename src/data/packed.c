@@ -32,12 +32,14 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/team.h"
+#include "data/cache.h"
 #include "data/checksum.h"
 
 #define MAGIC "cgspack\n"
 #define VERSION 1u
 #define ALIGN ((uint64_t)64)
-#define MAX_VALUES 256 /* per row of a packed number column */
+#define SUFFIX "frames" /* of its name, after the dataset's */
+#define MAX_VALUES 256  /* per row of a packed number column */
 enum { TOGETHER = 256 /* frames read and compressed at a time */, PIECE = 4096 /* rows */ };
 
 typedef struct head {
@@ -515,6 +517,16 @@ bool cgs_packed_is_fresh(const cgs_packed *p, const char *dataset_path) {
            time == p->head->source_time && !strcmp(base_name(dataset_path), p->head->source_name);
 }
 
+/* hands an opened cache out, or closes it where its frames have another size */
+static cgs_status keep_suitable(cgs_packed **out, cgs_packed *p, int image_size) {
+    cgs_status rc = check_source(&p->source, image_size);
+    if (rc != CGS_OK)
+        cgs_packed_close(p);
+    else
+        *out = p;
+    return rc;
+}
+
 cgs_status cgs_packed_ensure(cgs_packed **out, const char *path, const char *dataset_path,
                              int image_size, cgs_pack_progress progress, void *user) {
     *out = NULL;
@@ -536,11 +548,21 @@ cgs_status cgs_packed_ensure(cgs_packed **out, const char *path, const char *dat
         CGS_TRY(rc);
         CGS_TRY(cgs_packed_open(&p, path));
     }
-    cgs_status rc = check_source(&p->source, image_size);
-    if (rc != CGS_OK) {
+    return keep_suitable(out, p, image_size);
+}
+
+cgs_status cgs_packed_of(cgs_packed **out, const char *dataset_path, const char *folder,
+                         int image_size) {
+    *out = NULL;
+    char path[4096];
+    if (!folder) {
+        cgs_packed *p = NULL;
+        CGS_TRY(cgs_cache_beside(path, sizeof path, dataset_path, SUFFIX));
+        if (cgs_file_exists(path) && cgs_packed_open(&p, path) == CGS_OK &&
+            cgs_packed_is_fresh(p, dataset_path))
+            return keep_suitable(out, p, image_size);
         cgs_packed_close(p);
-        return rc;
     }
-    *out = p;
-    return CGS_OK;
+    CGS_TRY(cgs_cache_place(path, sizeof path, dataset_path, SUFFIX, folder));
+    return cgs_packed_ensure(out, path, dataset_path, image_size, NULL, NULL);
 }

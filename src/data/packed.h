@@ -29,4 +29,9 @@ bool cgs_packed_is_fresh(const cgs_packed *p, const char *dataset_path);
 cgs_status cgs_packed_ensure(cgs_packed **out, const char *path, const char *dataset_path,
                              int image_size, cgs_pack_progress progress, void *user);
 
+/* The same with a path by cache.h; folder: where the user wants it, NULL: the usual places.  A
+ * fresh cache beside a dataset serves also where it could not be made. */
+cgs_status cgs_packed_of(cgs_packed **out, const char *dataset_path, const char *folder,
+                         int image_size);
+
 #endif /* CGS_DATA_PACKED_H */

@@ -2,6 +2,8 @@
  */
 #include "data/source.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/team.h"
@@ -31,6 +33,15 @@ static const struct {
 
 size_t cgs_column_type_size(cgs_column_type t) { return types[t].size; }
 const char *cgs_column_type_name(cgs_column_type t) { return types[t].name; }
+
+const char *cgs_column_describe(const cgs_column *c, char *text) {
+    size_t used = (size_t)snprintf(text, CGS_COLUMN_TEXT, "\"%s\" %s (%" PRId64, c->name,
+                                   cgs_column_type_name(c->dtype), c->rows);
+    for (int k = 0; k < c->rank && k < CGS_COLUMN_RANK && used < CGS_COLUMN_TEXT; k++)
+        used += (size_t)snprintf(text + used, CGS_COLUMN_TEXT - used, ", %" PRId64, c->shape[k]);
+    if (used < CGS_COLUMN_TEXT) snprintf(text + used, CGS_COLUMN_TEXT - used, ")");
+    return text;
+}
 
 int64_t cgs_source_drawn(const cgs_source *s, int64_t row) {
     int e = cgs_source_episode(s, row);

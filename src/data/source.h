@@ -75,6 +75,10 @@ int64_t cgs_source_drawn(const cgs_source *s, int64_t row);
 /* The images of any rows, read by all threads: out (count, height, width, 3). */
 cgs_status cgs_source_images(const cgs_source *s, const int64_t *row, int count, uint8_t *out);
 
+#define CGS_COLUMN_TEXT (CGS_COLUMN_NAME + 64)
+/* "action" f32 (120, 2): name, type and shape with the rows, into text (CGS_COLUMN_TEXT). */
+const char *cgs_column_describe(const cgs_column *c, char *text);
+
 size_t cgs_column_type_size(cgs_column_type t);      /* 0 for CGS_COL_OTHER */
 const char *cgs_column_type_name(cgs_column_type t); /* "f32", "u8", ..., "text" */
 

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/threads.h"
+#include "data/cache.h"
 #include "data/features.h"
 #include "data/stats.h"
 #include "model/dinowm_store.h"
@@ -118,17 +119,20 @@ static cgs_status make_features(dino *s, cgs_dinowm *m, const cgs_source *data, 
 }
 
 static cgs_status ensure(dino *s, cgs_dinowm *m, const cgs_source *data, const char *path,
-                         cgs_dtype act) {
+                         const char *cache, cgs_dtype act) {
     const cgs_dinowm_config *c = &m->config;
     uint64_t hash;
-    char file[4096];
+    char file[4096], suffix[CGS_TEXT_MAX + 32];
     CGS_TRY(cgs_backbone_hash(m->backbone, &hash));
     hash = cgs_mix64(hash ^ (uint64_t)act);
     s->row_bytes = (size_t)cgs_dinowm_tokens(c) * (size_t)c->features * cgs_dtype_size(act);
     cgs_features_key key = {hash, path, data->rows, s->row_bytes};
-    if (snprintf(file, sizeof file, "%s.%s-%08x.features", path, c->tokens.s,
-                 (unsigned)(hash >> 32)) >= (int)sizeof file)
-        return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
+    snprintf(suffix, sizeof suffix, "%s-%08x.features", c->tokens.s, (unsigned)(hash >> 32));
+    if (!cache) {
+        CGS_TRY(cgs_cache_beside(file, sizeof file, path, suffix));
+        if (cgs_features_open(&s->features, file, &key) == CGS_OK) return CGS_OK;
+    }
+    CGS_TRY(cgs_cache_place(file, sizeof file, path, suffix, cache));
     if (cgs_features_open(&s->features, file, &key) == CGS_OK) return CGS_OK;
     return make_features(s, m, data, file, &key, act);
 }
@@ -177,7 +181,7 @@ static cgs_status open_all(cgs_learner *l, const cgs_run_config *c, const cgs_so
     CGS_TRY(proprio_statistics(s, data, c->dino.proprio_dim));
     CGS_TRY(cgs_params_init(&m->params, c->train.seed));
     if (c->train.features) {
-        CGS_TRY(ensure(s, m, data, path, act));
+        CGS_TRY(ensure(s, m, data, path, c->cache, act));
         cgs_backbone_destroy(m->backbone);
         m->backbone = NULL;
     }

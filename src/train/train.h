@@ -33,7 +33,7 @@
     X(int, validate_batches, 8, 1, 100000, "train.validate_batches", "batches per validation")     \
     X(int, workers, 1, 1, 64, "data.workers", "threads that prepare batches")                      \
     X(flag, cache, true, 0, 1, "data.cache",                                                       \
-      "read frames from a packed copy of the dataset, made once beside it")                        \
+      "read frames from a packed copy of the dataset, made once beside it (or in --cache)")        \
     X(text, split, "episode", 0, 0, "data.split",                                                  \
       "hold out whole episodes, or windows as upstream does: episode or window")                   \
     X(float, train_fraction, 0.9, 0.01, 1, "data.train_fraction",                                  \
@@ -78,6 +78,9 @@ typedef struct cgs_run_config {
     cgs_lewm_config model;
     cgs_dinowm_config dino;
     cgs_train_config train;
+    /* where what is made from the dataset lies, NULL: the usual places (data/cache.h).  No setting:
+     * it changes nothing in a run, which may be resumed with another one */
+    const char *cache;
 } cgs_run_config;
 bool cgs_run_is_dinowm(const cgs_run_config *c);
 

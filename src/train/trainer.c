@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/threads.h"
-#include "data/dataset.h"
+#include "data/accept.h"
 #include "data/loader.h"
 #include "data/packed.h"
 #include "data/stats.h"
@@ -106,17 +106,25 @@ static cgs_status read_sizes(cgs_trainer *t) {
     return dino ? cgs_dinowm_check(d) : cgs_lewm_check(m);
 }
 
+/* the same judgement as that of cgs data check */
+static cgs_status accept_data(cgs_trainer *t, const char *path) {
+    const cgs_needs needs = {.image_size = t->image_size,
+                             .action_dim = t->action_dim,
+                             .num_steps = t->history + 1,
+                             .frameskip = t->frameskip};
+    cgs_findings found = {0};
+    cgs_accepted accepted;
+    CGS_TRY(cgs_dataset_accept(&found, &accepted, t->dataset, &needs));
+    CGS_TRY(cgs_findings_report(&found, path));
+    for (int i = 0; i < found.remarks && i < CGS_FINDINGS; i++)
+        cgs_log(CGS_INFO, "%s: %s", path, found.remark[i].s);
+    return CGS_OK;
+}
+
 static cgs_status open_data(cgs_trainer *t, const char *path) {
     CGS_TRY(cgs_dataset_open(&t->dataset, path));
     t->source = cgs_dataset_source(t->dataset);
-    if (t->source->action_dim != t->action_dim)
-        return cgs_fail(CGS_EARG, "%s: actions have %d numbers, model.action_dim is %d", path,
-                        t->source->action_dim, t->action_dim);
-    if (t->source->height != t->image_size || t->source->width != t->image_size)
-        return cgs_fail(CGS_EARG, "%s: frames are %dx%d, model.image_size is %d", path,
-                        t->source->width, t->source->height, t->image_size);
-    if (t->action_dim > CGS_CARD_ACTIONS)
-        return cgs_fail(CGS_EARG, "%s: more than %d action channels", path, CGS_CARD_ACTIONS);
+    CGS_TRY(accept_data(t, path));
 
     struct stat st;
     long long bytes = stat(path, &st) == 0 ? (long long)st.st_size : 0;
@@ -131,17 +139,11 @@ static cgs_status open_data(cgs_trainer *t, const char *path) {
         t->action_std[i] = stats.std_population[i];
     }
     if (t->config.train.cache) {
-        char cache[4096];
-        if (snprintf(cache, sizeof cache, "%s.frames", path) >= (int)sizeof cache)
-            return cgs_fail(CGS_EARG, "%.64s...: path is too long", path);
-        CGS_TRY(cgs_packed_ensure(&t->packed, cache, path, t->image_size, NULL, NULL));
+        CGS_TRY(cgs_packed_of(&t->packed, path, t->config.cache, t->image_size));
         t->source = cgs_packed_source(t->packed);
     }
 
     CGS_TRY(cgs_windows_build(&t->windows, t->source, t->history + 1, t->frameskip));
-    if (t->windows.skipped)
-        cgs_log(CGS_INFO, "%s: %d episodes are shorter than a window of %d rows and skipped", path,
-                t->windows.skipped, t->windows.span);
     const cgs_train_config *c = &t->config.train;
     if (!strcmp(c->split.s, "episode"))
         return cgs_split_by_episode(&t->split, &t->windows, t->source->episodes, c->train_fraction,

@@ -25,10 +25,7 @@ cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count) {
     if (!v->packed) return cgs_fail(CGS_ENOMEM, "pretrain: no memory");
     v->count = count;
     for (int i = 0; i < count; i++) {
-        char cache[4096];
-        if (snprintf(cache, sizeof cache, "%s.frames", data[i]) >= (int)sizeof cache)
-            return cgs_fail(CGS_EARG, "%.64s...: path is too long", data[i]);
-        CGS_TRY(cgs_packed_ensure(&v->packed[i], cache, data[i], 0, NULL, NULL));
+        CGS_TRY(cgs_packed_of(&v->packed[i], data[i], NULL, 0));
         const cgs_source *s = cgs_packed_source(v->packed[i]);
         if (i == 0) v->side = s->height;
         if (s->height != v->side || s->width != v->side)

@@ -345,7 +345,7 @@ static void lying_index(void **state) {
         {{.offset = overlap}, "episodes 1 and 0 share row 8"},
         {{.bad_step = true}, "column \"step_idx\" holds 6 in row 5 of episode 1"},
         {{.bad_episode = true}, "column \"ep_idx\" holds 2 in row 5 of episode 1"},
-        {{.action_rows = 20}, "column \"action\" has 20 rows, 23 expected"},
+        {{.action_rows = 20}, "column \"action\" f32 (20, 2): 23 rows are expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_h5(at("lie.h5"), &plain, &cases[i].lie);

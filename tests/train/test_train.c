@@ -17,6 +17,7 @@
 #include "core/file.h"
 #include "expect.h"
 #include "model/store.h"
+#include "ops/cpu/gemm.h"
 #include "same_file.h"
 #include "synthetic.h"
 #include "train/checkpoint.h"
@@ -70,12 +71,18 @@ static void finish(cgs_trainer *t, cgs_device *d) {
 
 /* Training in a process of its own, because a process that runs OpenMP cannot fork: this
  * program starts itself as `test_train worker FOLDER RUN PRECISION new|resume|die`.  The precision
- * "class" is bf16 with the class token and both heads in f32. */
+ * "class" is bf16 with the class token and both heads in f32, "long" is bf16 with layers of so many
+ * rows that their gradients are made in one pass where there are pairs of bf16. */
 static cgs_run_config resume_config(const char *precision) {
     cgs_run_config c = tiny();
-    bool apart = !strcmp(precision, "class");
-    strcpy(c.train.precision.s, apart ? "bf16" : precision);
+    bool apart = !strcmp(precision, "class"), many = !strcmp(precision, "long");
+    strcpy(c.train.precision.s, apart || many ? "bf16" : precision);
     if (apart) c.model.class_bits = 32;
+    if (many) {
+        c.model.width = 96;
+        c.model.encoder_mlp = 192;
+        c.train.batch = 32;
+    }
     c.train.cgs_weight = 0.5f;
     c.train.cache = !strcmp(precision, "f32"); /* the other one straight from HDF5 */
     return c;
@@ -151,6 +158,23 @@ static void test_resume_bf16(void **state) {
 static void test_resume_class(void **state) {
     (void)state;
     resume_is_exact("class");
+}
+
+static bool any_in_one_pass(const cgs_device *d) {
+    cgs_gemm_choice c;
+    for (int i = 0; cgs_gemm_choice_at(d, i, &c); i++)
+        if (c.p.joint) return true;
+    return false;
+}
+
+static void test_resume_long(void **state) {
+    (void)state;
+    cgs_run_config c = resume_config("long");
+    cgs_device d;
+    cgs_trainer *t = start(&c, "long", &d, false);
+    assert_int_equal(any_in_one_pass(&d), cgs_cpu_of(&d)->pairs && !cgs_cpu_of(&d)->tiles);
+    finish(t, &d);
+    resume_is_exact("long");
 }
 
 /* mean of the last losses of a term, and of the first */
@@ -338,10 +362,11 @@ int main(int argc, char **argv) {
         return worker(argv[3], argv[4], argv[5]);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume_f32),         cmocka_unit_test(test_resume_bf16),
-        cmocka_unit_test(test_resume_class),       cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_damaged_checkpoint), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_resume_f32),   cmocka_unit_test(test_resume_bf16),
+        cmocka_unit_test(test_resume_class), cmocka_unit_test(test_resume_long),
+        cmocka_unit_test(test_learns),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_damaged_checkpoint),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

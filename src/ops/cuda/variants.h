@@ -45,7 +45,7 @@
       "an activation of f32",                                                                      \
       "six launches less each way; no difference of an update was measured")                       \
     X(attention_bias, linear, attention, none, alone, joined, update,                              \
-      "bf16 heads of width 64, 16 tokens or more",                                                 \
+      "bf16 heads of width 64 or 32, 16 tokens or more",                                           \
       "the bias gradient of qkv comes from attention's backward: 152 MB per layer less")           \
     X(attention_rows, none, attention, take, alone, joined, patches,                               \
       "no gradient",                                                                               \
@@ -63,7 +63,7 @@
       "bf16 heads of width 64, more than 400 tokens, or 16 or more with dropout",                  \
       "any number of tokens on tensor cores")                                                      \
     X(attention_mma, none, attention, none, alone, both, update,                                   \
-      "bf16 heads of width 64, 16 tokens to what shared memory holds, no dropout",                 \
+      "bf16 heads of width 64 or 32, 16 tokens to what shared memory holds, no dropout",           \
       "0.18 ms per layer forward, 0.50 backward (512 images of 257 tokens)")                       \
     X(attention_short, none, attention, none, alone, both, update,                                 \
       "at most 8 tokens, heads of at most 128 columns",                                            \

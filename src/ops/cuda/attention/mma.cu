@@ -1,5 +1,5 @@
 /* mma.cu - attention on tensor cores for windows that fit into shared memory: bf16
- * heads of width 64, no dropout.  stream.cu takes what is longer, or has dropout.
+ * heads of width 64 or 32, no dropout.  stream.cu takes what is longer, or has dropout.
  *
  * A block takes one head of one batch element.  Two of its matrices lie in shared memory
  * whole; a warp takes 16 rows of the others in registers and walks over the former in tiles
@@ -20,22 +20,23 @@ __device__ __forceinline__ int padded(int T) { return (T + TILE - 1) / TILE * TI
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
+template <int W>
 __global__ void __launch_bounds__(32 * WARPS, 3)
     tiles_forward(bf16 *out, bf16 *residual, float *lse, const bf16 *qkv, attention_shape s) {
-    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, W) */
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *q = qkv + s.q(b, h);
-    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
-    copy_rows(k, q + s.part(), s.T, Tp, in_row);
-    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    bf16 *k = shared, *v = shared + (size_t)Tp * W;
+    copy_rows<W>(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows<W>(v, q + 2 * s.part(), s.T, Tp, in_row);
     cp_async_wait_all();
     int lane = threadIdx.x % 32;
     int first = s.first / TILE * TILE; /* rows before it nobody reads */
     for (int i0 = first + threadIdx.x / 32 * TILE; i0 < s.end; i0 += WARPS * TILE) {
-        running w = {};
+        running<W> w = {};
         w.top[0] = w.top[1] = -INFINITY;
-        regs4 rows[4];
+        regs4 rows[W / 16];
         load_rows(rows, q, i0, s.T, in_row);
         int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
         for (int half = 0; half < 2; half++) {
@@ -66,48 +67,51 @@ __global__ void __launch_bounds__(32 * WARPS, 3)
 
 /* row_dots (B,heads,T) = <dout, out>, which is rowsum(P dP), of `out` before it was rounded: what
  * rounding adds is the same for all keys, and where tokens are alike it outweighs the differences
- * from which q and k learn.  8 lanes per row of 64. */
+ * from which q and k learn.  A lane has 8 columns of a row. */
+template <int W>
 __global__ void __launch_bounds__(256)
     row_dot_products(float *row_dots, const bf16 *dout, const bf16 *out, const bf16 *residual,
                      size_t rows, int T, int heads) {
-    size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / 8; /* (B,T,heads) */
+    const int lanes = W / 8;
+    size_t at = ((size_t)blockIdx.x * 256 + threadIdx.x) / lanes; /* (B,T,heads) */
     float sum = 0;
     if (at < rows) {
         float a[8], b[8], c[8];
-        load<8>(a, dout + at * WIDTH + threadIdx.x % 8 * 8);
-        load<8>(b, out + at * WIDTH + threadIdx.x % 8 * 8);
-        load<8>(c, residual + at * WIDTH + threadIdx.x % 8 * 8);
+        load<8>(a, dout + at * W + threadIdx.x % lanes * 8);
+        load<8>(b, out + at * W + threadIdx.x % lanes * 8);
+        load<8>(c, residual + at * W + threadIdx.x % lanes * 8);
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += a[i] * (b[i] + c[i]);
     }
 #pragma unroll
-    for (int o = 4; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    for (int o = lanes / 2; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     size_t h = at % heads, t = at / heads % T, b = at / heads / T;
-    if (at < rows && threadIdx.x % 8 == 0) row_dots[(b * heads + h) * T + t] = sum;
+    if (at < rows && threadIdx.x % lanes == 0) row_dots[(b * heads + h) * T + t] = sum;
 }
 
-/* parts (B, 3*heads*64): sums over tokens of what goes to dqkv, or NULL */
+/* parts (B, 3*heads*W): sums over tokens of what goes to dqkv, or NULL */
+template <int W>
 __global__ void __launch_bounds__(32 * WARPS, 2)
     tiles_dq(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
              const float *row_dots, const bf16 *qkv, attention_shape s) {
-    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, 64) */
-    __shared__ float columns[WARPS][WIDTH];
-    for (int i = threadIdx.x; i < WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0])[i] = 0;
+    extern __shared__ __align__(16) bf16 shared[]; /* k, v: (padded T, W) */
+    __shared__ float columns[WARPS][W];
+    for (int i = threadIdx.x; i < WARPS * W; i += 32 * WARPS) (&columns[0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *q = qkv + s.q(b, h);
-    bf16 *k = shared, *v = shared + (size_t)Tp * WIDTH;
-    copy_rows(k, q + s.part(), s.T, Tp, in_row);
-    copy_rows(v, q + 2 * s.part(), s.T, Tp, in_row);
+    bf16 *k = shared, *v = shared + (size_t)Tp * W;
+    copy_rows<W>(k, q + s.part(), s.T, Tp, in_row);
+    copy_rows<W>(v, q + 2 * s.part(), s.T, Tp, in_row);
     cp_async_wait_all();
     int lane = threadIdx.x % 32;
     float scale = s.scale * LOG2E;
     for (int i0 = threadIdx.x / 32 * TILE; i0 < s.T; i0 += WARPS * TILE) {
-        regs4 rows[4], grads[4];
+        regs4 rows[W / 16], grads[W / 16];
         load_rows(rows, q, i0, s.T, in_row);
         load_rows(grads, dout + s.out(b, h), i0, s.T, out_row);
         int limit[2], keys = s.limit(i0 + TILE - 1 < s.T ? i0 + TILE - 1 : s.T - 1);
-        float norm[2], sum[2], dq[8][4] = {{0}};
+        float norm[2], sum[2], dq[W / 8][4] = {{0}};
         for (int half = 0; half < 2; half++) {
             int i = i0 + lane / 4 + 8 * half;
             size_t at = (size_t)blockIdx.x * s.T + i;
@@ -134,22 +138,23 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
         store_rows(dqkv + s.q(b, h), dq, i0, s.T, in_row, s.scale, s.scale, add);
         if (parts) add_columns(columns[threadIdx.x / 32], dq, i0, s.T, s.scale);
     }
-    if (parts) gather_columns(parts + (size_t)b * in_row + h * WIDTH, columns);
+    if (parts) gather_columns(parts + (size_t)b * in_row + h * W, columns);
 }
 
+template <int W>
 __global__ void __launch_bounds__(32 * WARPS, 2)
     tiles_dkv(bf16 *dqkv, bool add, float *parts, const bf16 *dout, const float *lse,
               const float *row_dots, const bf16 *qkv, attention_shape s) {
-    extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, 64); norms, sums: (T) */
-    __shared__ float columns[2][WARPS][WIDTH];
-    for (int i = threadIdx.x; i < 2 * WARPS * WIDTH; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
+    extern __shared__ __align__(16) bf16 shared[]; /* q, dout: (padded T, W); norms, sums: (T) */
+    __shared__ float columns[2][WARPS][W];
+    for (int i = threadIdx.x; i < 2 * WARPS * W; i += 32 * WARPS) (&columns[0][0][0])[i] = 0;
     int b = blockIdx.x / s.heads, h = blockIdx.x % s.heads, Tp = padded(s.T);
     size_t in_row = s.in_row(), out_row = s.out_row();
     const bf16 *from = qkv + s.q(b, h);
-    bf16 *q = shared, *g = shared + (size_t)Tp * WIDTH;
-    float *norms = (float *)(g + (size_t)Tp * WIDTH), *sums = norms + Tp;
-    copy_rows(q, from, s.T, Tp, in_row);
-    copy_rows(g, dout + s.out(b, h), s.T, Tp, out_row);
+    bf16 *q = shared, *g = shared + (size_t)Tp * W;
+    float *norms = (float *)(g + (size_t)Tp * W), *sums = norms + Tp;
+    copy_rows<W>(q, from, s.T, Tp, in_row);
+    copy_rows<W>(g, dout + s.out(b, h), s.T, Tp, out_row);
     for (int i = threadIdx.x; i < Tp; i += 32 * WARPS) {
         /* beyond the last token every probability is exp(-inf) = 0 */
         norms[i] = i < s.T ? lse[(size_t)blockIdx.x * s.T + i] * LOG2E : INFINITY;
@@ -159,10 +164,10 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
     int lane = threadIdx.x % 32;
     float scale = s.scale * LOG2E;
     for (int j0 = threadIdx.x / 32 * TILE; j0 < s.T; j0 += WARPS * TILE) {
-        regs4 keys[4], values[4];
+        regs4 keys[W / 16], values[W / 16];
         load_rows(keys, from + s.part(), j0, s.T, in_row);
         load_rows(values, from + 2 * s.part(), j0, s.T, in_row);
-        float dk[8][4] = {{0}}, dv[8][4] = {{0}};
+        float dk[W / 8][4] = {{0}}, dv[W / 8][4] = {{0}};
         /* queries before the block of the first key see none of these keys */
         int first = s.causal ? j0 / s.block * s.block / TILE * TILE : 0;
         for (int i0 = first; i0 < s.T; i0 += 16) {
@@ -194,13 +199,63 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
         add_columns(columns[1][threadIdx.x / 32], dv, j0, s.T, 1.0f);
     }
     if (!parts) return;
-    gather_columns(parts + (size_t)b * in_row + s.part() + h * WIDTH, columns[0]);
-    gather_columns(parts + (size_t)b * in_row + 2 * s.part() + h * WIDTH, columns[1]);
+    gather_columns(parts + (size_t)b * in_row + s.part() + h * W, columns[0]);
+    gather_columns(parts + (size_t)b * in_row + 2 * s.part() + h * W, columns[1]);
 }
 
 size_t shared_bytes(const cgs_record *r, bool norms) {
     size_t T = ((size_t)r->in[0]->dim[1] + TILE - 1) / TILE * TILE;
-    return 2 * T * WIDTH * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
+    size_t width = (size_t)r->arg.attention.width;
+    return 2 * T * width * sizeof(bf16) + (norms ? 2 * T * sizeof(float) : 0);
+}
+
+/* one block for each head */
+unsigned heads_of(const cgs_record *r) {
+    return (unsigned)(r->in[0]->dim[0] * r->arg.attention.heads);
+}
+
+template <int W> cudaError_t raise_limits(int bytes) {
+    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    cudaError_t e = cudaFuncSetAttribute(tiles_forward<W>, what, bytes);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq<W>, what, bytes);
+    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dkv<W>, what, bytes);
+    return e;
+}
+
+template <int W> void forward(cgs_device *d, const cgs_record *r) {
+    tiles_forward<W><<<heads_of(r), 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)attention_result(r), attention_residual(r), (float *)r->saved[0]->data,
+        (const bf16 *)r->in[0]->data, attention_of(d, r));
+    LAUNCHED(d, "attention");
+}
+
+template <int W> void dot_rows(cgs_device *d, const cgs_record *r, float *row_dots) {
+    size_t rows = cgs_numel(r->saved[0]);
+    row_dot_products<W><<<blocks_for(rows * (W / 8), 256), 256, 0, stream_of(d)>>>(
+        row_dots, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_residual(r),
+        rows, r->out->dim[1], r->arg.attention.heads);
+    LAUNCHED(d, "attention backward");
+}
+
+template <int W> void backward(cgs_device *d, const cgs_record *r) {
+    attention_shape s = attention_of(d, r);
+    const cgs_tensor *x = r->in[0], *y = r->out;
+    float *row_dots = cgs_cuda_attention_row_dots(d, r),
+          *parts = bias_parts(d, r, (size_t)x->dim[0]);
+    const float *lse = (const float *)r->saved[0]->data;
+    const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
+    tiles_dq<W><<<heads_of(r), 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
+    LAUNCHED(d, "attention backward");
+    tiles_dkv<W><<<heads_of(r), 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
+        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
+    LAUNCHED(d, "attention backward");
+    give_bias_parts(d, r, parts, (size_t)x->dim[0]);
+}
+
+bool is_wide(const cgs_record *r) { return r->arg.attention.width == WIDTH; }
+bool fits_a_width(const cgs_record *r) {
+    return (is_bf16_attention(r) || is_bf16_attention(r, HALF_WIDTH)) && r->in[0]->dim[1] >= TILE;
 }
 
 } // namespace
@@ -210,59 +265,34 @@ extern "C" {
 /* qkv's gradient is summed over rows where it is made */
 bool cgs_cuda_attention_bias_fits(const cgs_device *, const cgs_record *, const cgs_record *r,
                                   const cgs_record *) {
-    return is_bf16_attention(r) && r->in[0]->dim[1] >= TILE;
+    return fits_a_width(r);
 }
 
 bool cgs_cuda_attention_mma_fits(const cgs_device *d, const cgs_record *, const cgs_record *r,
                                  const cgs_record *) {
-    return is_bf16_attention(r) && r->arg.attention.dropout <= 0 && r->in[0]->dim[1] >= TILE &&
+    return fits_a_width(r) && r->arg.attention.dropout <= 0 &&
            shared_bytes(r, true) + FIXED <= (size_t)cgs_cuda_of(d)->max_shared;
 }
 
 cgs_status cgs_cuda_attention_mma_prepare(cgs_device *d, const cgs_record *r) {
     CGS_TRY(need_row_dots(d, r, (size_t)r->in[0]->dim[0]));
     int most = cgs_cuda_of(d)->max_shared - (int)FIXED;
-    cudaFuncAttribute what = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    cudaError_t e = cudaFuncSetAttribute(tiles_forward, what, most);
-    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dq, what, most);
-    if (e == cudaSuccess) e = cudaFuncSetAttribute(tiles_dkv, what, most);
+    cudaError_t e = is_wide(r) ? raise_limits<WIDTH>(most) : raise_limits<HALF_WIDTH>(most);
     return e == cudaSuccess ? CGS_OK : cgs_cuda_failed(e, "attention");
 }
 
 void cgs_cuda_attention_mma_forward(cgs_device *d, const cgs_record *r) {
-    attention_shape s = attention_of(d, r);
-    unsigned heads = (unsigned)(r->in[0]->dim[0] * s.heads);
-    tiles_forward<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)attention_result(r), attention_residual(r), (float *)r->saved[0]->data,
-        (const bf16 *)r->in[0]->data, s);
-    LAUNCHED(d, "attention");
+    is_wide(r) ? forward<WIDTH>(d, r) : forward<HALF_WIDTH>(d, r);
 }
 
 float *cgs_cuda_attention_row_dots(cgs_device *d, const cgs_record *r) {
-    size_t rows = cgs_numel(r->saved[0]);
     float *row_dots = (float *)cgs_cuda_of(d)->scratch;
-    row_dot_products<<<blocks_for(rows * 8, 256), 256, 0, stream_of(d)>>>(
-        row_dots, (const bf16 *)r->out->grad, (const bf16 *)r->out->data, attention_residual(r),
-        rows, r->out->dim[1], r->arg.attention.heads);
-    LAUNCHED(d, "attention backward");
+    is_wide(r) ? dot_rows<WIDTH>(d, r, row_dots) : dot_rows<HALF_WIDTH>(d, r, row_dots);
     return row_dots;
 }
 
 void cgs_cuda_attention_mma_backward(cgs_device *d, const cgs_record *r) {
-    attention_shape s = attention_of(d, r);
-    const cgs_tensor *x = r->in[0], *y = r->out;
-    unsigned heads = (unsigned)(x->dim[0] * s.heads);
-    float *row_dots = cgs_cuda_attention_row_dots(d, r),
-          *parts = bias_parts(d, r, (size_t)x->dim[0]);
-    const float *lse = (const float *)r->saved[0]->data;
-    const bf16 *dout = (const bf16 *)y->grad, *qkv = (const bf16 *)x->data;
-    tiles_dq<<<heads, 32 * WARPS, shared_bytes(r, false), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
-    LAUNCHED(d, "attention backward");
-    tiles_dkv<<<heads, 32 * WARPS, shared_bytes(r, true), stream_of(d)>>>(
-        (bf16 *)x->grad, r->accumulate[0], parts, dout, lse, row_dots, qkv, s);
-    LAUNCHED(d, "attention backward");
-    give_bias_parts(d, r, parts, (size_t)x->dim[0]);
+    is_wide(r) ? backward<WIDTH>(d, r) : backward<HALF_WIDTH>(d, r);
 }
 
 } /* extern "C" */

@@ -1,20 +1,21 @@
 /* mma.cuh - pieces of attention in shared memory and in the registers of a warp,
- * for bf16 heads of width 64.
+ * for bf16 heads of width W, 64 or 32.
  *
  * Rows of 64 in shared memory are 8 chunks of 16 bytes, stored at chunk ^ (row % 8) so that 8
- * rows of a chunk lie in different banks. */
+ * rows of a chunk lie in different banks; of rows of 32 two share the banks, and their 4 chunks
+ * are at chunk ^ (row / 2 % 4). */
 #ifndef CGS_OPS_CUDA_ATTENTION_MMA_CUH
 #define CGS_OPS_CUDA_ATTENTION_MMA_CUH
 
 #include "ops/cuda/attention/attention.cuh"
 #include "ops/cuda/ptx/mma.cuh"
 
-enum { WIDTH = 64, TILE = 16 };
+enum { WIDTH = 64, HALF_WIDTH = 32, TILE = 16 };
 
-/* what all forms on tensor cores are for */
-static inline bool is_bf16_attention(const cgs_record *r) {
+/* what forms on tensor cores are for: heads of one width, most of WIDTH */
+static inline bool is_bf16_attention(const cgs_record *r, int width = WIDTH) {
     return r->in[0]->dtype == CGS_BF16 && r->out->dtype == CGS_BF16 &&
-           r->arg.attention.width == WIDTH;
+           r->arg.attention.width == width;
 }
 
 /* Where backward puts `count` rows of partial sums of a joined linear layer's bias gradient; NULL:
@@ -39,16 +40,19 @@ static const float LOG2E = 1.4426950408889634f;
 
 /* ---- tiles in shared memory --------------------------------------------------------------- */
 
+template <int W = WIDTH>
 static __device__ __forceinline__ const bf16 *chunk_at(const bf16 *m, int row, int chunk) {
-    return m + row * WIDTH + ((chunk ^ (row & 7)) << 3);
+    return m + row * W + ((chunk ^ (row / (64 / W) & (W / 8 - 1))) << 3);
 }
 
 /* Copies `rows` rows, `stride` apart, and zeroes up to `padded`; cp_async_wait_all() waits. */
+template <int W = WIDTH>
 static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, int rows, int padded,
                                                  size_t stride) {
-    for (int e = threadIdx.x; e < padded * 8; e += blockDim.x) {
-        int row = e / 8, chunk = e % 8;
-        bf16 *at = const_cast<bf16 *>(chunk_at(to, row, chunk));
+    const int chunks = W / 8;
+    for (int e = threadIdx.x; e < padded * chunks; e += blockDim.x) {
+        int row = e / chunks, chunk = e % chunks;
+        bf16 *at = const_cast<bf16 *>(chunk_at<W>(to, row, chunk));
         if (row < rows) {
             cp_async_16(at, from + row * stride + chunk * 8);
         } else {
@@ -64,24 +68,27 @@ static __device__ __forceinline__ void cp_async_wait_all() {
 
 /* B of a product whose columns are rows n0 .. n0+15 of m and whose inner index is column
  * 16 k .. of m: two pairs of registers, for columns 0-7 and 8-15 */
+template <int W>
 static __device__ __forceinline__ void load_transposed(regs4 &r, const bf16 *m, int n0, int k) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
+    const bf16 *p = chunk_at<W>(m, n0 + (matrix / 2) * 8 + lane % 8, 2 * k + matrix % 2);
     ldmatrix_x4(r, p);
 }
 
 /* B of a product whose inner index is row k0 .. k0+15 of m and whose columns are columns
  * 16 n .. of m */
+template <int W>
 static __device__ __forceinline__ void load_plain(regs4 &r, const bf16 *m, int k0, int n) {
     int lane = threadIdx.x % 32, matrix = lane / 8;
-    const bf16 *p = chunk_at(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
+    const bf16 *p = chunk_at<W>(m, k0 + (matrix % 2) * 8 + lane % 8, 2 * n + matrix / 2);
     ldmatrix_x4_trans(r, p);
 }
 
 /* ---- tiles in registers ------------------------------------------------------------------- */
 
-/* A of a product: 16 rows of 64, straight from memory; rows from `rows` on are 0 */
-static __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from, int row0,
+/* A of a product: 16 rows of 16 K, straight from memory; rows from `rows` on are 0 */
+template <int K>
+static __device__ __forceinline__ void load_rows(regs4 (&a)[K], const bf16 *from, int row0,
                                                  int rows, size_t stride) {
     int lane = threadIdx.x % 32;
 #pragma unroll
@@ -89,7 +96,7 @@ static __device__ __forceinline__ void load_rows(regs4 (&a)[4], const bf16 *from
         int row = row0 + lane / 4 + 8 * half;
         const bf16 *p = from + row * stride + 2 * (lane % 4);
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < K; k++) {
             a[k][half] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k) : 0;
             a[k][half + 2] = row < rows ? *reinterpret_cast<const uint32_t *>(p + 16 * k + 8) : 0;
         }
@@ -104,34 +111,37 @@ static __device__ __forceinline__ void as_factor(regs4 &a, const float (&s)[2][4
     a[3] = pack(s[1][2], s[1][3]);
 }
 
-/* s (16,16) = a (16,64) times the transpose of rows n0 .. n0+15 of m */
-static __device__ __forceinline__ void product_transposed(float (&s)[2][4], const regs4 (&a)[4],
+/* s (16,16) = a (16,W) times the transpose of rows n0 .. n0+15 of m; W = 16 K */
+template <int K>
+static __device__ __forceinline__ void product_transposed(float (&s)[2][4], const regs4 (&a)[K],
                                                           const bf16 *m, int n0) {
 #pragma unroll
     for (int i = 0; i < 4; i++) s[0][i] = s[1][i] = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < K; k++) {
         regs4 b;
-        load_transposed(b, m, n0, k);
+        load_transposed<16 * K>(b, m, n0, k);
         mma(s[0], a[k], b[0], b[1]);
         mma(s[1], a[k], b[2], b[3]);
     }
 }
 
-/* sum (16,64) += a (16,16) times rows k0 .. k0+15 of m */
-static __device__ __forceinline__ void product_plain(float (&sum)[8][4], const regs4 &a,
+/* sum (16,W) += a (16,16) times rows k0 .. k0+15 of m; W = 8 N */
+template <int N>
+static __device__ __forceinline__ void product_plain(float (&sum)[N][4], const regs4 &a,
                                                      const bf16 *m, int k0) {
 #pragma unroll
-    for (int n = 0; n < 4; n++) {
+    for (int n = 0; n < N / 2; n++) {
         regs4 b;
-        load_plain(b, m, k0, n);
+        load_plain<8 * N>(b, m, k0, n);
         mma(sum[2 * n], a, b[0], b[1]);
         mma(sum[2 * n + 1], a, b[2], b[3]);
     }
 }
 
-/* stores 16 x 64, times a factor for each of the lane's two rows; those before `first` are left */
-static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][4], int row0,
+/* stores 16 x W, times a factor for each of the lane's two rows; those before `first` are left */
+template <int N>
+static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[N][4], int row0,
                                                   int rows, size_t stride, float upper, float lower,
                                                   bool add, int first = 0) {
     int lane = threadIdx.x % 32;
@@ -142,7 +152,7 @@ static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][
         bf16 *p = to + row * stride + 2 * (lane % 4);
         float factor = half ? lower : upper;
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
+        for (int n = 0; n < N; n++) {
             float pair[2] = {v[n][2 * half] * factor, v[n][2 * half + 1] * factor};
             give<2>(p + 8 * n, pair, add);
         }
@@ -150,9 +160,10 @@ static __device__ __forceinline__ void store_rows(bf16 *to, const float (&v)[8][
 }
 
 /* v, times a factor for each of the lane's two rows, becomes the rounding residual of store_rows */
-static __device__ __forceinline__ void leave_residual(float (&v)[8][4], float upper, float lower) {
+template <int N>
+static __device__ __forceinline__ void leave_residual(float (&v)[N][4], float upper, float lower) {
 #pragma unroll
-    for (int n = 0; n < 8; n++)
+    for (int n = 0; n < N; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float x = v[n][i] * (i / 2 ? lower : upper);
@@ -169,14 +180,15 @@ static __device__ __forceinline__ float quad_sum(float v) {
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
 }
 
-/* Adds the columns of v (16,64), times `scale`, to sums (64) in shared memory that is the
+/* Adds the columns of v (16,W), times `scale`, to sums (W) in shared memory that is the
  * warp's own; rows from `rows` on do not count. */
-static __device__ __forceinline__ void add_columns(float *sums, const float (&v)[8][4], int row0,
+template <int N>
+static __device__ __forceinline__ void add_columns(float *sums, const float (&v)[N][4], int row0,
                                                    int rows, float scale) {
     int lane = threadIdx.x % 32;
     bool upper = row0 + lane / 4 < rows, lower = row0 + lane / 4 + 8 < rows;
 #pragma unroll
-    for (int n = 0; n < 8; n++)
+    for (int n = 0; n < N; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             float sum = (upper ? v[n][i] : 0.0f) + (lower ? v[n][i + 2] : 0.0f);
@@ -186,13 +198,13 @@ static __device__ __forceinline__ void add_columns(float *sums, const float (&v)
         }
 }
 
-/* to (64) = the sums of all W warps, (W,64) */
-template <int W>
-__device__ __forceinline__ void gather_columns(float *to, const float (&sums)[W][WIDTH]) {
+/* to (W) = the sums of all warps, (warps,W) */
+template <int WARPS, int W>
+__device__ __forceinline__ void gather_columns(float *to, const float (&sums)[WARPS][W]) {
     __syncthreads();
-    if (threadIdx.x >= WIDTH) return;
+    if (threadIdx.x >= W) return;
     float all = 0;
-    for (int w = 0; w < W; w++) all += sums[w][threadIdx.x];
+    for (int w = 0; w < WARPS; w++) all += sums[w][threadIdx.x];
     to[threadIdx.x] = all;
 }
 
@@ -224,8 +236,8 @@ struct keep_drawn {
 /* What a warp keeps of its 16 queries; [half]: rows l/4 and l/4 + 8.  The result is divided by the
  * sum of probabilities as they were multiplied, that is rounded, lse has the sum before: then what
  * all of them are rounded by, where they are alike, cancels in rowsum(P dP). */
-struct running {
-    float out[8][4];
+template <int W = WIDTH> struct running {
+    float out[W / 8][4];
     float top[2], sum[2];    /* of scores in units of log 2; partial sums of the lane */
     float drawn[2], kept[2]; /* sums after dropout, and after rounding */
 };
@@ -236,9 +248,9 @@ static __device__ __forceinline__ float both(uint32_t pair) {
 }
 
 /* adds keys j0 .. j0 + 16 N - 1 of k and v, whose first is key `base` of all */
-template <int N, class Keep = keep_all>
+template <int N, int W, class Keep = keep_all>
 static __device__ __forceinline__ void
-add_keys(running &w, const regs4 (&q)[4], const bf16 *k, const bf16 *v, int j0,
+add_keys(running<W> &w, const regs4 (&q)[W / 16], const bf16 *k, const bf16 *v, int j0,
          const int (&limit)[2], float scale, const Keep &keep = Keep(), int base = 0) {
     int lane = threadIdx.x % 32;
     float s[N][2][4];
@@ -267,7 +279,7 @@ add_keys(running &w, const regs4 (&q)[4], const bf16 *k, const bf16 *v, int j0,
             w.kept[half] *= shrink;
             w.top[half] = top[half];
 #pragma unroll
-            for (int n = 0; n < 8; n++) {
+            for (int n = 0; n < W / 8; n++) {
                 w.out[n][2 * half] *= shrink;
                 w.out[n][2 * half + 1] *= shrink;
             }
@@ -295,8 +307,8 @@ add_keys(running &w, const regs4 (&q)[4], const bf16 *k, const bf16 *v, int j0,
 }
 
 /* what the result is divided by; total: the sum of all lanes */
-template <class Keep>
-static __device__ __forceinline__ float weight_of(const running &w, int half, float total) {
+template <class Keep, int W>
+static __device__ __forceinline__ float weight_of(const running<W> &w, int half, float total) {
     float kept = quad_sum(w.kept[half]);
     if (!Keep::some) return kept;
     float drawn = quad_sum(w.drawn[half]);

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(32 * WARPS, Keep::some ? 3 : 4)
     const bf16 *q = qkv + s.q(my.b, my.h), *keys = q + s.part(), *values = q + 2 * s.part();
     int last = my.row0 + ROWS - 1 < s.T ? my.row0 + ROWS - 1 : s.T - 1;
     int tiles = (s.limit(last) + ROWS - 1) / ROWS, end = keys_of(s, i0), seen[2];
-    running w = {};
+    running<> w = {};
     w.top[0] = w.top[1] = -INFINITY;
     regs4 rows[4];
     load_rows(rows, q, i0, s.T, in_row);

@@ -89,7 +89,7 @@ __device__ __forceinline__ void last_queries(bf16 *out, bf16 *residual, float *l
     enum { PART = WIDTH + 4 }; /* out, maximum, sums before and after rounding; 16 bytes */
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, rows = s.T - WHOLE;
     float *parts = (float *)q; /* (WARPS, EXTRA, PART), where queries are no longer needed */
-    running w = {};
+    running<> w = {};
     w.top[0] = w.top[1] = -INFINITY;
     regs4 query[4];
 #pragma unroll
