@@ -155,7 +155,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"precision", "P", "f32 or bf16", OPT_STR, &s.precision, false},
         {"windows", "N", "windows per update, four frames each", OPT_INT, &s.windows, false},
         {"class-bits", "N",
-         "train: precision of the class token and both heads with bf16, 16 or 32 (16)", OPT_INT,
+         "train: precision of the class token and pred_proj with bf16, 16 or 32 (16)", OPT_INT,
          &s.class_bits, false},
         {"profile", NULL, "train: also list times by shape", OPT_FLAG, &s.profile, false},
         {"seconds", "S", "shortest time of one measurement, in seconds", OPT_REAL, &s.seconds,

@@ -1,9 +1,6 @@
-/* cmd_reproduce.c - cgs reproduce: a study of the paper, stage by stage.
- *
- * Each stage is a verb of this program, run as a child process with the command that is printed.  A
- * crash of one does not affect the others; a finished one is not rerun. */
+/* cmd_reproduce.c - cgs reproduce: a study of the paper, or a group of them; study_run.c runs their
+ * stages. */
 #define _GNU_SOURCE /* nice */
-#include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,23 +11,24 @@
 
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/study_run.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/threads.h"
 #include "study/expand.h"
-#include "study/stages.h"
 
-enum { WORDS_MAX = 64, COMMAND_MAX = 8192, LAPTOP_NICE = 10 };
+enum { WORDS_MAX = 64, LAPTOP_NICE = 10, MEMBERS_MAX = 16, PATH_BYTES = 4096, JOBS_MAX = 256 };
 
 typedef struct job {
     cgs_study_options study;
+    cgs_study_run run;
     char again[4096]; /* the command to resume with */
-    const char *base; /* folder of a group */
-    double deadline;  /* cgs_now, 0: none */
-    bool dry, quiet, json;
-    bool terse;               /* finished stages are not listed: a later round of a group */
-    double others;            /* minutes of other studies that are not finished, as expected */
-    double expected, elapsed; /* of what is finished: minutes as expected, and in fact */
+    const char *base; /* folder of a group, or NULL */
+    bool dry;
+    /* a group has several, each in a folder of its own */
+    cgs_study_member member[MEMBERS_MAX];
+    char dir[MEMBERS_MAX][PATH_BYTES];
+    int lock[MEMBERS_MAX];
 } job;
 
 /* ---- what there is ------------------------------------------------------------------- */
@@ -96,47 +94,6 @@ static int print_list(void) {
     return 0;
 }
 
-/* ---- words --------------------------------------------------------------------------- */
-
-static void clock_text(char *out, size_t size, double seconds) {
-    long s = (long)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(out, size, "%ld:%02ld:%02ld h", s / 3600, s / 60 % 60, s % 60);
-    else if (s >= 60)
-        snprintf(out, size, "%ld:%02ld min", s / 60, s % 60);
-    else
-        snprintf(out, size, "%.1f s", seconds);
-}
-
-static void print_found(const job *j, const cgs_stage *g, const char *how) {
-    char took[32];
-    clock_text(took, sizeof took, g->seconds);
-    if (j->quiet || j->json) return;
-    printf("        %s%s (%s)\n", how, *g->found ? g->found : "finished", took);
-    fflush(stdout);
-}
-
-/* as it would be typed; out: (COMMAND_MAX) */
-static const char *command_of(const cgs_stage *g, char *out) {
-    return cgs_command_text(out, COMMAND_MAX, g->word[0], g->words - 1, g->word + 1);
-}
-
-static void print_json(const cgs_stage *g, const char *state) {
-    char command[COMMAND_MAX];
-    cJSON *j = cJSON_CreateObject();
-    cJSON_AddStringToObject(j, "stage", g->name);
-    cJSON_AddStringToObject(j, "hash", g->hash);
-    cJSON_AddStringToObject(j, "state", state);
-    cJSON_AddNumberToObject(j, "seconds", g->seconds);
-    cJSON_AddStringToObject(j, "found", g->found);
-    cJSON_AddStringToObject(j, "command", command_of(g, command));
-    char *text = cJSON_PrintUnformatted(j);
-    if (text) printf("%s\n", text);
-    fflush(stdout);
-    cJSON_free(text);
-    cJSON_Delete(j);
-}
-
 /* ---- running ------------------------------------------------------------------------- */
 
 /* One program at a time in a folder.  The lock is inherited by the command that runs, so it
@@ -155,285 +112,112 @@ static cgs_status lock_folder(const char *dir, int *fd) {
     return CGS_OK;
 }
 
-/* A stage with "*" takes whatever exists and waits for nothing. */
-static bool needs_met(const cgs_study *s, const cgs_stage *g) {
-    bool all = !strcmp(g->row->needs, "*");
-    for (int i = 0; !all && i < g->need_count; i++)
-        if (!s->stage[g->needs[i]].finished) return false;
-    return true;
-}
-
-static cgs_status run_stage(job *j, cgs_study *s, cgs_stage *g, double deadline,
-                            cgs_child_end *end) {
-    char found[CGS_FOUND_MAX];
-    char command[COMMAND_MAX];
-    double start = cgs_now();
-    command_of(g, command);
-    if (!j->quiet && !j->json) printf("        %s\n", command);
-    fflush(stdout);
-    CGS_TRY(cgs_stage_started(s, g, command));
-    CGS_TRY(cgs_child_run(g->word, g->log, deadline, end));
-    if (*end != CGS_CHILD_OK) return CGS_OK;
-    if (!cgs_file_exists(g->output)) { /* a success without its output is a failure */
-        *end = CGS_CHILD_FAILED;
-        fprintf(stderr, "cgs reproduce: %s did not write %s\n", g->name, g->output);
-        return CGS_OK;
-    }
-    cgs_stage_found(g, found);
-    CGS_TRY(cgs_stage_finished(s, g, command, cgs_now() - start, found));
-    print_found(j, g, "");
-    return CGS_OK;
-}
-
-typedef struct tally {
-    int done, ran, failed, waiting;
-} tally;
-
-static cgs_status do_stage(job *j, cgs_study *s, cgs_stage *g, double deadline, tally *t,
-                           cgs_child_end *end) {
-    cgs_stage_do todo;
-    *end = CGS_CHILD_OK;
-    if (!needs_met(s, g)) {
-        if (!j->quiet) fprintf(stderr, "        skipped: a stage that it needs failed\n");
-        t->waiting++;
-        return CGS_OK;
-    }
-    CGS_TRY(cgs_stage_state(g, &todo));
-    if (todo == CGS_STAGE_ADOPT) {
-        char found[CGS_FOUND_MAX], command[COMMAND_MAX];
-        cgs_stage_found(g, found);
-        CGS_TRY(cgs_stage_finished(s, g, command_of(g, command), 0, found));
-    }
-    if (todo == CGS_STAGE_RUN) {
-        CGS_TRY(run_stage(j, s, g, deadline, end));
-        t->ran += *end == CGS_CHILD_OK;
-        t->failed += *end == CGS_CHILD_FAILED;
-        if (*end == CGS_CHILD_FAILED && !j->quiet)
-            fprintf(stderr, "        failed; its log is %s\n", g->log);
-    } else {
-        print_found(j, g, "done before: ");
-        t->done++;
-    }
-    if (j->json) print_json(g, *end == CGS_CHILD_OK ? "finished" : "unfinished");
-    return CGS_OK;
-}
-
-/* how long what is left takes: as expected, times how much longer than expected it took so far */
-static void print_stage(const job *j, const cgs_study *s, int at, int number, int total) {
-    double left = j->others, expected = j->expected, elapsed = j->elapsed;
-    char text[40];
-    for (int i = 0; i < s->count; i++) {
-        const cgs_stage *g = &s->stage[i];
-        if (!g->selected || g->spared) continue;
-        if (!g->finished && i >= at) left += g->minutes;
-        if (g->finished && g->minutes > 0 && g->seconds > 0) {
-            expected += g->minutes;
-            elapsed += g->seconds / 60;
-        }
-    }
-    printf("[%2d/%d] %s", number, total, s->stage[at].name);
-    if (left > 0) {
-        left *= expected > 2 ? elapsed / expected : 1;
-        snprintf(text, sizeof text, left < 90 ? "%.0f min" : "%.1f h",
-                 left < 90 ? left : left / 60);
-        printf("  (about %s left)", text);
-    }
-    printf("\n");
-}
-
-static cgs_status run_all(job *j, cgs_study *s) {
-    double start = cgs_now(), deadline = j->deadline;
-    int total = 0, number = 0;
-    tally t = {0};
-    for (int i = 0; i < s->count; i++) total += s->stage[i].selected;
-    for (int i = 0; i < s->count; i++) {
-        cgs_stage *g = &s->stage[i];
-        cgs_child_end end = CGS_CHILD_OK;
-        if (!g->selected) continue;
-        number++;
-        if (j->terse && g->finished && (g->spared || cgs_file_exists(g->output))) {
-            t.done++;
-            continue;
-        }
-        if (!j->quiet && !j->json) print_stage(j, s, i, number, total);
-        if (cgs_child_stopped())
-            end = CGS_CHILD_STOPPED;
-        else if (deadline > 0 && cgs_now() > deadline)
-            end = CGS_CHILD_TIMEOUT;
-        else
-            CGS_TRY(do_stage(j, s, g, deadline, &t, &end));
-        if (end == CGS_CHILD_STOPPED || end == CGS_CHILD_TIMEOUT)
-            return cgs_fail(
-                CGS_EIO, "%s at \"%s\", %d of %d stages are finished; rerun the command to resume",
-                end == CGS_CHILD_STOPPED ? "stopped" : "the time budget is used up", g->name,
-                t.done + t.ran, total);
-    }
-    char took[32];
-    clock_text(took, sizeof took, cgs_now() - start);
-    if (t.failed)
-        return cgs_fail(CGS_EIO,
-                        "%d of %d stages failed, %d were skipped; rerun the command to retry",
-                        t.failed, total, t.waiting);
-    if (!j->quiet && !j->json) {
-        printf("\n%s: %d of %d stages done now, %d before, in %s\n", s->dir, t.ran, total, t.done,
-               took);
-        char page[4096];
-        if (cgs_path_join(page, sizeof page, s->dir, "report.html") == CGS_OK &&
-            cgs_file_exists(page))
-            printf("open %s\n", page);
-    }
-    return CGS_OK;
-}
-
-static void print_plan(const cgs_study *s) {
-    int total = 0, number = 0;
-    for (int i = 0; i < s->count; i++) total += s->stage[i].selected;
-    for (int i = 0; i < s->count; i++) {
-        const cgs_stage *g = &s->stage[i];
-        if (!g->selected) continue;
-        char command[COMMAND_MAX];
-        printf("[%2d/%d] %s  (%s)\n        %s\n", ++number, total, g->name, g->hash,
-               command_of(g, command));
-    }
-}
-
-static cgs_status reproduce(job *j) {
-    cgs_study *s;
-    int lock = -1;
-    cgs_status rc = cgs_study_create(&s, &j->study);
-    if (rc == CGS_OK && j->dry) {
-        print_plan(s);
-    } else if (rc == CGS_OK) {
-        rc = cgs_make_dirs(s->dir);
-        if (rc == CGS_OK) rc = lock_folder(s->dir, &lock);
-        if (rc == CGS_OK) rc = cgs_study_begin(s);
-        cgs_child_catch();
-        if (rc == CGS_OK) rc = run_all(j, s);
-        if (lock >= 0) close(lock);
-    }
-    cgs_study_destroy(s);
-    return rc;
-}
-
 /* ---- groups -------------------------------------------------------------------------- */
 
-/* one page of all members that have a page of their own */
-static cgs_status report_all(const job *j, const char *base, char *const *dir, int dirs) {
-    char *word[WORDS_MAX], page[4096], log[4096], out[] = "--out", verb[] = "report";
+/* one page of all members that have a page of their own, as they come */
+static cgs_status report_all(void *user) {
+    const job *j = user;
+    char *word[MEMBERS_MAX + 4], page[PATH_BYTES], log[PATH_BYTES], out[] = "--out",
+                                                                    verb[] = "report";
     int n = 0;
     cgs_child_end end;
-    CGS_TRY(cgs_path_join(page, sizeof page, base, "report.html"));
-    CGS_TRY(cgs_path_join(log, sizeof log, base, "report.txt"));
+    CGS_TRY(cgs_path_join(page, sizeof page, j->base, "report.html"));
+    CGS_TRY(cgs_path_join(log, sizeof log, j->base, "report.txt"));
     word[n++] = verb;
-    for (int i = 0; i < dirs && n < WORDS_MAX - 3; i++) {
-        char own[4096];
-        CGS_TRY(cgs_path_join(own, sizeof own, dir[i], "report.html"));
-        if (cgs_file_exists(own)) word[n++] = dir[i];
+    for (int i = 0; i < j->run.members; i++) {
+        char own[PATH_BYTES];
+        CGS_TRY(cgs_path_join(own, sizeof own, j->dir[i], "report.html"));
+        if (cgs_file_exists(own)) word[n++] = (char *)j->dir[i];
     }
     if (n == 1) return CGS_OK;
     word[n++] = out;
     word[n++] = page;
     word[n] = NULL;
-    CGS_TRY(cgs_child_run(word, log, 0, &end));
-    if (end != CGS_CHILD_OK) return cgs_fail(CGS_EIO, "no combined page; the reason is in %s", log);
-    if (!j->quiet && !j->json) printf("\nall studies: open %s\n", page);
+    CGS_TRY(cgs_child_run(word, log, &end));
+    if (end != CGS_CHILD_OK && !cgs_child_stopped())
+        return cgs_fail(CGS_EIO, "no combined page; the reason is in %s", log);
+    if (!j->run.quiet && !j->run.json) printf("\nall studies: open %s\n", page);
     return CGS_OK;
 }
 
-/* The time of the other members, all their seeds, and of what is left to later rounds of this one;
- * *seeds: training seeds of this one. */
-static cgs_status look_around(job *j, char *const *name, char **dir, int members, int at, int round,
-                              int *seeds) {
-    j->others = j->expected = j->elapsed = 0;
-    for (int i = 0; i < members; i++) {
-        cgs_study *s;
-        j->study.recipe = cgs_recipe_find(name[i]);
-        j->study.dir = dir[i];
-        j->study.rounds = 0;
-        cgs_status rc = cgs_study_create(&s, &j->study);
-        int now = s ? s->count : 0; /* stages up to this round */
-        if (rc == CGS_OK) rc = cgs_study_read(s);
-        if (rc == CGS_OK && i == at) {
-            cgs_study *upto;
-            *seeds = s->seed_count;
-            j->study.rounds = round + 1;
-            rc = cgs_study_create(&upto, &j->study);
-            now = upto ? upto->count : 0;
-            cgs_study_destroy(upto);
-        }
-        for (int k = 0; rc == CGS_OK && k < s->count; k++) {
-            const cgs_stage *g = &s->stage[k];
-            if (!g->selected || g->spared || (i == at && k < now)) continue;
-            if (!g->finished) j->others += g->minutes;
-            if (g->finished && g->minutes > 0 && g->seconds > 0) {
-                j->expected += g->minutes;
-                j->elapsed += g->seconds / 60;
-            }
-        }
-        cgs_study_destroy(s);
-        CGS_TRY(rc);
-    }
-    j->study.recipe = cgs_recipe_find(name[at]);
-    j->study.dir = dir[at];
-    j->study.rounds = round + 1;
+/* A study that cannot begin, because another program works in its folder, does not keep the others
+ * of its group from running. */
+static cgs_status begin_member(job *j, int i) {
+    cgs_study *s = j->member[i].study;
+    cgs_status rc = cgs_make_dirs(s->dir);
+    if (rc == CGS_OK) rc = lock_folder(s->dir, &j->lock[i]);
+    if (rc == CGS_OK) rc = cgs_study_begin(s);
+    if (rc == CGS_OK || !j->run.group) return rc;
+    fprintf(stderr, "cgs reproduce %s: %s\n", j->member[i].name, cgs_last_error());
+    cgs_study_destroy(s);
+    j->member[i].study = NULL;
+    j->run.incomplete++;
     return CGS_OK;
 }
 
-/* Depth first: the first training seed of every member, then the second.  A study that fails does
- * not keep the others from running. */
-static cgs_status run_members(job *j, char *const *name, char **dir, int members, int *failed) {
-    bool more = true;
-    for (int round = 0; more; round++) {
-        more = false;
-        j->terse = round > 0;
-        for (int i = 0; i < members; i++) {
-            int seeds = 0;
-            CGS_TRY(look_around(j, name, dir, members, i, round, &seeds));
-            if (round >= seeds) continue;
-            more = more || round + 1 < seeds;
-            if (!j->quiet && !j->json) {
-                printf("%s%s", round || i ? "\n" : "", name[i]);
-                if (seeds > 1) printf(", training seed %d of %d", round + 1, seeds);
-                printf("\n");
-            }
-            cgs_status rc = reproduce(j);
-            bool over = cgs_child_stopped() || (j->deadline > 0 && cgs_now() > j->deadline);
-            if (rc == CGS_EARG || (rc != CGS_OK && over)) return rc;
-            if (rc != CGS_OK) fprintf(stderr, "cgs reproduce %s: %s\n", name[i], cgs_last_error());
-            *failed += rc != CGS_OK;
-            if (rc == CGS_OK && !j->dry && seeds > 1) /* what there is, as it comes */
-                CGS_TRY(report_all(j, j->base, dir, members));
-        }
+static cgs_status run_members(job *j) {
+    cgs_status rc = CGS_OK;
+    if (j->dry) {
+        cgs_study_print_plan(&j->run);
+        return CGS_OK;
     }
-    return CGS_OK;
-}
-
-static cgs_status reproduce_group(job *j, const cgs_recipe_group *g, const char *base) {
-    int members, failed = 0;
-    char **name = cgs_split_words(g->members, &members);
-    char **dir = name ? calloc((size_t)members, sizeof *dir) : NULL;
-    cgs_status rc = dir ? CGS_OK : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
-    if (rc == CGS_OK && j->study.data)
-        rc = cgs_fail(CGS_EARG, "each study of %s has its own data; give --data to a single study",
-                      g->name);
-    for (int i = 0; rc == CGS_OK && i < members; i++) {
-        dir[i] = malloc(4096);
-        rc = dir[i] ? cgs_path_join(dir[i], 4096, base, name[i])
-                    : cgs_fail(CGS_ENOMEM, "reproduce: no memory");
-    }
-    j->base = base;
-    if (rc == CGS_OK) rc = run_members(j, name, dir, members, &failed);
-    if (rc == CGS_OK && !j->dry) rc = report_all(j, base, dir, members);
-    if (rc == CGS_OK && failed)
+    for (int i = 0; rc == CGS_OK && i < j->run.members; i++) rc = begin_member(j, i);
+    cgs_child_catch();
+    if (rc == CGS_OK) rc = cgs_study_run_all(&j->run);
+    if (rc == CGS_OK && j->run.group) rc = report_all(j);
+    if (rc == CGS_OK && j->run.incomplete && j->run.group)
         rc = cgs_fail(CGS_EIO, "%d of %d studies are not complete; rerun the command to retry",
-                      failed, members);
-    for (int i = 0; name && i < members; i++) {
-        if (dir) free(dir[i]);
-        free(name[i]);
+                      j->run.incomplete, j->run.members);
+    return rc;
+}
+
+/* names: of the studies, one or those of a group */
+static cgs_status reproduce(job *j, char *const *name, int members) {
+    const char *dir = j->study.dir;
+    cgs_status rc = CGS_OK;
+    for (int i = 0; rc == CGS_OK && i < members; i++) {
+        j->lock[i] = -1;
+        if (j->run.group) rc = cgs_path_join(j->dir[i], PATH_BYTES, dir, name[i]);
+        j->study.recipe = cgs_recipe_find(name[i]);
+        j->study.dir = j->run.group ? j->dir[i] : dir;
+        j->member[i].name = name[i];
+        j->run.members++;
+        if (rc == CGS_OK) rc = cgs_study_create(&j->member[i].study, &j->study);
     }
-    free(dir);
+    j->run.member = j->member;
+    if (rc == CGS_OK) rc = run_members(j);
+    for (int i = 0; i < j->run.members; i++) {
+        if (j->lock[i] >= 0) close(j->lock[i]);
+        cgs_study_destroy(j->member[i].study);
+    }
+    return rc;
+}
+
+static cgs_status reproduce_group(job *j, const cgs_recipe_group *g) {
+    int members;
+    if (j->study.data)
+        return cgs_fail(
+            CGS_EARG, "each study of %s has its own data; give --data to a single study", g->name);
+    char **name = cgs_split_words(g->members, &members);
+    if (!name) return cgs_fail(CGS_ENOMEM, "reproduce: no memory");
+    j->base = j->study.dir;
+    j->run.group = true;
+    j->run.round_ended = report_all;
+    j->run.user = j;
+    cgs_status rc = members <= MEMBERS_MAX
+                        ? reproduce(j, name, members)
+                        : cgs_fail(CGS_EARG, "%s has more than %d studies", g->name, MEMBERS_MAX);
+    for (int i = 0; i < members; i++) free(name[i]);
     free(name);
     return rc;
+}
+
+/* Several jobs share the cores; collecting data runs before most others and has them all. */
+static void share_cores(job *j) {
+    j->study.cores = j->study.threads;
+    if (j->run.jobs < 2 || j->study.threads) return;
+    int each = cgs_threads() / j->run.jobs;
+    j->study.threads = each > 1 ? each : 1;
 }
 
 /* the first that a study, or the first of a group, has */
@@ -449,7 +233,7 @@ static const char *first_preset(const cgs_recipe *r, const cgs_recipe_group *gro
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    job j = {0};
+    job j = {.run.jobs = 1};
     const char *out = NULL, *preset = NULL, *seeds = NULL;
     const cgs_recipe_group *group = NULL;
     double budget = 0;
@@ -461,12 +245,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.study.threads, false},
+        {"threads", "N", "threads (one per core; of each job: its share)", OPT_INT,
+         &j.study.threads, false},
         {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
         {"updates", "N", "updates per training (by recipe; 0: ten epochs)", OPT_INT, &updates,
          false},
         {"seeds", "LIST", "training seeds, separated by commas (by recipe: 3072)", OPT_STR, &seeds,
          false},
+        {"jobs", "N", "stages at a time, where they do not need each other (1)", OPT_INT,
+         &j.run.jobs, false},
         {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
         {"backbone", "FILE", "DINO-WM: weights of the frozen backbone instead of a stand-in",
@@ -474,8 +261,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"only", "STAGE ...", "run only these stages and those they need", OPT_LIST, &only, false},
         {"budget-minutes", "M", "stop after this time; rerun to resume", OPT_REAL, &budget, false},
         {"dry-run", NULL, "print the commands without running them", OPT_FLAG, &j.dry, false},
-        {"json", NULL, "one JSON object per stage", OPT_FLAG, &j.json, false},
-        {"quiet", NULL, "print only failures", OPT_FLAG, &j.quiet, false},
+        {"json", NULL, "one JSON object per stage", OPT_FLAG, &j.run.json, false},
+        {"quiet", NULL, "print only failures", OPT_FLAG, &j.run.quiet, false},
     };
     /* the command to resume with is the one given, copied before parsing changes argv */
     cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
@@ -490,6 +277,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
             rc = cgs_fail(CGS_EARG, "unknown study \"%.40s\"; cgs reproduce list shows them",
                           words.word[0]);
     }
+    if (rc == CGS_OK && (j.run.jobs < 1 || j.run.jobs > JOBS_MAX))
+        rc = cgs_fail(CGS_EARG, "--jobs %d: 1 to %d stages at a time", j.run.jobs, JOBS_MAX);
     if (rc == CGS_OK && words.count + only.count + 2 > WORDS_MAX)
         rc = cgs_fail(CGS_EARG, "more than %d settings", WORDS_MAX - 2);
     if (rc == CGS_OK) {
@@ -515,13 +304,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         if (!strcmp(j.study.preset, cgs_preset_names[CGS_PRESET_LAPTOP]) && !j.dry &&
             nice(LAPTOP_NICE) < 0)
             errno = 0; /* it is only a courtesy */
-        j.deadline = budget > 0 ? cgs_now() + 60 * budget : 0;
+        share_cores(&j);
+        j.run.deadline = budget > 0 ? cgs_now() + 60 * budget : 0;
         j.study.seeds = seeds;
         j.study.assignment = assignment;
         j.study.assignments = n;
         j.study.only = (const char *const *)only.word;
         j.study.onlys = stages;
-        rc = group ? reproduce_group(&j, group, j.study.dir) : reproduce(&j);
+        char *own = words.word[0];
+        rc = group ? reproduce_group(&j, group) : reproduce(&j, &own, 1);
     }
     int code = cgs_exit_code(self, rc);
     if (code == 1) fprintf(stderr, "resume with: %s\n", j.again);
@@ -538,6 +329,8 @@ const cgs_verb cmd_reproduce = {
     "resumes.  cgs reproduce list shows the studies, their stages and what each table and\n"
     "figure of the paper needs.  Settings of a recipe (K=1,8,64 held=500 ...) can be changed;\n"
     "--dry-run prints the commands.\n"
+    "With --jobs N stages that do not need each other run side by side; they share the cores, and\n"
+    "a GPU if there is one.  Results are the same as with one at a time.\n"
     "  cgs reproduce demo\n"
     "  cgs reproduce tworooms --preset small --only budget-mppi held-out\n"
     "  cgs reproduce main --preset laptop\n"

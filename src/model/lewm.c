@@ -40,16 +40,10 @@ static cgs_tensor *mlp_bn(cgs_tape *t, cgs_mlp_bn *p, cgs_tensor *x, bool traini
     return affine_f32(t, h, &p->out);
 }
 
-/* The latent is computed from the class token by the head: where other activations are bf16, these
- * two may keep f32. */
+/* Where other activations are bf16, the class token and both heads may keep f32. */
 static bool class_apart(const cgs_tape *t, const cgs_lewm *m) {
     return cgs_tape_act(t) == CGS_BF16 && m->config.class_bits == 32;
 }
-/* Activations are f32 from here on, if the model asks for it; returns the type to restore. */
-static cgs_dtype exact_from_here(cgs_tape *t, const cgs_lewm *m) {
-    return cgs_tape_set_act(t, class_apart(t, m) ? CGS_F32 : cgs_tape_act(t));
-}
-
 /* ---- encoder ----------------------------------------------------------------------- */
 
 cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool training) {
@@ -66,7 +60,9 @@ cgs_tensor *cgs_lewm_encode(cgs_tape *t, cgs_lewm *m, cgs_tensor *frames, bool t
         else
             x = cgs_vit_layer_forward(t, &m->encoder[i], x, c->encoder_heads, VIT_EPS, last);
     }
-    cgs_dtype act = exact_from_here(t, m);
+    /* A latent is one row per image of what so many tokens were computed for: its head is f32 in
+     * any case. */
+    cgs_dtype act = cgs_tape_set_act(t, CGS_F32);
     cls = norm(t, apart ? cls : x, &m->final_norm, VIT_EPS);
     int dim[2] = {cls->dim[0], c->width};
     cgs_tensor *z = mlp_bn(t, &m->projector, cgs_reshape(t, cls, 2, dim), training);
@@ -143,7 +139,8 @@ static cgs_tensor *predict(cgs_tape *t, cgs_lewm *m, cgs_tensor *z, const cgs_co
     for (int i = 0; i < layers; i++)
         x = predictor_layer(t, m, i, x, c->modulation[i], t0, training, past,
                             last_only && i + 1 == layers);
-    cgs_dtype act = exact_from_here(t, m);
+    cgs_dtype act = cgs_tape_act(t);
+    if (class_apart(t, m)) cgs_tape_set_act(t, CGS_F32);
     x = norm(t, x, &m->pred_norm, NORM_EPS);
     int B = x->dim[0], T = x->dim[1], D = m->config.width;
     int rows[2] = {B * T, D}, tokens[3] = {B, T, D};

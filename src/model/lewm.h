@@ -23,7 +23,7 @@
     X(int, encoder_heads, 3, 1, 64, "model.encoder.heads", "attention heads of the encoder")       \
     X(int, encoder_mlp, 768, 8, 16384, "model.encoder.mlp", "hidden width of encoder MLPs")        \
     X(int, class_bits, 16, 16, 32, "model.encoder.class_bits",                                     \
-      "precision of the class token and both heads where activations are bf16: 16 or 32")          \
+      "precision of the class token and pred_proj where activations are bf16: 16 or 32")           \
     X(int, projector_hidden, 2048, 8, 16384, "model.projector.hidden",                             \
       "hidden width of projector and pred_proj")                                                   \
     CGS_PREDICTOR_CONFIG(X)                                                                        \

@@ -122,6 +122,10 @@ cgs_status cgs_study_begin(cgs_study *s) {
     CGS_TRY(cgs_make_dirs(path));
     CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "plans"));
     CGS_TRY(cgs_make_dirs(path));
+    CGS_TRY(cgs_path_join(path, sizeof path, s->dir, "parts"));
+    CGS_TRY(cgs_make_dirs(path));
+    /* of a program that was killed */
+    for (int i = 0; i < s->count; i++) CGS_TRY(cgs_stage_join_part(&s->stage[i]));
     CGS_TRY(cgs_study_read(s));
     return write_about(s);
 }
@@ -160,6 +164,45 @@ cgs_status cgs_stage_finished(cgs_study *s, cgs_stage *g, const char *command, d
     g->seconds = seconds;
     snprintf(g->found, sizeof g->found, "%s", found);
     return CGS_OK;
+}
+
+/* moves the line of a stage from the journal's text to the end of another */
+static void move_line(char *from, size_t *left, char *to, size_t *used, const cgs_stage *g) {
+    char mark[40];
+    snprintf(mark, sizeof mark, "\"hash\":\"%s\"", g->hash);
+    char *at = memmem(from, *left, mark, strlen(mark));
+    if (!at) return;
+    char *begin = memrchr(from, '\n', (size_t)(at - from));
+    begin = begin ? begin + 1 : from;
+    char *end = memchr(at, '\n', *left - (size_t)(at - from));
+    if (!end) return;
+    size_t n = (size_t)(end + 1 - begin);
+    memcpy(to + *used, begin, n);
+    *used += n;
+    *left -= n;
+    memmove(begin, end + 1, *left - (size_t)(begin - from));
+}
+
+/* Lines of stages that are not in the list stay, before the others. */
+cgs_status cgs_study_sort_journal(const cgs_study *s) {
+    char *text;
+    size_t bytes, used = 0;
+    if (!cgs_file_exists(s->journal)) return CGS_OK;
+    CGS_TRY(cgs_read_file(s->journal, JOURNAL_LIMIT, &text, &bytes));
+    size_t left = bytes;
+    char *sorted = malloc(bytes + 1), *all = malloc(bytes + 1);
+    cgs_status rc = sorted && all ? CGS_OK : no_memory();
+    for (int i = 0; rc == CGS_OK && i < s->count; i++)
+        if (s->stage[i].finished) move_line(text, &left, sorted, &used, &s->stage[i]);
+    if (rc == CGS_OK) {
+        memcpy(all, text, left);
+        memcpy(all + left, sorted, used);
+        rc = cgs_write_file(s->journal, all, bytes);
+    }
+    free(sorted);
+    free(all);
+    free(text);
+    return rc;
 }
 
 /* ---- stages -------------------------------------------------------------------------- */

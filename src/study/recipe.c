@@ -8,7 +8,7 @@
 
 /* shared by most evaluations; the seeds and counts of starts are settings */
 #define EVAL                                                                                       \
-    "eval --model {models} --data {data} --out @/results.jsonl --json {device} {threads} "         \
+    "eval --model {models} --data {data} --out " CGS_STUDY_LINES " --json {device} {threads} "     \
     "{precision}{lines} "
 #define PUBLISHED EVAL "--seeds {start_seeds} --episodes {starts} "
 #define HELD_OUT EVAL "--held-out --skip-solved --seeds {held_seeds} --episodes {held} "
@@ -18,103 +18,103 @@
 const cgs_study_row cgs_study_rows[] = {
     {"collect", CGS_EACH_STUDY, "collect {env}",
      "collect --env {env} --out @/data.h5 --episodes {episodes} --size {side} --every {every} --seed {data_seed} "
-     "{policy} {threads} --json",
-     "@/data.h5", "", true, true, true},
+     "{policy} {cores} --json",
+     "@/data.h5", "", "", true, true, true},
     /* the frozen backbone of DINO-WM; left out when the user has one */
     {"pretrain", CGS_EACH_STUDY, "pretrain a stand-in backbone",
      "pretrain --data {data} --out @/backbone.safetensors --size {preset} --updates {backbone_updates} "
      "--seed {data_seed} --resume --json {device} {threads} {precision} {pretrain}",
-     "@/backbone.safetensors", "collect", true, true, true},
+     "@/backbone.safetensors", "collect", "", true, true, true},
     {"train", CGS_EACH_MODEL, "train {model}{first_seed}",
      "train --data {data} --out @/models/{model} --size {preset} --method {method} --resume --json "
      "{device} {threads} {precision} train.seed={seed} train.updates={updates} "
      "train.validate_every={validate} train.checkpoint_every={checkpoint} {train} {extra}",
-     "@/models/{model}/model.safetensors", "collect pretrain", true, false, true},
+     "@/models/{model}/model.safetensors", "collect pretrain", "", true, false, true},
     {"prior", CGS_EACH_MODEL, "prior {model}{first_seed}",
      "prior --model @/models/{model} --data {data} --json {device} {threads} prior.seed={seed} "
      "{prior}",
-     "@/models/{model}/prior.safetensors", "train", false, false, true},
+     "@/models/{model}/prior.safetensors", "train", "", false, false, true},
 
     /* the paper's protocol: starts of seeds 0, 1 and 42, all episodes */
     {"budget-mppi", CGS_EACH_SEED, "MPPI over K" SEEDED,
-     PUBLISHED "--planner mppi --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner mppi --samples {K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"budget-pg-mppi", CGS_EACH_SEED, "PG-MPPI over K" SEEDED,
-     PUBLISHED "--planner pg-mppi --samples {K} --iters {iters}", "@/results.jsonl", "prior", false, false, false},
+     PUBLISHED "--planner pg-mppi --samples {K} --iters {iters}", CGS_STUDY_LINES, "prior", "prior-only", false, false, false},
     {"budget-cem", CGS_EACH_SEED, "CEM over K" SEEDED,
-     PUBLISHED "--planner cem --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner cem --samples {K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"budget-pg-cem", CGS_EACH_SEED, "PG-CEM over K" SEEDED,
-     PUBLISHED "--planner pg-cem --samples {K} --iters {iters}", "@/results.jsonl", "prior", false, false, false},
+     PUBLISHED "--planner pg-cem --samples {K} --iters {iters}", CGS_STUDY_LINES, "prior", "", false, false, false},
     {"gd", CGS_EACH_SEED, "gradient descent" SEEDED,
-     PUBLISHED "--planner gd zero --gd-steps {gd_steps}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner gd zero --gd-steps {gd_steps}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"at-K", CGS_EACH_SEED, "MPPI, CEM and GD at one K" SEEDED,
-     PUBLISHED "--planner mppi cem gd --samples {one_K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner mppi cem gd --samples {one_K} --iters {iters}", CGS_STUDY_LINES, "train", "budget-mppi budget-cem gd", false, false, false},
     {"refine", CGS_EACH_SEED, "MPPI and CEM over iterations" SEEDED,
-     PUBLISHED "--planner mppi cem --samples {one_K} --iters {I}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner mppi cem --samples {one_K} --iters {I}", CGS_STUDY_LINES, "train", "budget-mppi budget-cem", false, false, false},
     {"temperature", CGS_EACH_SEED, "MPPI over temperature" SEEDED,
-     PUBLISHED "--planner mppi --samples {one_K} --iters {iters} --tau {tau}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--planner mppi --samples {one_K} --iters {iters} --tau {tau}", CGS_STUDY_LINES, "train", "budget-mppi refine", false, false, false},
 
     /* what the models observe at first: Reacher's three histories */
     {"history-dataset", CGS_EACH_SEED, "recorded history" SEEDED,
-     PUBLISHED "--history dataset --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--history dataset --planner mppi cem gd --samples {K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"history-online", CGS_EACH_SEED, "online history" SEEDED,
-     PUBLISHED "--history online --planner mppi cem gd --samples {K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--history online --planner mppi cem gd --samples {K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
 
     /* priors before any search: their distance from the goal, and their success alone (one
      * candidate; the sweep over K reuses the result) */
     {"prior-quality", CGS_EACH_STUDY, "quality of the priors",
      "prior --quality --model {models} --data {data} --out @/prior-quality.json --seeds {start_seeds} "
      "--episodes {starts} {device} {threads} {quality}",
-     "@/prior-quality.json", "prior", false, false, false},
+     "@/prior-quality.json", "prior", "", false, false, false},
     {"prior-only", CGS_EACH_SEED, "priors alone" SEEDED,
-     PUBLISHED "--planner pg-mppi --samples 1 --iters {iters}", "@/results.jsonl", "prior", false, false, false},
+     PUBLISHED "--planner pg-mppi --samples 1 --iters {iters}", CGS_STUDY_LINES, "prior", "", false, false, false},
 
     /* the second protocol: held-out episodes, many starts, none of them already solved */
     {"held-out", CGS_EACH_SEED, "held-out, MPPI and CEM" SEEDED,
-     HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     HELD_OUT "--planner mppi cem --samples {held_K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"held-out-pg", CGS_EACH_SEED, "held-out, with priors" SEEDED,
-     HELD_OUT "--planner pg-mppi pg-cem --samples {held_pg_K} --iters {iters}", "@/results.jsonl", "prior", false, false, false},
+     HELD_OUT "--planner pg-mppi pg-cem --samples {held_pg_K} --iters {iters}", CGS_STUDY_LINES, "prior", "", false, false, false},
     /* planners at the same number of rollouts */
     {"rollouts", CGS_EACH_SEED, "success over rollouts" SEEDED,
-     HELD_OUT "--planner {rollout_planners} --rollouts {R}", "@/results.jsonl", "prior", false, false, false},
+     HELD_OUT "--planner {rollout_planners} --rollouts {R}", CGS_STUDY_LINES, "prior", "", false, false, false},
     {"held-out-gd", CGS_EACH_SEED, "held-out, gradient descent" SEEDED,
-     HELD_OUT "--planner gd zero --gd-steps {gd_steps}", "@/results.jsonl", "train", false, false, false},
+     HELD_OUT "--planner gd zero --gd-steps {gd_steps}", CGS_STUDY_LINES, "train", "", false, false, false},
 
     /* other judges of the same planners (docs/planning.md) */
     {"moderate", CGS_EACH_SEED, "moderate protocol" SEEDED,
-     PUBLISHED "--protocol moderate --planner {judged} --samples {one_K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--protocol moderate --planner {judged} --samples {one_K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
     {"strict", CGS_EACH_SEED, "strict protocol" SEEDED,
-     PUBLISHED "--protocol strict --planner {judged} --samples {one_K} --iters {iters}", "@/results.jsonl", "train", false, false, false},
+     PUBLISHED "--protocol strict --planner {judged} --samples {one_K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
 
     {"geometry", CGS_EACH_STUDY, "geometry",
      "geometry --model {models} --data {data} --out @/geometry.json {device} {threads} {geometry}",
-     "@/geometry.json", "train", false, false, false},
+     "@/geometry.json", "train", "", false, false, false},
     {"mechanism", CGS_EACH_STUDY, "mechanism of MPPI",
      "geometry --mechanism --model {models} --data {data} --out @/mechanism.json {device} {threads} "
      "{mechanism}",
-     "@/mechanism.json", "train", false, false, false},
+     "@/mechanism.json", "train", "", false, false, false},
     {"theory", CGS_EACH_STUDY, "theory",
      "theory --systems {systems} --model {models} --data {data} --out @/theory.json {device} "
      "{threads} {theory}",
-     "@/theory.json", "train", false, false, false},
+     "@/theory.json", "train", "", false, false, false},
     {"probe", CGS_EACH_STUDY, "probes",
      "probe --model {models} --data {data} --out @/probe.json {device} {threads} {probe}",
-     "@/probe.json", "train", false, false, false},
+     "@/probe.json", "train", "", false, false, false},
     {"decode", CGS_EACH_STUDY, "imagined beside simulated",
      "decode --model {models} --data {data} --strip --held-out --out @/decode.json --samples {gif_K} "
      "--iters {iters} --seed {gif_seed} {device} {threads} {decode}",
-     "@/decode.json", "train", false, false, false},
+     "@/decode.json", "train", "", false, false, false},
     {"surprise", CGS_EACH_STUDY, "surprise",
      "surprise --model {models} --data {data} --out @/surprise.json {device} {threads} {surprise}",
-     "@/surprise.json", "train", false, false, false},
+     "@/surprise.json", "train", "", false, false, false},
     {"timing", CGS_EACH_STUDY, "planning time of three architectures",
      "bench architectures --size {preset} --out @/timing.json --json {device} {threads} {precision} "
      "{timing}",
-     "@/timing.json", "", false, false, false},
+     "@/timing.json", "", "", false, false, false},
     {"plan", CGS_EACH_FIRST, "watch {model} plan",
      "plan --model @/models/{model} --data {data} --held-out --planner mppi --samples {gif_K} "
      "--iters {iters} --seed {gif_seed} --gif @/plans/{model}.gif --json {device} {threads}",
-     "@/plans/{model}.gif", "train", false, false, false},
-    {"report", CGS_EACH_SEED, "report" SEEDED, "report @ --out @/report.html", "@/report.html", "*", false, false, false},
+     "@/plans/{model}.gif", "train", "", false, false, false},
+    {"report", CGS_EACH_SEED, "report" SEEDED, "report @ --out @/report.html", "@/report.html", "*", "", false, false, false},
 };
 /* clang-format on */
 const int cgs_study_row_count = COUNT(cgs_study_rows);
@@ -188,8 +188,8 @@ static const cgs_variant dino_and_lewm[] = {
     "probe theory decode surprise plan report"
 /* every claim of the paper that a laptop can look into, with what the claims need first */
 #define LAPTOP_ROWS                                                                                \
-    "rows=collect train prior budget-mppi budget-cem gd budget-pg-mppi budget-pg-cem moderate "    \
-    "strict held-out held-out-pg held-out-gd refine temperature prior-quality geometry mechanism " \
+    "rows=collect train prior budget-mppi budget-cem gd budget-pg-mppi budget-pg-cem held-out "    \
+    "held-out-pg held-out-gd moderate strict refine temperature prior-quality geometry mechanism " \
     "probe report|"
 #define PAPER "preset=paper|side=224|"
 #define SMALL "preset=small|side=64|updates=1000|validate=250|checkpoint=250|"
@@ -201,23 +201,24 @@ static const cgs_variant dino_and_lewm[] = {
     PAPER "every=5|updates=2000|checkpoint=1000|train=optim.lr=3e-4|tau=0.25,1,4,16,64,128,512|"   \
           "held_K=32,128|held_pg_K=1,32,128|"
 
-/* Small models, three training seeds and short lines.  Fewer budgets, iterations and temperatures
- * than the paper's, each with the ends and what the tables need. */
+/* Small models, three training seeds and short lines.  Fewer starts (the first two of the paper's
+ * three lists), budgets, iterations and temperatures than the paper's, each with the ends and what
+ * the tables need. */
 #define SHORT                                                                                      \
-    "lines= --compact|K=1,8,32,128|I=1,5,15,30|tau=16,128|held=100|held_K=128|held_pg_K=128|"      \
-    "prior=prior.episodes=1200 prior.updates=2000 prior.every=100 prior.patience=5 "               \
-    "prior.hidden=256 prior.batch=256|validate=500|checkpoint=500|"
+    "lines= --compact|start_seeds=0,1|K=1,8,32,128|I=1,5,30|tau=16,128|held=100|held_K=128|"       \
+    "held_pg_K=128|prior=prior.episodes=1200 prior.updates=2000 prior.every=100 "                  \
+    "prior.patience=5 prior.hidden=256 prior.batch=256|validate=1000|checkpoint=1000|"
 #define LAPTOP LAPTOP_ROWS "preset=small|side=64|every=5|train=train.batch=32|seeds=3072,1,2|" SHORT
 /* Minutes of two quiet cores.  An episode that succeeds with its first plan needs no second, so
  * most evaluations on TwoRooms take little more than half as long. */
 #define EVALUATED                                                                                  \
-    "prior:1 budget-mppi:2.8 budget-cem:2.8 gd:0.5 budget-pg-mppi:2.8 budget-pg-cem:2.8 "          \
-    "moderate:2.2 strict:3 held-out:2.8 held-out-pg:2.8 held-out-gd:0.5 refine:2.8 "               \
-    "temperature:3.5 prior-quality:1 geometry:1 mechanism:1 probe:3 report:0.1"
+    "prior:0.3 budget-mppi:1 budget-cem:1 gd:0.4 budget-pg-mppi:1 budget-pg-cem:1 "                \
+    "moderate:0.8 strict:0.9 held-out:1.5 held-out-pg:1.5 held-out-gd:0.4 refine:0.3 "             \
+    "temperature:1.5 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define EVALUATED_SOON                                                                             \
-    "prior:1 budget-mppi:1.7 budget-cem:1.7 gd:0.4 budget-pg-mppi:1.5 budget-pg-cem:1.5 "          \
-    "moderate:1.5 strict:3 held-out:1.7 held-out-pg:1.5 held-out-gd:0.4 refine:1.7 "               \
-    "temperature:2 prior-quality:1 geometry:1 mechanism:1 probe:3 report:0.1"
+    "prior:0.3 budget-mppi:0.5 budget-cem:0.5 gd:0.2 budget-pg-mppi:0.5 budget-pg-cem:0.5 "        \
+    "moderate:0.4 strict:0.6 held-out:0.8 held-out-pg:0.6 held-out-gd:0.2 refine:0.2 "             \
+    "temperature:0.8 prior-quality:0.3 geometry:1 mechanism:1 probe:3 report:0.1"
 #define TINY                                                                                       \
     "preset=small|side=64|every=5|episodes=12|updates=4|validate=4|checkpoint=4|seeds=3072,1|"     \
     "train=train.batch=4 loss.sigreg.projections=16 train.validate_batches=1|"                     \
@@ -270,20 +271,20 @@ const cgs_recipe cgs_recipes[] = {
     {"tworooms", "TwoRooms: three models, five planners, every sweep", MAIN, three, COUNT(three),
      "env=tworooms",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=6000",
-             LAPTOP "seeds=3072,1,2,3,4|episodes=4000|updates=2000|"
-                    "minutes=collect:1 train:2.5 " EVALUATED_SOON,
+             LAPTOP "seeds=3072,1,2,3,4|episodes=4000|updates=3000|"
+                    "minutes=collect:0.1 train:2.2 " EVALUATED_SOON,
              TINY LAPTOP_ROWS "seeds=3072,1,2")},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000",
-             LAPTOP "episodes=3000|updates=6000|minutes=collect:1 train:7.5 " EVALUATED,
+             LAPTOP "episodes=3000|updates=15000|minutes=collect:0.2 train:11 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=1500",
-             LAPTOP "episodes=1500|updates=6000|minutes=collect:10 train:7.5 " EVALUATED,
+             LAPTOP "episodes=1500|updates=15000|minutes=collect:4 train:11 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"pusht", "PushT: the same", MAIN, three, COUNT(three), "env=pusht",
      PRESETS(PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=8000",
-             LAPTOP "episodes=4000|updates=13000|minutes=collect:2 train:16 " EVALUATED,
+             LAPTOP "episodes=4000|updates=30000|minutes=collect:0.6 train:22 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht",

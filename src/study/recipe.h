@@ -17,6 +17,9 @@
 
 #include <stdbool.h>
 
+/* the output of rows that add lines to those of others */
+#define CGS_STUDY_LINES "@/results.jsonl"
+
 /* How often a row is run. */
 typedef enum cgs_each {
     CGS_EACH_STUDY, /* once; {models} are those of the first training seed            */
@@ -32,6 +35,8 @@ typedef struct cgs_study_row {
     const char *command; /* words of the command line                                 */
     const char *output;  /* exists when the stage is finished                          */
     const char *needs; /* ids of rows that must be finished; "*": all before it, failed or not   */
+    const char *after; /* ids of rows whose lines it takes over instead of computing them again: it
+                          waits for them where several run side by side                */
     bool keeps; /* the output may continue earlier work: one made with other settings is refused
                    instead of overwritten                             */
     bool whole; /* the output appears when it is complete, not before         */

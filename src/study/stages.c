@@ -21,6 +21,7 @@ typedef struct builder {
     char *seed[SEEDS_MAX];
     int seeds;
     int *seed_of, *model_of; /* (count) of each stage; -1: of all */
+    int round;               /* of training seeds */
     uint64_t backbone;       /* checksum of the file that was given */
 } builder;
 
@@ -177,16 +178,22 @@ static bool concerns(const builder *b, int i, int j) {
     return seed && model;
 }
 
-static cgs_status link_needs(builder *b, int at) {
+/* the stages before stage `at` whose rows are named; "*": all of them */
+static cgs_status find_stages(builder *b, int at, const char *ids, int **found, int *count) {
     cgs_study *s = b->study;
-    cgs_stage *g = &s->stage[at];
-    g->needs = calloc((size_t)at + 1, sizeof *g->needs);
-    if (!g->needs) return no_memory();
-    bool all = !strcmp(g->row->needs, "*");
+    *found = calloc((size_t)at + 1, sizeof **found);
+    if (!*found) return no_memory();
+    bool all = !strcmp(ids, "*");
     for (int j = 0; j < at; j++)
-        if (all || (has_word(g->row->needs, s->stage[j].row->id) && concerns(b, at, j)))
-            g->needs[g->need_count++] = j;
+        if (all || (has_word(ids, s->stage[j].row->id) && concerns(b, at, j)))
+            (*found)[(*count)++] = j;
     return CGS_OK;
+}
+
+static cgs_status link_stages(builder *b, int at) {
+    cgs_stage *g = &b->study->stage[at];
+    CGS_TRY(find_stages(b, at, g->row->needs, &g->needs, &g->need_count));
+    return find_stages(b, at, g->row->after, &g->after, &g->after_count);
 }
 
 /* The hash covers a stage's words before the folder and the machine are filled in. */
@@ -214,7 +221,10 @@ static cgs_status hash_stage(builder *b, cgs_stage *g, const char *text) {
 static cgs_status set_machine(builder *b, bool real) {
     char threads[24];
     snprintf(threads, sizeof threads, "%d", b->o->threads);
+    char cores[24];
+    snprintf(cores, sizeof cores, "%d", b->o->cores);
     CGS_TRY(option(&b->settings, "device", "device", real ? b->o->device : NULL));
+    CGS_TRY(option(&b->settings, "cores", "threads", real && b->o->cores > 0 ? cores : NULL));
     return option(&b->settings, "threads", "threads", real && b->o->threads > 0 ? threads : NULL);
 }
 
@@ -233,11 +243,20 @@ static char *slug(const char *name) {
     return out;
 }
 
+/* DIR/FOLDER/NAME.ENDING, owned by the caller; NULL: no memory, or no name for want of it */
+static char *path_of(const char *dir, const char *folder, const char *name, const char *ending) {
+    if (!name) return NULL;
+    size_t size = strlen(dir) + strlen(folder) + strlen(name) + strlen(ending) + 4;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s/%s.%s", dir, folder, name, ending);
+    return path;
+}
+
 static cgs_status fill_stage(builder *b, int at) {
     cgs_stage *g = &b->study->stage[at];
     const char *dir = b->o->dir;
     char *text = NULL, *output = NULL, *file = NULL;
-    CGS_TRY(link_needs(b, at));
+    CGS_TRY(link_stages(b, at));
     cgs_status rc = set_machine(b, false);
     if (rc == CGS_OK) rc = cgs_expand(&text, g->row->command, &b->settings);
     if (rc == CGS_OK) rc = hash_stage(b, g, text);
@@ -255,12 +274,10 @@ static cgs_status fill_stage(builder *b, int at) {
         g->word = cgs_split_words(text, &g->words);
         g->output = cgs_in_folder(output, dir);
         file = slug(plain);
-        size_t size = strlen(dir) + (file ? strlen(file) : 0) + 16;
-        g->log = malloc(size);
-        if (!g->word || !g->output || !file || !g->log)
-            rc = no_memory();
-        else
-            snprintf(g->log, size, "%s/logs/%s.txt", dir, file);
+        g->log = path_of(dir, "logs", file, "txt");
+        bool lines = !strcmp(g->row->output, CGS_STUDY_LINES);
+        if (lines) g->part = path_of(dir, "parts", file, "jsonl");
+        if (!g->word || !g->output || !g->log || (lines && !g->part)) rc = no_memory();
     }
     for (int i = 0; rc == CGS_OK && i < g->words;
          i++) { /* after splitting: dir may contain spaces */
@@ -291,7 +308,7 @@ static cgs_status add_stage(builder *b, const cgs_study_row *row, int model, int
     if (!more || !seeds || !models) return no_memory();
     b->seed_of[s->count] = seed;
     b->model_of[s->count] = model;
-    s->stage[s->count] = (cgs_stage){.row = row};
+    s->stage[s->count] = (cgs_stage){.row = row, .round = b->round};
     s->count++;
     CGS_TRY(set_model_holes(b, model, seed));
     return fill_stage(b, s->count - 1);
@@ -345,14 +362,14 @@ static cgs_status build(builder *b) {
     char **id = cgs_split_words(rows, &ids);
     if (!id) return no_memory();
     cgs_status rc = CGS_OK;
-    int seeds = b->o->rounds && b->o->rounds < b->seeds ? b->o->rounds : b->seeds;
-    for (int k = 0; k < seeds * ids && rc == CGS_OK; k++) {
+    for (int k = 0; k < b->seeds * ids && rc == CGS_OK; k++) {
         const char *what = id[k % ids];
         const cgs_study_row *row = cgs_study_row_find(what);
         bool there = (b->o->data && !strcmp(what, "collect")) ||
                      (b->o->backbone && !strcmp(what, "pretrain"));
         if (!row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", what);
-        if (rc == CGS_OK && !there) rc = add_row(b, row, k / ids);
+        b->round = k / ids;
+        if (rc == CGS_OK && !there) rc = add_row(b, row, b->round);
     }
     for (int i = 0; i < ids; i++) free(id[i]);
     free(id);
@@ -393,7 +410,9 @@ void cgs_study_destroy(cgs_study *s) {
         free(g->name);
         free(g->output);
         free(g->log);
+        free(g->part);
         free(g->needs);
+        free(g->after);
     }
     free(s->stage);
     free(s->dir);

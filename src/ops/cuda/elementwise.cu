@@ -1,6 +1,5 @@
 /* elementwise.cu - operations on one element at a time: add, activations, dropout, and the
- * gradient that passes through unchanged.  A dropout after an activation runs with it, one before
- * a gate with that (modulate.cu). */
+ * gradient that passes through unchanged.  A dropout before a gate runs with that (modulate.cu). */
 #include "ops/cuda/elementwise.cuh"
 
 namespace {
@@ -38,7 +37,6 @@ __device__ __forceinline__ float act_slope(int kind, float x) {
 
 template <class TX, class TY> struct activate {
     int kind;
-    dropout_mask drop;
     const TX *x;
     TY *y;
     template <int V> __device__ void at(size_t i) const {
@@ -46,7 +44,6 @@ template <class TX, class TY> struct activate {
         load<V>(v, x + i);
 #pragma unroll
         for (int k = 0; k < V; k++) v[k] = act_value(kind, v[k]);
-        drop.apply(v, i);
         store<V>(y + i, v);
     }
 };
@@ -54,7 +51,6 @@ template <class TX, class TY> struct activate {
 template <class TX, class TY> struct activate_back {
     int kind;
     bool add;
-    dropout_mask drop;
     const TX *x;
     const TY *dy;
     TX *dx;
@@ -62,7 +58,6 @@ template <class TX, class TY> struct activate_back {
         float v[V], g[V];
         load<V>(v, x + i);
         load<V>(g, dy + i);
-        drop.apply(g, i);
 #pragma unroll
         for (int k = 0; k < V; k++) g[k] *= act_slope(kind, v[k]);
         give<V>(dx + i, g, add);
@@ -107,45 +102,34 @@ void cgs_cuda_add_backward(cgs_device *d, const cgs_record *r) {
     if (!cgs_cuda_norm_gives_added(r)) pass_gradient(d, r, 1, "add backward");
 }
 
-/* GELU on tensor cores is for bf16 alone: it never joins an activation that this does */
-bool cgs_cuda_activation_dropout_fits(const cgs_device *, const cgs_record *, const cgs_record *act,
-                                      const cgs_record *dropout) {
-    return act->in[0]->dtype == CGS_F32 && dropout->in[0] == act->out;
-}
-
 void cgs_cuda_activation_forward(cgs_device *d, const cgs_record *r) {
-    const cgs_record *dropout = joined_dropout(r->next);
-    const cgs_tensor *x = r->in[0], *y = dropout ? dropout->out : r->out;
+    const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
-    dropout_mask mask = mask_of(d, dropout);
-    WITH_TYPE(
-        TX, x->dtype,
-        WITH_TYPE(TY, y->dtype,
-                  launch_each(d, cgs_numel(x), true, "activation",
-                              activate<TX, TY>{kind, mask, (const TX *)x->data, (TY *)y->data})));
+    WITH_TYPE(TX, x->dtype,
+              WITH_TYPE(TY, y->dtype,
+                        launch_each(d, cgs_numel(x), true, "activation",
+                                    activate<TX, TY>{kind, (const TX *)x->data, (TY *)y->data})));
 }
 
 void cgs_cuda_activation_backward(cgs_device *d, const cgs_record *r) {
-    const cgs_record *dropout = joined_dropout(r->next);
-    const cgs_tensor *x = r->in[0], *y = dropout ? dropout->out : r->out;
+    const cgs_tensor *x = r->in[0], *y = r->out;
     int kind = r->arg.activation.kind;
     bool add = r->accumulate[0];
     if (!cgs_wants(r, 0)) return;
-    dropout_mask mask = mask_of(d, dropout);
     WITH_TYPE(TX, x->dtype,
               WITH_TYPE(TY, y->dtype,
                         launch_each(d, cgs_numel(x), true, "activation backward",
-                                    activate_back<TX, TY>{kind, add, mask, (const TX *)x->data,
+                                    activate_back<TX, TY>{kind, add, (const TX *)x->data,
                                                           (const TY *)y->grad, (TX *)x->grad})));
 }
 
 void cgs_cuda_dropout_forward(cgs_device *d, const cgs_record *r) {
-    if (r->before || r->next) return; /* the activation or the gate does it */
+    if (r->next) return; /* the gate does it */
     WITH_TYPE(T, r->out->dtype, run_dropout<T>(d, r, r->in[0]->data, r->out->data, false));
 }
 
 void cgs_cuda_dropout_backward(cgs_device *d, const cgs_record *r) {
-    if (!cgs_wants(r, 0) || r->before || r->next) return;
+    if (!cgs_wants(r, 0) || r->next) return;
     WITH_TYPE(T, r->out->dtype,
               run_dropout<T>(d, r, r->out->grad, r->in[0]->grad, r->accumulate[0]));
 }

@@ -175,9 +175,9 @@ void cgs_cuda_modulate_backward(cgs_device *d, const cgs_record *r) {
                                 want_x ? (TX *)x->grad : NULL, want_m ? (TM *)m->grad : NULL})));
 }
 
-bool cgs_cuda_dropout_gate_fits(const cgs_device *, const cgs_record *before,
-                                const cgs_record *dropout, const cgs_record *gate) {
-    return !before && gate->in[1] == dropout->out && gate->in[0] != dropout->out;
+bool cgs_cuda_dropout_gate_fits(const cgs_device *, const cgs_record *, const cgs_record *dropout,
+                                const cgs_record *gate) {
+    return gate->in[1] == dropout->out && gate->in[0] != dropout->out;
 }
 
 void cgs_cuda_gate_add_forward(cgs_device *d, const cgs_record *r) {

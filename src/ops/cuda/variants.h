@@ -41,9 +41,6 @@
     X(dropout_gate, none, dropout, gate_add, alone, joined, update,                                \
       "what a gate adds comes from a dropout",                                                     \
       "twelve launches less each way; an update 0.06 ms less")                                     \
-    X(activation_dropout, none, activation, dropout, alone, joined, update,                        \
-      "an activation of f32",                                                                      \
-      "six launches less each way; no difference of an update was measured")                       \
     X(attention_bias, linear, attention, none, alone, joined, update,                              \
       "bf16 heads of width 64 or 32, 16 tokens or more",                                           \
       "the bias gradient of qkv comes from attention's backward: 152 MB per layer less")           \
