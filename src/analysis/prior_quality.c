@@ -80,7 +80,7 @@ typedef struct desk {
     /* of the running model: errors of predicted latents where the recorded actions are carried out,
      * and sums of squares of recorded actions' differences from the mean action and, in the units
      * that planners measure them in, from the prior's */
-    cgs_response_error error;
+    cgs_prediction_errors error;
     double from_mean, from_prior;
     int64_t values;         /* how many numbers they are over */
     double spreads;         /* sum of the prior's */
@@ -202,7 +202,7 @@ static cgs_status measure_spread(desk *k, int model, const cgs_starts *starts,
             plan[i] = prior[i];
     }
     if (rc == CGS_OK)
-        rc = cgs_response_error_add(&k->error, s, p->horizon, cases->z, cases->goal, plan, E);
+        rc = cgs_prediction_errors_add(&k->error, s, p->horizon, cases->z, cases->goal, plan, E);
     free(plan);
     return rc;
 }
@@ -241,7 +241,7 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     const cgs_prior_quality_options *o = k->o;
     int total = o->seed_count * o->episodes, below = 0;
     double published;
-    k->error = (cgs_response_error){0};
+    k->error = (cgs_prediction_errors){0};
     k->from_mean = k->from_prior = k->spreads = 0;
     k->values = 0;
     memset(k->inside, 0, sizeof k->inside);

@@ -26,7 +26,7 @@ static double dot(const float *a, const float *b, size_t n) {
 
 /* Rows 1 .. of residual (CANDIDATES, R) become an orthonormal basis of the responses; adds the
  * squared coordinates of row 0 in it. */
-static void project(float *residual, size_t R, cgs_response_error *sum) {
+static void project(float *residual, size_t R, cgs_prediction_errors *sum) {
     for (size_t k = CANDIDATES; k-- > 1;)
         for (size_t i = 0; i < R; i++) residual[k * R + i] -= residual[i];
     for (size_t k = 1; k < CANDIDATES; k++) {
@@ -65,8 +65,9 @@ static cgs_status respond(cgs_rollout *r, const float *plan, int E, size_t n, fl
     return rc;
 }
 
-cgs_status cgs_response_error_add(cgs_response_error *sum, const cgs_loaded_model *s, int horizon,
-                                  const float *z, const float *goal, const float *plan, int E) {
+cgs_status cgs_prediction_errors_add(cgs_prediction_errors *sum, const cgs_loaded_model *s,
+                                     int horizon, const float *z, const float *goal,
+                                     const float *plan, int E) {
     cgs_rollout *r = NULL;
     cgs_rollout_config c = {.episodes = E,
                             .context = 1,
@@ -92,7 +93,7 @@ cgs_status cgs_prediction_error(cgs_loaded_model *s, const cgs_prior_pairs *m,
                                 const cgs_prior_fit_config *c) {
     size_t D = (size_t)m->D, n = (size_t)m->n, E = PAIRS;
     if (m->count[1] < PAIRS) E = (size_t)m->count[1];
-    cgs_response_error sum = {0};
+    cgs_prediction_errors sum = {0};
     double from_mean = 0;
     float *z = malloc(E * (2 * D + n) * sizeof *z), *goal = z + E * D, *plan = goal + E * D;
     if (!z) return cgs_fail(CGS_ENOMEM, "prediction error: no memory");
@@ -103,7 +104,7 @@ cgs_status cgs_prediction_error(cgs_loaded_model *s, const cgs_prior_pairs *m,
         memcpy(plan + e * n, m->plan[1] + (size_t)i * n, n * sizeof *z);
     }
     for (size_t i = 0; i < E * n; i++) from_mean += (double)plan[i] * plan[i];
-    cgs_status rc = cgs_response_error_add(&sum, s, c->horizon, z, goal, plan, (int)E);
+    cgs_status rc = cgs_prediction_errors_add(&sum, s, c->horizon, z, goal, plan, (int)E);
     if (rc == CGS_OK && sum.coordinates) {
         s->card.prediction_horizon = c->horizon;
         s->card.prediction_variance = sum.square / (double)sum.coordinates;

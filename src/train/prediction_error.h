@@ -6,15 +6,16 @@
 #include "train/prior_pairs.h"
 
 /* Squared coordinates of errors, and how many there are. */
-typedef struct cgs_response_error {
+typedef struct cgs_prediction_errors {
     double square;
     int64_t coordinates;
-} cgs_response_error;
+} cgs_prediction_errors;
 
 /* Adds the errors of E recorded plans (E, H, A) that led from z to goal (E, D).  Only the part of
  * an error counts that plans can cause, as Gauss-Newton sees no other. */
-cgs_status cgs_response_error_add(cgs_response_error *sum, const cgs_loaded_model *s, int horizon,
-                                  const float *z, const float *goal, const float *plan, int E);
+cgs_status cgs_prediction_errors_add(cgs_prediction_errors *sum, const cgs_loaded_model *s,
+                                     int horizon, const float *z, const float *goal,
+                                     const float *plan, int E);
 
 /* Measures at up to 128 recorded pairs of the validation side, and writes into s->card the variance
  * of the prediction's error and that of plans around the mean action (docs/planning.md). */
