@@ -182,7 +182,7 @@ cgs_status cgs_agent_goal_image(cgs_agent *a, const uint8_t *rgb) {
 
 cgs_status cgs_agent_goal_cost(cgs_agent *a, cgs_cost_fn fn, void *user) {
     if (!fn) return cgs_fail(CGS_EARG, "goal: no cost function");
-    if (needs(a, CGS_NEEDS_GRADIENT | CGS_NEEDS_RESIDUAL | CGS_NEEDS_PRIOR))
+    if (needs(a, CGS_NEEDS_GRADIENT | CGS_NEEDS_RESIDUALS | CGS_NEEDS_PRIOR))
         return cgs_fail(CGS_EARG, "goal: %s needs an image or a latent", a->plan.kind.s);
     a->cost = fn;
     a->user = user;

@@ -153,6 +153,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                    .samples = cgs_planner_candidates(kind, p),
                                    .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                                    .residual = kind->needs & CGS_NEEDS_RESIDUAL,
+                                   .jacobian = kind->needs & CGS_NEEDS_JACOBIAN,
                                    .group = E == 1, /* many: a batch size that is efficient */
                                    .act = b->act}};
     CGS_TRY(cgs_rollout_create_any(&s->rollout, b->model, &s->config));
@@ -163,6 +164,7 @@ static cgs_status open_solver(bench_solver *s, const bed *b, const cgs_plan_conf
                                     .cost = cgs_rollout_cost,
                                     .gradient = cgs_rollout_gradient,
                                     .residual = cgs_rollout_residual,
+                                    .jacobian = cgs_rollout_jacobian,
                                     .R = cgs_rollout_residuals(s->rollout),
                                     .ctx = s->rollout,
                                     .on_device = cgs_rollout_device_scorer(s->rollout)};

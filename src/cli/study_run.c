@@ -39,7 +39,8 @@ typedef struct runner {
     int items, running;
     bool stopped, timed_out;
     cgs_status rc;
-    cgs_progress bar;
+    cgs_progress bar; /* where several run at a time */
+    double start;
 } runner;
 
 /* ---- the order ----------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ static void add_items(runner *r, const cgs_study_member *m, int round) {
 
 static cgs_status list_items(runner *r, cgs_study_run *o) {
     size_t n = 1;
-    *r = (runner){.o = o};
+    *r = (runner){.o = o, .start = cgs_now()};
     for (int i = 0; i < o->members; i++)
         n += o->member[i].study ? (size_t)o->member[i].study->count : 0;
     r->item = calloc(n, sizeof *r->item);
@@ -129,6 +130,8 @@ static const char *command_of(const cgs_stage *g, char *out) {
     return cgs_command_text(out, COMMAND_MAX, g->word[0], g->words - 1, g->word + 1);
 }
 
+static bool alone(const runner *r) { return r->o->jobs == 1; }
+
 static bool speaks(const runner *r) { return !r->o->quiet && !r->o->json; }
 
 /* How long what is left takes: as expected, times how much longer than expected it took so far. */
@@ -150,7 +153,7 @@ static void print_stage(const runner *r, const item *it) {
     double left = minutes_left(r);
     char text[40];
     printf("[%2d/%d] ", it->number, it->total);
-    if (r->o->group && r->o->jobs > 1) printf("%s: ", it->member->name);
+    if (r->o->group && !alone(r)) printf("%s: ", it->member->name);
     printf("%s", it->stage->name);
     snprintf(text, sizeof text, left < 90 ? "%.0f min" : "%.1f h", left < 90 ? left : left / 60);
     if (left > 0) printf("  (about %s left)", text);
@@ -208,6 +211,13 @@ static void print_reason(const cgs_stage *g) {
     free(text);
 }
 
+/* it leaves the terminal while lines are printed, and goes on counting from the beginning */
+static void begin_bar(runner *r) {
+    if (alone(r)) return;
+    cgs_progress_begin(&r->bar, "stages", 1, !speaks(r));
+    r->bar.start = r->start;
+}
+
 static void show_bar(runner *r) {
     double done = 0, total = 0;
     char note[TEXT_MAX] = "";
@@ -217,9 +227,10 @@ static void show_bar(runner *r) {
         if (over(it) && !it->ran) continue;
         total += minutes;
         if (over(it)) done += minutes;
-        if (it->state == RUNS && !*note)
-            snprintf(note, sizeof note, "%d at a time, since longest: %.100s", r->running,
-                     it->stage->name);
+        if (it->state != RUNS || *note) continue;
+        snprintf(note, sizeof note, "%.100s", it->stage->name);
+        if (r->running > 1)
+            snprintf(note, sizeof note, "%.100s and %d more", it->stage->name, r->running - 1);
     }
     r->bar.total = total;
     cgs_progress_update(&r->bar, done, note);
@@ -260,14 +271,13 @@ static cgs_status close_item(runner *r, item *it, item_state state) {
 static cgs_status start_child(runner *r, item *it) {
     cgs_stage *g = it->stage;
     char command[COMMAND_MAX], errors[4096];
-    bool alone = r->o->jobs == 1;
     command_of(g, command);
-    if (speaks(r) && alone) printf("        %s\n", command);
+    if (speaks(r) && alone(r)) printf("        %s\n", command);
     fflush(stdout);
     CGS_TRY(cgs_stage_started(it->member->study, g, command));
     it->start = cgs_now();
     it->ran = true;
-    if (alone) return cgs_child_start(&it->child, g->word, g->log, NULL);
+    if (alone(r)) return cgs_child_start(&it->child, g->word, g->log, NULL);
     char **word = calloc((size_t)g->words + 1, sizeof *word);
     if (!word) return cgs_fail(CGS_ENOMEM, "study: no memory for a command");
     for (int i = 0; i < g->words; i++) {
@@ -285,11 +295,10 @@ static cgs_status begin(runner *r, item *it) {
     cgs_stage *g = it->stage;
     cgs_stage_do todo;
     char found[CGS_FOUND_MAX], command[COMMAND_MAX];
-    bool alone = r->o->jobs == 1;
-    if (speaks(r) && alone) print_heading(r, it);
-    if (speaks(r) && alone) print_stage(r, it);
+    if (speaks(r) && alone(r)) print_heading(r, it);
+    if (speaks(r) && alone(r)) print_stage(r, it);
     if (!needs_met(it)) {
-        if (!r->o->quiet && alone)
+        if (!r->o->quiet && alone(r))
             fprintf(stderr, "        skipped: a stage that it needs failed\n");
         return close_item(r, it, SKIPPED);
     }
@@ -303,7 +312,7 @@ static cgs_status begin(runner *r, item *it) {
         cgs_stage_found(g, found);
         CGS_TRY(cgs_stage_finished(it->member->study, g, command_of(g, command), 0, found));
     }
-    if (speaks(r) && !alone) print_stage(r, it);
+    if (speaks(r) && !alone(r)) print_stage(r, it);
     if (speaks(r)) print_found(it, "done before: ");
     return close_item(r, it, ENDED);
 }
@@ -311,7 +320,7 @@ static cgs_status begin(runner *r, item *it) {
 /* a success without its output is a failure; result lines are in its part */
 static bool has_output(const runner *r, const item *it) {
     const cgs_stage *g = it->stage;
-    const char *path = r->o->jobs > 1 && g->part ? g->part : g->output;
+    const char *path = !alone(r) && g->part ? g->part : g->output;
     if (cgs_file_exists(path)) return true;
     fprintf(stderr, "cgs reproduce: %s did not write %s\n", g->name, path);
     return false;
@@ -320,9 +329,9 @@ static bool has_output(const runner *r, const item *it) {
 static cgs_status finish(runner *r, item *it, cgs_child_end end) {
     cgs_stage *g = it->stage;
     char found[CGS_FOUND_MAX], command[COMMAND_MAX], errors[4096];
-    bool alone = r->o->jobs == 1;
     r->running--;
     if (end == CGS_CHILD_OK && !has_output(r, it)) end = CGS_CHILD_FAILED;
+    if (!alone(r) && end != CGS_CHILD_FAILED) unlink(errors_of(g, errors));
     if (end == CGS_CHILD_STOPPED || end == CGS_CHILD_TIMEOUT) {
         it->state = WAITS; /* for the next run */
         if (r->o->json) print_json(g, "unfinished");
@@ -332,20 +341,19 @@ static cgs_status finish(runner *r, item *it, cgs_child_end end) {
     if (end == CGS_CHILD_OK) {
         cgs_stage_found(g, found);
         CGS_TRY(cgs_stage_finished(it->member->study, g, command, cgs_now() - it->start, found));
-        if (!alone) unlink(errors_of(g, errors));
     }
-    if (!alone) cgs_progress_end(&r->bar);
-    if (speaks(r) && !alone) {
+    if (!alone(r)) cgs_progress_end(&r->bar);
+    if (speaks(r) && !alone(r)) {
         print_stage(r, it);
         printf("        %s\n", command);
     }
     if (end == CGS_CHILD_OK && speaks(r)) print_found(it, "");
     fflush(stdout);
     if (end == CGS_CHILD_FAILED && !r->o->quiet) {
-        if (!alone) print_reason(g);
+        if (!alone(r)) print_reason(g);
         fprintf(stderr, "        failed; its log is %s\n", g->log);
     }
-    if (!alone) cgs_progress_begin(&r->bar, "stages", 1, r->o->quiet || r->o->json);
+    begin_bar(r);
     return close_item(r, it, end == CGS_CHILD_OK ? ENDED : FAILED);
 }
 
@@ -390,7 +398,7 @@ static void run_items(runner *r) {
             keep(r, begin(r, it));
         } else if (r->running) {
             cgs_child_pause();
-            if (r->o->jobs > 1) show_bar(r);
+            if (!alone(r)) show_bar(r);
         } else {
             break;
         }
@@ -466,7 +474,6 @@ static cgs_status put_in_order(runner *r) {
 
 cgs_status cgs_study_run_all(cgs_study_run *o) {
     runner r;
-    double start = cgs_now();
     cgs_status rc = list_items(&r, o);
     if (rc == CGS_OK) {
         run_items(&r);
@@ -478,7 +485,7 @@ cgs_status cgs_study_run_all(cgs_study_run *o) {
     } else if (rc == CGS_OK) {
         for (int i = 0; i < o->members; i++) {
             cgs_status end =
-                o->member[i].study ? close_member(&r, &o->member[i], cgs_now() - start) : CGS_OK;
+                o->member[i].study ? close_member(&r, &o->member[i], cgs_now() - r.start) : CGS_OK;
             if (end != CGS_OK && !o->group) rc = end;
         }
     }

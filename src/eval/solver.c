@@ -25,7 +25,7 @@ cgs_status cgs_solver_create(cgs_solver *s, const cgs_solver_config *c) {
     CGS_TRY(cgs_planner_kind_find(&s->kind, c->plan.kind.s));
     CGS_TRY(check_prior(s));
     s->config.plan.frameskip = c->model->frameskip;
-    if (s->kind->needs & CGS_NEEDS_RESIDUAL) s->config.plan.R = c->model->width;
+    if (s->kind->needs & CGS_NEEDS_RESIDUALS) s->config.plan.R = c->model->width;
     CGS_TRY(cgs_planner_create(&s->planner, &s->config.plan, c->episodes));
     CGS_TRY(cgs_planner_use_device(s->planner, c->model->params->device));
     if (s->kind->reads & CGS_READS_PRODUCT && c->plan.product && c->prior->card.spread) {
@@ -59,6 +59,7 @@ cgs_status cgs_solver_add_context(cgs_solver *s, int context) {
                             .samples = cgs_planner_candidates(s->kind, &c->plan),
                             .gradient = s->kind->needs & CGS_NEEDS_GRADIENT,
                             .residual = s->kind->needs & CGS_NEEDS_RESIDUAL,
+                            .jacobian = s->kind->needs & CGS_NEEDS_JACOBIAN,
                             .group = c->group,
                             .act = c->act};
     return cgs_rollout_create_any(&s->rollout[context], c->model, &r);
@@ -79,6 +80,7 @@ cgs_status cgs_solver_start(cgs_solver *s, int E, const float *z, const float *g
 cgs_status cgs_solver_solve(cgs_solver *s, const cgs_solver_job *j, cgs_plan_problem *q,
                             cgs_plan_result *result) {
     cgs_rollout *r = s->rollout[j->context];
+    int R = r ? cgs_rollout_residuals(r) : 0;
     if (r) CGS_TRY(cgs_rollout_set(r, j->E, j->z, j->past, j->goal));
     *q = (cgs_plan_problem){.E = j->E,
                             .episode = j->episode,
@@ -88,8 +90,9 @@ cgs_status cgs_solver_solve(cgs_solver *s, const cgs_solver_job *j, cgs_plan_pro
                             .unit = s->unit,
                             .cost = cgs_rollout_cost,
                             .gradient = cgs_rollout_gradient,
-                            .residual = r && cgs_rollout_residuals(r) ? cgs_rollout_residual : NULL,
-                            .R = r ? cgs_rollout_residuals(r) : 0,
+                            .residual = R ? cgs_rollout_residual : NULL,
+                            .jacobian = R ? cgs_rollout_jacobian : NULL,
+                            .R = R,
                             .ctx = r,
                             .on_device = r ? cgs_rollout_device_scorer(r) : NULL};
     return cgs_planner_solve(s->planner, q, result);

@@ -1,10 +1,10 @@
 /* memory.c - placement of a tape's tensors in memory.
  *
  * Time runs over 2n moments: record i runs forward at moment i and, if it is active,
- * backward at 2n-1-i.  Each buffer (a tensor's data, or its gradient) is needed during
- * one interval of moments; two buffers may share memory iff their intervals are
- * disjoint.  Buffers are placed largest first at the lowest offset that is free during
- * their whole interval: simple, and within a few per cent of the peak in practice.
+ * backward at 2n-1-i.  Each buffer (a tensor's data, its tangents, or its gradient) is needed
+ * during one interval of moments; two buffers may share memory iff their intervals are disjoint.
+ * Buffers are placed largest first at the lowest offset that is free during their whole interval:
+ * simple, and within a few per cent of the peak in practice.
  *
  * Fused records (before, next) run at the moments of both.
  *
@@ -25,8 +25,8 @@ typedef struct span {
 typedef struct buffer {
     span when;
     size_t bytes, offset;
-    int node;      /* whose */
-    bool gradient; /* data or gradient */
+    int node; /* whose */
+    enum { DATA, GRADIENT, TANGENT } what;
 } buffer;
 
 /* planning data of one tape tensor */
@@ -209,7 +209,7 @@ static int by_size(const void *a, const void *b) {
     const buffer *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     if (x->node != y->node) return x->node - y->node; /* a total order: the same plan every time */
-    return (int)x->gradient - (int)y->gradient;
+    return (int)x->what - (int)y->what;
 }
 
 static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
@@ -265,7 +265,7 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     size_t nodes = (size_t)t->nodes + 1;
     cgs_status rc = CGS_OK;
     usage *use = calloc(nodes, sizeof *use);
-    buffer *buffers = calloc(2 * nodes, sizeof *buffers);
+    buffer *buffers = calloc(3 * nodes, sizeof *buffers);
     bool *leads_to_loss = calloc(nodes, sizeof *leads_to_loss);
     written *seen = calloc((size_t)t->records * CGS_MAX_IN + 1, sizeof *seen);
     t->active = calloc((size_t)t->records + 1, sizeof *t->active);
@@ -282,6 +282,7 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     rc = find_gradients(t, use, end, seen);
     if (rc != CGS_OK) goto done;
 
+    for (int i = 0; i < t->records; i++) tape_record(t, i)->directions = t->directions;
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;
         if (x->view_of || x->outside || tape_node_at(t, i)->segment >= 0) continue;
@@ -290,7 +291,11 @@ cgs_status tape_plan_memory(cgs_tape *t) {
             buffers[count++] = (buffer){.when = use[i].data, .bytes = bytes, .node = i};
         if (use[i].grad_begun && use[i].grad_of == i)
             buffers[count++] =
-                (buffer){.when = use[i].grad, .bytes = bytes, .node = i, .gradient = true};
+                (buffer){.when = use[i].grad, .bytes = bytes, .node = i, .what = GRADIENT};
+        size_t tangents = cgs_numel(x) * (size_t)t->directions * sizeof(float);
+        if (x->wants_grad && tangents && use[i].data.last >= 0)
+            buffers[count++] = (buffer){
+                .when = use[i].data, .bytes = cgs_align_up(tangents), .node = i, .what = TANGENT};
     }
     t->bytes = place(buffers, count);
     size_t lanes = t->bytes;
@@ -302,10 +307,11 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     for (int i = 0; i < placed; i++) {
         cgs_tensor *x = &tape_node_at(t, buffers[i].node)->tensor;
         void *at = (unsigned char *)t->memory + buffers[i].offset + (i < count ? 0 : lanes);
-        if (buffers[i].gradient)
-            x->grad = at;
-        else
-            x->data = at;
+        switch (buffers[i].what) {
+        case DATA: x->data = at; break;
+        case GRADIENT: x->grad = at; break;
+        case TANGENT: x->tangent = at; break;
+        }
     }
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;
@@ -317,6 +323,7 @@ cgs_status tape_plan_memory(cgs_tape *t) {
         if (!x->view_of) continue;
         x->data = tape_root(x)->data;
         x->grad = tape_root(x)->grad;
+        x->tangent = x->wants_grad ? tape_root(x)->tangent : NULL;
         x->bf16 = tape_root(x)->bf16;
     }
 done:

@@ -11,6 +11,9 @@
  * - Element types: activations are f32 or bf16; a gradient has its tensor's type;
  *   parameters are f32 with f32 gradients and, for products with bf16 inputs, a rounded
  *   copy in `bf16`.  Sums are f32 or wider.
+ * - Tangent, where a backend has it, reads the tangents of in[i] and what forward read and left,
+ *   and overwrites those of `out`: forward mode, any number of directions at a time.  Tangents are
+ *   f32 whatever their tensor is, parameters have none, and products take f32 weights.
  * - No operation allocates.  Shapes were checked when the record was made.
  *
  * ref/ has the plain version that judges the others; cpu/ and cuda/ have the fast ones. */
@@ -98,6 +101,7 @@ typedef struct cgs_record {
     bool accumulate[CGS_MAX_IN];
     const uint64_t *step; /* draws of dropout and directions depend on it */
     bool batch_invariant; /* see cgs_tape_batch_invariant */
+    int directions;       /* that tangents are pushed along */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -222,6 +226,32 @@ typedef struct cgs_adamw {
     uint64_t step;    /* 1 for the first update               */
 } cgs_adamw;
 
+/* Muon: a matrix goes along its momentum with all singular values made (nearly) equal, so that no
+ * direction waits for a few that dominate the gradient.  They are made equal by five steps of
+ * Newton and Schulz, X <- a X + (b X X^T + c (X X^T)^2) X, from X of norm 1. */
+typedef struct cgs_muon {
+    float lr, beta, weight_decay; /* beta: decay of the momentum */
+    float clip_scale;
+} cgs_muon;
+enum { CGS_MUON_STEPS = 5 };
+#define CGS_MUON_A 3.4445f
+#define CGS_MUON_B -4.7750f
+#define CGS_MUON_C 2.0315f
+/* the root mean square of a full step over lr, as Adam's usually is */
+#define CGS_MUON_SIZE 0.2f
+
+/* a matrix in a flat buffer, and its scratch in another: floats from `work` on */
+typedef struct cgs_matrix {
+    uint64_t first, work;
+    int32_t rows, columns;
+} cgs_matrix;
+
+/* floats of scratch that a matrix needs: itself twice and its smaller square twice */
+static inline uint64_t cgs_muon_work(int rows, int columns) {
+    uint64_t r = (uint64_t)rows, c = (uint64_t)columns, s = r < c ? r : c;
+    return 2 * r * c + 2 * s * s;
+}
+
 typedef enum cgs_device_kind { CGS_DEVICE_CPU, CGS_DEVICE_GPU } cgs_device_kind;
 
 typedef struct cgs_backend {
@@ -254,6 +284,7 @@ typedef struct cgs_backend {
     void (*unprepare)(cgs_device *d, cgs_record *r);
 
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+    cgs_op_fn tangent[CGS_OP_COUNT]; /* optional, all or none: after forward of the record */
 
     /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
      * batch elements with the bits that it has for all; and a segment of such records.  seconds:
@@ -297,6 +328,9 @@ typedef struct cgs_backend {
     void (*adamw)(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                   uint16_t *bf16, size_t n);
     void (*round_bf16)(cgs_device *d, uint16_t *to, const float *from, size_t n);
+    /* of `count` matrices of such buffers; list and work are in the device's memory */
+    void (*muon)(cgs_device *d, const cgs_muon *a, const cgs_matrix *list, int count, float *p,
+                 const float *g, float *m, uint16_t *bf16, float *work);
 } cgs_backend;
 
 struct cgs_device {

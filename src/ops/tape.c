@@ -167,6 +167,8 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss) {
     if (loss && (cgs_numel(loss) != 1 || loss->dtype != CGS_F32 || !loss->wants_grad))
         return cgs_fail(CGS_EARG, "tape: the loss must be one f32 number that depends on "
                                   "something with a gradient");
+    if (t->directions && !cgs_tape_pushes(t->device))
+        return cgs_fail(CGS_EDEVICE, "tape: %s cannot push tangents", t->device->ops->name);
     t->loss = loss;
     join_records(t);
     find_unread(t);
@@ -217,6 +219,22 @@ static void run(cgs_tape *t, int direction, void (*calls)(void *)) {
 
 void cgs_tape_forward(cgs_tape *t) { run(t, 0, call_forward); }
 void cgs_tape_backward(cgs_tape *t) { run(t, 1, call_backward); }
+
+bool cgs_tape_pushes(const cgs_device *d) { return d->ops->tangent[0] != NULL; }
+
+void cgs_tape_directions(cgs_tape *t, int directions) {
+    t->directions = directions;
+    t->one_by_one = directions > 0; /* a record's tangents come right after its result */
+}
+
+void cgs_tape_push(cgs_tape *t) {
+    const cgs_backend *ops = t->device->ops;
+    for (int i = 0; i < t->records; i++) {
+        const cgs_record *r = tape_record(t, i);
+        ops->forward[r->op](t->device, r);
+        if (r->out->tangent) ops->tangent[r->op](t->device, r);
+    }
+}
 
 void cgs_tape_forward_timed(cgs_tape *t, double *seconds) {
     cgs_device *d = t->device;
@@ -278,6 +296,25 @@ cgs_status cgs_tensor_read(cgs_tape *t, const cgs_tensor *x, float *out) {
 
 cgs_status cgs_tensor_read_grad(cgs_tape *t, const cgs_tensor *x, float *out) {
     return read_any(t, x, x->grad, out);
+}
+
+static size_t tangent_bytes(const cgs_tape *t, const cgs_tensor *x) {
+    return cgs_numel(x) * (size_t)t->directions * sizeof(float);
+}
+
+static cgs_status no_tangent(const cgs_tensor *x) {
+    return cgs_fail(CGS_EARG, "tensor %s: no tangents", x->name ? x->name : "?");
+}
+
+cgs_status cgs_tensor_read_tangent(cgs_tape *t, const cgs_tensor *x, float *out) {
+    if (!x->tangent) return no_tangent(x);
+    CGS_TRY(t->device->ops->sync(t->device));
+    return t->device->ops->download(t->device, out, x->tangent, tangent_bytes(t, x));
+}
+
+cgs_status cgs_tensor_write_tangent(cgs_tape *t, cgs_tensor *x, const float *values) {
+    if (!x->tangent) return no_tangent(x);
+    return t->device->ops->upload(t->device, x->tangent, values, tangent_bytes(t, x));
 }
 
 cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values) {

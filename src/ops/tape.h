@@ -32,6 +32,14 @@ cgs_status cgs_tape_finish(cgs_tape *t, cgs_tensor *loss);
 void cgs_tape_forward(cgs_tape *t);
 void cgs_tape_backward(cgs_tape *t);
 
+/* Forward mode: derivatives of all results along `directions` changes of the inputs that
+ * cgs_require_grad marks, the parameters being constants.  Before finish, which refuses it where
+ * the device cannot (cgs_tape_pushes).  push is a forward pass that takes tangents along; the
+ * caller wrote those of the inputs. */
+void cgs_tape_directions(cgs_tape *t, int directions);
+bool cgs_tape_pushes(const cgs_device *d);
+void cgs_tape_push(cgs_tape *t);
+
 /* Parameters recorded from now on are constants: planning differentiates only by actions. */
 void cgs_tape_freeze_parameters(cgs_tape *t);
 
@@ -74,6 +82,9 @@ cgs_tensor *cgs_keep(cgs_tensor *x);
 cgs_status cgs_tensor_read(cgs_tape *t, const cgs_tensor *x, float *out);
 cgs_status cgs_tensor_read_grad(cgs_tape *t, const cgs_tensor *x, float *out);
 cgs_status cgs_tensor_write(cgs_tape *t, cgs_tensor *x, const float *values);
+/* (numel, directions) */
+cgs_status cgs_tensor_read_tangent(cgs_tape *t, const cgs_tensor *x, float *out);
+cgs_status cgs_tensor_write_tangent(cgs_tape *t, cgs_tensor *x, const float *values);
 
 /* ---- operations; see CGS_OPS for shapes -------------------------------------
  * What feeds a product (affine norms, activations, attention, and products themselves)

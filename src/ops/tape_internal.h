@@ -31,6 +31,7 @@ struct cgs_tape {
 
     bool *active;         /* (records) lies between a wanted gradient and the loss */
     bool one_by_one;      /* no segments */
+    int directions;       /* that push takes tangents along, 0: none */
     cgs_segment *segment; /* (segments), in the order of their records */
     int segments;
     cgs_record **in_order;         /* (records) what segments point to */

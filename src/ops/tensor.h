@@ -26,6 +26,8 @@ typedef struct cgs_tensor {
     void *grad;                 /* NULL unless wants_grad                          */
     struct cgs_tensor *view_of; /* reshaped: shares memory and gradient */
     uint16_t *bf16;             /* parameters: rounded copy of f32 data, or NULL   */
+    float *tangent;             /* (numel, directions) derivatives along the directions of a tape
+                                 * that pushes them; NULL: zeros */
 } cgs_tensor;
 
 static inline size_t cgs_numel(const cgs_tensor *t) {

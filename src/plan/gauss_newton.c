@@ -22,12 +22,8 @@
 
 #include "core/team.h"
 #include "core/threads.h"
+#include "plan/dense.h"
 #include "plan/search.h"
-
-/* A pivot below this share of the largest: its candidate lies in the span of the others, as far as
- * differences of floats can tell. */
-#define DEPENDENT 1e-11
-enum { LANES = 8 };
 
 /* what an episode has of its own */
 typedef struct own {
@@ -74,47 +70,6 @@ void cgs_plan_gauss_newton_begin(cgs_search *s) {
         memcpy(place(s, &o, e, o.start), s->mean + e * n, n * sizeof *s->mean);
 }
 
-/* ---- small dense systems ------------------------------------------------------------- */
-
-static double dot(const float *a, const float *b, size_t n) {
-    double lane[LANES] = {0}, sum = 0;
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += (double)a[i + l] * b[i + l];
-    for (size_t l = 0; l < LANES; l++) sum += lane[l];
-    for (; i < n; i++) sum += (double)a[i] * b[i];
-    return sum;
-}
-
-/* In place: the Cholesky factor of S (m, m), whose lower half is given, with inverse pivots. */
-static void factorise(double *S, size_t m) {
-    double largest = 0;
-    for (size_t i = 0; i < m; i++) largest = fmax(largest, S[i * m + i]);
-    for (size_t j = 0; j < m; j++) {
-        double pivot = S[j * m + j];
-        for (size_t k = 0; k < j; k++) pivot -= S[j * m + k] * S[j * m + k];
-        double inverse = pivot > DEPENDENT * largest ? 1 / sqrt(pivot) : 0;
-        for (size_t i = j + 1; i < m; i++) {
-            double sum = S[i * m + j];
-            for (size_t k = 0; k < j; k++) sum -= S[i * m + k] * S[j * m + k];
-            S[i * m + j] = sum * inverse;
-        }
-        S[j * m + j] = inverse;
-    }
-}
-
-/* x = S^-1 x by its factor; where S is singular the unknowns that add nothing are 0 */
-static void solve(const double *S, double *x, size_t m) {
-    for (size_t i = 0; i < m; i++) {
-        for (size_t k = 0; k < i; k++) x[i] -= S[i * m + k] * x[k];
-        x[i] *= S[i * m + i];
-    }
-    for (size_t i = m; i-- > 0;) {
-        for (size_t k = i + 1; k < m; k++) x[i] -= S[k * m + i] * x[k];
-        x[i] *= S[i * m + i];
-    }
-}
-
 /* ---- a step -------------------------------------------------------------------------- */
 
 /* an episode's rows, [Z_i, A_i], and memory to work with */
@@ -156,13 +111,13 @@ static void step_by_rows(problem *p) {
     size_t m = p->count, R = p->R, width = p->width;
     for (size_t i = 0; i < m; i++)
         for (size_t k = 0; k <= i; k++)
-            p->C[i * m + k] = dot(p->row + i * width + R, p->row + k * width + R, p->n);
+            p->C[i * m + k] = cgs_plan_dot(p->row + i * width + R, p->row + k * width + R, p->n);
     memcpy(p->S, p->C, m * m * sizeof *p->S);
     for (size_t i = 0; i < m; i++) p->S[i * m + i] += p->rho;
-    factorise(p->S, m);
+    cgs_plan_factorise(p->S, m);
     for (size_t j = 0; j < R; j++) {
         for (size_t i = 0; i < m; i++) p->x[i] = p->row[i * width + j];
-        if (p->rho > 0) solve(p->S, p->x, m);
+        if (p->rho > 0) cgs_plan_solve_factored(p->S, p->x, m);
         for (size_t i = 0; i < m; i++)
             p->smooth[i * R + j] =
                 (float)(p->row[i * width + j] - (p->rho > 0 ? p->rho * p->x[i] : 0));
@@ -170,13 +125,13 @@ static void step_by_rows(problem *p) {
     for (size_t i = 0; i < m; i++) {
         const float *z = p->smooth + i * R, *a = p->row + i * width + R;
         for (size_t k = 0; k <= i; k++)
-            p->S[i * m + k] = dot(z, p->smooth + k * R, R) + p->gamma * p->C[i * m + k];
+            p->S[i * m + k] = cgs_plan_dot(z, p->smooth + k * R, R) + p->gamma * p->C[i * m + k];
         p->S[i * m + i] += p->delta;
-        p->x[i] = -dot(z, p->residual, R);
+        p->x[i] = -cgs_plan_dot(z, p->residual, R);
         for (size_t j = 0; j < p->n; j++) p->x[i] -= p->gamma * a[j] * p->away[j];
     }
-    factorise(p->S, m);
-    solve(p->S, p->x, m);
+    cgs_plan_factorise(p->S, m);
+    cgs_plan_solve_factored(p->S, p->x, m);
     memset(p->move, 0, p->n * sizeof *p->move);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < p->n; j++) p->move[j] += p->x[i] * p->row[i * width + R + j];
@@ -192,23 +147,23 @@ static void step_by_values(problem *p) {
             for (size_t k = 0; k <= i; k++) p->S[i * n + k] += (double)a[i] * a[k];
     }
     for (size_t i = 0; i < n; i++) p->S[i * n + i] += p->rho;
-    factorise(p->S, n);
+    cgs_plan_factorise(p->S, n);
     for (size_t j = 0; j < R; j++) {
         memset(p->x, 0, n * sizeof *p->x);
         for (size_t r = 0; r < p->count; r++)
             for (size_t i = 0; i < n; i++)
                 p->x[i] += (double)p->row[r * width + R + i] * p->row[r * width + j];
-        solve(p->S, p->x, n);
+        cgs_plan_solve_factored(p->S, p->x, n);
         for (size_t i = 0; i < n; i++) p->smooth[i * R + j] = (float)p->x[i];
     }
     for (size_t i = 0; i < n; i++) {
         const float *J = p->smooth + i * R; /* a column of the Jacobian */
-        for (size_t k = 0; k <= i; k++) p->S[i * n + k] = dot(J, p->smooth + k * R, R);
+        for (size_t k = 0; k <= i; k++) p->S[i * n + k] = cgs_plan_dot(J, p->smooth + k * R, R);
         p->S[i * n + i] += p->gamma;
-        p->move[i] = -dot(J, p->residual, R) - p->gamma * p->away[i];
+        p->move[i] = -cgs_plan_dot(J, p->residual, R) - p->gamma * p->away[i];
     }
-    factorise(p->S, n);
-    solve(p->S, p->move, n);
+    cgs_plan_factorise(p->S, n);
+    cgs_plan_solve_factored(p->S, p->move, n);
 }
 
 static void step(const cgs_search *s, const own *o, size_t e) {
@@ -235,8 +190,8 @@ static void step(const cgs_search *s, const own *o, size_t e) {
     add_rows(s, o, e, row + turn % kept * o->per * p.width);
     for (size_t i = 0; i < p.count; i++) {
         const float *z = row + i * p.width, *a = z + p.R;
-        p.delta += c->damping / (double)p.count * dot(z, z, p.R);
-        p.rho += c->ridge / (double)p.count * dot(a, a, p.n);
+        p.delta += c->damping / (double)p.count * cgs_plan_dot(z, z, p.R);
+        p.rho += c->ridge / (double)p.count * cgs_plan_dot(a, a, p.n);
     }
     if (p.count < p.n)
         step_by_rows(&p);

@@ -134,7 +134,7 @@ int cgs_plan_candidates(const cgs_plan_config *c, int iteration) {
 float cgs_plan_decay(const cgs_plan_config *c) {
     const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s);
     if (c->decay > 0) return c->decay;
-    return kind && kind->needs & CGS_NEEDS_RESIDUAL ? 0.8f : 1;
+    return kind && kind->decay > 0 ? kind->decay : 1;
 }
 
 float cgs_plan_colour(const cgs_plan_config *c) {
@@ -171,8 +171,10 @@ static void layout(cgs_planner *p) {
     if (p->kind->needs & CGS_NEEDS_SCORES) s->cost = CGS_TAKE(a, float, EK);
     if (p->kind->needs & CGS_NEEDS_GRADIENT) s->grad = CGS_TAKE(a, float, EK *(size_t)p->n);
     if (p->kind->reads & CGS_READS_SAMPLES) s->plans = CGS_TAKE(a, float, EK *(size_t)p->n);
-    if (p->kind->needs & CGS_NEEDS_RESIDUAL)
+    if (p->kind->needs & CGS_NEEDS_RESIDUALS)
         s->residual = CGS_TAKE(a, float, EK *(size_t)p->config.R);
+    if (p->kind->needs & CGS_NEEDS_JACOBIAN)
+        s->jacobian = CGS_TAKE(a, float, En *(size_t)p->config.R);
     if (p->kind->reads & CGS_READS_COLOUR && cgs_plan_colour(&p->config) > 0)
         p->filter = CGS_TAKE(a, double, (size_t)cgs_plan_actions(&p->config));
     if (p->kind->memory) s->own = cgs_arena_take(a, p->kind->memory(&p->config, p->max_E));
@@ -182,7 +184,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     *out = NULL;
     CGS_TRY(cgs_plan_check(c));
     const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s); /* which was checked */
-    if (kind->needs & CGS_NEEDS_RESIDUAL && c->R < 1)
+    if (kind->needs & CGS_NEEDS_RESIDUALS && c->R < 1)
         return cgs_fail(CGS_EARG, "plan.residual_size: %s needs the size of residuals", kind->name);
     if (kind->reads & CGS_READS_GAMMA && cgs_plan_gamma_open(c))
         return cgs_fail(CGS_EARG, "plan.gn.gamma: auto is for models with a card");
@@ -190,6 +192,7 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     /* sizes are multiplied freely below: far over any memory is refused here */
     double values = (double)max_E * c->K * c->H * c->A, rows = (double)max_E * c->K;
     double again = 1.0 + c->reuse;
+    if (kind->needs & CGS_NEEDS_JACOBIAN) again *= c->R;
     if (values * again > 0x1p40 || rows * again * c->R > 0x1p40 || rows > 0x1p30 ||
         (double)c->H * c->A > 0x1p24)
         return cgs_fail(CGS_EARG,
@@ -251,8 +254,9 @@ static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q)
         return cgs_fail(CGS_EARG, "%s: the problem has no gradient function", name);
     if (p->kind->needs & CGS_NEEDS_COST && !q->cost)
         return cgs_fail(CGS_EARG, "%s: the problem has no cost function", name);
-    if (p->kind->needs & CGS_NEEDS_RESIDUAL) {
-        if (!q->residual)
+    if (p->kind->needs & CGS_NEEDS_RESIDUALS) {
+        bool jacobian = p->kind->needs & CGS_NEEDS_JACOBIAN;
+        if (jacobian ? !q->jacobian : !q->residual)
             return cgs_fail(CGS_EARG, "%s: the cost comes without residuals, which it needs", name);
         if (q->R < 1 || q->R > p->config.R)
             return cgs_fail(CGS_EARG, "%s: residuals of %d values, the planner was created for %d",
@@ -352,10 +356,26 @@ static cgs_status check_residuals(const cgs_planner *p, const cgs_plan_problem *
     return CGS_OK;
 }
 
+static cgs_status check_jacobian(const cgs_planner *p, const cgs_plan_problem *q) {
+    const cgs_search *s = &p->search;
+    int64_t each = (int64_t)s->R * s->n;
+    for (int64_t i = 0; i < s->E * each; i++)
+        if (!isfinite(s->jacobian[i]))
+            return cgs_fail(CGS_ENUMERIC,
+                            "%s: the derivative of residual %d of episode %llu by value %d, "
+                            "iteration %d, is %g",
+                            p->kind->name, (int)(i % each / s->n),
+                            (unsigned long long)episode_id(q, i / each), (int)(i % s->n),
+                            s->iteration, (double)s->jacobian[i]);
+    return CGS_OK;
+}
+
 static cgs_status score(const cgs_planner *p, const cgs_plan_problem *q) {
     const cgs_search *s = &p->search;
     if (p->kind->needs & CGS_NEEDS_GRADIENT)
         return q->gradient(q->ctx, s->plans, s->E, s->cost, s->grad);
+    if (p->kind->needs & CGS_NEEDS_JACOBIAN)
+        return q->jacobian(q->ctx, s->plans, s->E, s->cost, s->residual, s->jacobian);
     if (p->kind->needs & CGS_NEEDS_RESIDUAL)
         return q->residual(q->ctx, s->plans, s->E, s->K, s->cost, s->residual);
     return q->cost(q->ctx, s->plans, s->E, s->K, s->cost);
@@ -374,7 +394,8 @@ static cgs_status iterate(cgs_planner *p, const cgs_plan_problem *q, cgs_plan_ti
     double t2 = cgs_now();
     CGS_TRY(note_costs(p, q));
     if (p->kind->needs & CGS_NEEDS_GRADIENT) CGS_TRY(check_gradient(p, q));
-    if (p->kind->needs & CGS_NEEDS_RESIDUAL) CGS_TRY(check_residuals(p, q));
+    if (p->kind->needs & CGS_NEEDS_RESIDUALS) CGS_TRY(check_residuals(p, q));
+    if (p->kind->needs & CGS_NEEDS_JACOBIAN) CGS_TRY(check_jacobian(p, q));
     p->kind->update(s);
     times->sample += t1 - t0;
     times->cost += t2 - t1;

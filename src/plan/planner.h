@@ -63,7 +63,7 @@
     X(float, lr,             0.1f,   1e-30, 1e30,    "plan.gd.lr",                                 \
       "first learning rate of gradient descent")                                                   \
     X(float, decay,          0.0f,   0,     1,       "plan.decay",                                 \
-      "factor of the spread after each iteration of mppi and gn; 0: 0.8 for gn, 1 for mppi")       \
+      "factor of the spread after each iteration of mppi, covo and gn; 0: 0.8 for gn, else 1")     \
     X(float, ess,            0.0f,   0,     1e9,     "plan.ess",                                   \
       "effective number of candidates, 1 / sum of squared weights, that mppi chooses its "         \
       "temperature for in every iteration; 0: the temperature is plan.tau")                        \
@@ -79,10 +79,12 @@
     X(float, shrink,         1.0f,   1e-6,  1,       "plan.icem.shrink",                           \
       "factor of icem's candidates after each iteration, down to twice the elites")                \
     X(float, gamma,          1.0f,   -1,    1e30,    "plan.gn.gamma",                              \
-      "weight of the squared distance from the start in gn: variance of the prediction's error "   \
-      "over variance of plans around the start; -1 (auto): as the model's card says")                                                   \
+      "weight of the squared distance from the start in gn and lm, and least curvature in covo: "  \
+      "variance of the prediction's error over variance of plans around the start; -1 (auto): as " \
+      "the model's card says")                                                                     \
     X(float, damping,        1e-4f,  0,     1e6,     "plan.gn.damping",                            \
-      "damping of gn's weights, in units of the mean squared response of a candidate")             \
+      "damping of gn's weights, in units of the mean squared response of a candidate; lm's first "  \
+      "one, by the largest curvature of a value")                                                  \
     X(int,   reuse,          0,      0,     1 << 10, "plan.gn.reuse",                              \
       "earlier iterations whose candidates gn uses again")                                         \
     X(float, ridge,          0.01f,  0,     1e6,     "plan.gn.ridge",                              \
@@ -134,6 +136,11 @@ typedef cgs_status (*cgs_plan_cost_fn)(void *ctx, const float *plans, int E, int
 typedef cgs_status (*cgs_plan_residual_fn)(void *ctx, const float *plans, int E, int K, float *cost,
                                            float *residual);
 
+/* Residuals of one plan of each of E episodes and their derivatives.  plans: (E, H, A).  cost: (E).
+ * residual: (E, R).  jacobian: (E, R, H*A). */
+typedef cgs_status (*cgs_plan_jacobian_fn)(void *ctx, const float *plans, int E, float *cost,
+                                           float *residual, float *jacobian);
+
 /* Scores one plan of each of E episodes and differentiates the score.
  * plans: (E, H, A).  cost: (E).  grad: (E, H, A), of each episode's own cost. */
 typedef cgs_status (*cgs_plan_gradient_fn)(void *ctx, const float *plans, int E, float *cost,
@@ -166,6 +173,7 @@ typedef struct cgs_plan_problem {
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
     cgs_plan_residual_fn residual;      /* of the same cost, which then is not asked for alone */
+    cgs_plan_jacobian_fn jacobian;      /* of those residuals */
     int R;                              /* values in a residual, at most plan.residual_size */
     void *ctx;                          /* handed to these functions */
     const cgs_device_scorer *on_device; /* used instead where the planner has memory on its device:

@@ -18,7 +18,10 @@ typedef enum cgs_planner_need {
     CGS_NEEDS_GRADIENT = 1 << 1, /* the cost of one plan, and its gradient */
     CGS_NEEDS_PRIOR = 1 << 2,    /* the mean of a prior as its start */
     CGS_NEEDS_RESIDUAL = 1 << 3, /* residuals of its candidates, beside their costs */
-    CGS_NEEDS_SCORES = CGS_NEEDS_COST | CGS_NEEDS_GRADIENT
+    CGS_NEEDS_JACOBIAN = 1 << 4, /* residuals of one plan, and their derivatives */
+    CGS_NEEDS_SCORES = CGS_NEEDS_COST | CGS_NEEDS_GRADIENT | CGS_NEEDS_JACOBIAN,
+    /* residuals in any way, of which the planner must know the size */
+    CGS_NEEDS_RESIDUALS = CGS_NEEDS_RESIDUAL | CGS_NEEDS_JACOBIAN
 } cgs_planner_need;
 
 /* The settings that some planners read and others do not, in the order of result lines:
@@ -91,6 +94,7 @@ typedef struct cgs_planner_kind {
                           * follows one trajectory from there, candidates surround the mean */
     bool returns_best;   /* the best plan scored, not the final mean */
     float colour;        /* exponent of its noise where the settings give none */
+    float decay;         /* factor of its spread likewise; 0: 1 */
     cgs_planner_kernel kernel;
     /* The planner's rule for how many candidates and iterations to make of `rollouts` per solve, at
      * most as many together; NULL: it has none.  What a rule gives, it gives again for the product.

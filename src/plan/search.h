@@ -16,6 +16,7 @@ typedef struct cgs_search {
     float *plans, *cost;  /* (E, K, n), (E, K) what was scored; without candidates plans is mean */
     float *grad;          /* (E, n) of the cost by plans, where the row needs it */
     float *residual;      /* (E, K, R) where the row needs them */
+    float *jacobian;      /* (E, R, n) of residuals by plans, where the row needs it */
     void *own;            /* the bytes that the row asks for, 256-aligned; kept between calls */
 } cgs_search;
 
@@ -33,6 +34,14 @@ void cgs_plan_mppi_update(cgs_search *s);
 size_t cgs_plan_gauss_newton_memory(const cgs_plan_config *c, int E);
 void cgs_plan_gauss_newton_begin(cgs_search *s);
 void cgs_plan_gauss_newton_update(cgs_search *s);
+/* levenberg_marquardt.c */
+size_t cgs_plan_levenberg_memory(const cgs_plan_config *c, int E);
+void cgs_plan_levenberg_begin(cgs_search *s);
+void cgs_plan_levenberg_update(cgs_search *s);
+/* covo.c */
+size_t cgs_plan_covo_memory(const cgs_plan_config *c, int E);
+void cgs_plan_covo_propose(cgs_search *s);
+void cgs_plan_covo_update(cgs_search *s);
 /* gradient_descent.c */
 size_t cgs_plan_descent_memory(const cgs_plan_config *c, int E);
 void cgs_plan_descent_begin(cgs_search *s);

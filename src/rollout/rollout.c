@@ -33,6 +33,10 @@ static void layout(cgs_rollout *r) {
     r->read = CGS_TAKE(a, float, rows *D);
     r->term = CGS_TAKE(a, float, rows);
     r->imagined = CGS_TAKE(a, float, (size_t)r->part *H *D);
+    if (c->jacobian) {
+        size_t plan = r->pushes ? D * H * A : (size_t)r->T * A;
+        r->derivative = CGS_TAKE(a, float, rows *plan);
+    }
     if (c->residual) {
         r->parts_now = CGS_TAKE(a, float, rows *D);
         r->parts_then = CGS_TAKE(a, float, G *D);
@@ -66,7 +70,9 @@ static cgs_status finish_cost(cgs_rollout *r, cgs_model *m, cgs_tensor *last) {
         loss = cgs_weighted_sum(t, weights, mean, r->parts);
         r->gradient_scale = (float)rows;
     }
+    if (r->config.jacobian) rollout_declare_jacobian(r);
     CGS_TRY(cgs_tape_finish(t, loss));
+    if (r->config.jacobian) CGS_TRY(rollout_begin_jacobian(r));
     return weights ? cgs_tensor_write(t, weights, scale) : CGS_OK;
 }
 
@@ -79,7 +85,7 @@ static cgs_status build_rollout(cgs_rollout *r, cgs_model *m) {
     r->z_in = cgs_input(t, "context", CGS_F32, 3, DIM(r->G, c->context, D));
     r->goal_in = cgs_input(t, "goal", CGS_F32, 2, DIM(r->G, D));
     r->actions = cgs_input(t, "actions", CGS_F32, 3, DIM(rows, r->T, r->A));
-    if (c->gradient) cgs_require_grad(t, r->actions);
+    if (c->gradient || c->jacobian) cgs_require_grad(t, r->actions);
     m->cls->rollout(t, m, cgs_repeat(t, r->z_in, r->part), r->actions, r->latent, c->horizon);
     for (int s = 0; s < c->horizon; s++) cgs_keep(r->latent[s]);
     return finish_cost(r, m, cgs_reshape(t, r->latent[c->horizon - 1], 2, DIM(rows, D)));
@@ -102,6 +108,17 @@ static void rows_of_a_run(const cgs_model *m, bool gradient, int *most, int *few
     *few = gradient ? *most / 16 : *most / 2;
 }
 
+/* Where tangents are pushed a row stands for as many as a plan has values; otherwise each value of
+ * a residual has a row. */
+static void rows_of_jacobians(cgs_rollout *r, const cgs_model *m) {
+    r->config.residual = true;
+    r->pushes = cgs_tape_pushes(m->params->device);
+    if (r->pushes && !r->config.group) r->G = r->G > 4 ? 4 : r->G;
+    if (r->pushes) return;
+    r->G = 1;
+    r->part = r->D;
+}
+
 cgs_status cgs_rollout_create(cgs_rollout **out, cgs_lewm *m, const cgs_rollout_config *c) {
     return cgs_rollout_create_any(out, &m->base, c);
 }
@@ -112,9 +129,10 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
         return cgs_fail(CGS_EARG, "rollout: %d context frames, the model sees 1 ... %d", c->context,
                         m->history);
     if (c->episodes < 1 || c->horizon < 1 || c->samples < 1 || c->group < 0 ||
-        (c->gradient && c->samples != 1))
-        return cgs_fail(CGS_EARG, "rollout: %d episodes, horizon %d, %d samples%s are impossible",
-                        c->episodes, c->horizon, c->samples, c->gradient ? " for gradients" : "");
+        ((c->gradient || c->jacobian) && c->samples != 1) || (c->gradient && c->jacobian))
+        return cgs_fail(CGS_EARG, "rollout: %d episodes, horizon %d, %d samples%s%s are impossible",
+                        c->episodes, c->horizon, c->samples, c->gradient ? " for gradients" : "",
+                        c->jacobian ? " for Jacobians" : "");
     cgs_rollout *r = calloc(1, sizeof *r);
     if (!r) return cgs_fail(CGS_ENOMEM, "rollout: no memory");
     r->config = *c;
@@ -123,17 +141,18 @@ cgs_status cgs_rollout_create_any(cgs_rollout **out, cgs_model *m, const cgs_rol
     r->D = m->width;
     r->T = c->context - 1 + c->horizon;
     int most, few;
-    rows_of_a_run(m, c->gradient, &most, &few);
+    rows_of_a_run(m, c->gradient || c->jacobian, &most, &few);
     int runs = (c->samples + most - 1) / most;
     r->part = (c->samples + runs - 1) / runs;
     r->G = c->group ? c->group : r->part < few ? few / r->part : 1;
+    if (c->jacobian) rows_of_jacobians(r, m);
     layout(r);
     cgs_status rc = cgs_arena_bind(&r->arena, "rollout");
     if (rc == CGS_OK) {
         layout(r);
         rc = build_rollout(r, m);
     }
-    if (rc == CGS_OK) rc = device_rollout_create(r, m);
+    if (rc == CGS_OK && !c->jacobian) rc = device_rollout_create(r, m);
     if (rc != CGS_OK) {
         cgs_rollout_destroy(r);
         return rc;
@@ -173,19 +192,14 @@ cgs_status cgs_rollout_set(cgs_rollout *r, int E, const float *z, const float *p
     return CGS_OK;
 }
 
-/* one run of the tape: episodes e0 .. e0+n-1, candidates k0 .. k0+count-1 of each */
-typedef struct batch {
-    int e0, n, k0, count;
-} batch;
-
 /* the episode and candidate of a row; unused rows repeat the last used one */
-static void place(const cgs_rollout *r, const batch *b, int row, int *e, int *k) {
+static void place(const cgs_rollout *r, const rollout_batch *b, int row, int *e, int *k) {
     int g = row / r->part, i = row % r->part;
     *e = b->e0 + (g < b->n ? g : b->n - 1);
     *k = b->k0 + (i < b->count ? i : b->count - 1);
 }
 
-static cgs_status forward(cgs_rollout *r, const batch *b, const float *plans, int K) {
+cgs_status rollout_load(cgs_rollout *r, const rollout_batch *b, const float *plans, int K) {
     const cgs_rollout_config *c = &r->config;
     size_t D = (size_t)r->D, C = (size_t)c->context, A = (size_t)r->A;
     size_t n = (size_t)c->horizon * A, executed = (C - 1) * A, T = (size_t)r->T * A;
@@ -203,13 +217,17 @@ static cgs_status forward(cgs_rollout *r, const batch *b, const float *plans, in
     }
     CGS_TRY(cgs_tensor_write(r->tape, r->z_in, r->z_run));
     CGS_TRY(cgs_tensor_write(r->tape, r->goal_in, r->goal_run));
-    CGS_TRY(cgs_tensor_write(r->tape, r->actions, r->list));
+    return cgs_tensor_write(r->tape, r->actions, r->list);
+}
+
+static cgs_status forward(cgs_rollout *r, const rollout_batch *b, const float *plans, int K) {
+    CGS_TRY(rollout_load(r, b, plans, K));
     cgs_tape_forward(r->tape);
     return CGS_OK;
 }
 
 /* the imagined latents of group g of the run that was just made: out (count, H, D) */
-static cgs_status read_latents(cgs_rollout *r, const batch *b, int g, float *out) {
+static cgs_status read_latents(cgs_rollout *r, const rollout_batch *b, int g, float *out) {
     size_t D = (size_t)r->D, H = (size_t)r->config.horizon;
     for (size_t s = 0; s < H; s++) {
         CGS_TRY(cgs_tensor_read(r->tape, r->latent[s], r->read));
@@ -220,8 +238,7 @@ static cgs_status read_latents(cgs_rollout *r, const batch *b, int g, float *out
     return CGS_OK;
 }
 
-/* costs of the run that was just made, in r->read */
-static cgs_status read_costs(cgs_rollout *r) {
+cgs_status rollout_read_costs(cgs_rollout *r) {
     CGS_TRY(cgs_tensor_read(r->tape, r->cost[0], r->read));
     if (r->parts == 1 && r->weight[0] == 1) return CGS_OK;
     for (int row = 0; row < r->G * r->part; row++) r->read[row] *= r->weight[0];
@@ -250,8 +267,7 @@ cgs_status cgs_rollout_use_residual(cgs_rollout *r, cgs_rollout_residual_fn fn, 
     return CGS_OK;
 }
 
-/* Residuals of the run that was just made, (n, count, R), those of an episode K apart. */
-static cgs_status read_residuals(cgs_rollout *r, const batch *b, int K, float *out) {
+cgs_status rollout_read_residuals(cgs_rollout *r, const rollout_batch *b, int K, float *out) {
     size_t R = (size_t)cgs_rollout_residuals(r), at = 0;
     for (int i = 0; i < r->parts; i++) {
         size_t width = (size_t)cgs_cols(r->now[i]);
@@ -289,11 +305,12 @@ typedef struct sink {
     float *cost, *residual, *latents;
 } sink;
 
-static cgs_status drain(cgs_rollout *r, const batch *b, const float *plans, int K, sink to) {
+static cgs_status drain(cgs_rollout *r, const rollout_batch *b, const float *plans, int K,
+                        sink to) {
     size_t n = (size_t)r->config.horizon * (size_t)r->A;
     size_t latents = (size_t)r->config.horizon * (size_t)r->D;
-    if (to.cost && !r->fn) CGS_TRY(read_costs(r));
-    if (to.residual && !r->residual_fn) CGS_TRY(read_residuals(r, b, K, to.residual));
+    if (to.cost && !r->fn) CGS_TRY(rollout_read_costs(r));
+    if (to.residual && !r->residual_fn) CGS_TRY(rollout_read_residuals(r, b, K, to.residual));
     for (int g = 0; g < b->n; g++) {
         size_t at = (size_t)(b->e0 + g) * (size_t)K + (size_t)b->k0;
         if (to.latents) {
@@ -321,7 +338,8 @@ static cgs_status run(cgs_rollout *r, const float *plans, int E, int K, sink to)
         return cgs_fail(CGS_EARG, "rollout: no goal is set");
     for (int e0 = 0; e0 < E; e0 += r->G)
         for (int k0 = 0; k0 < K; k0 += r->part) {
-            batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0, K - k0 < r->part ? K - k0 : r->part};
+            rollout_batch b = {e0, E - e0 < r->G ? E - e0 : r->G, k0,
+                               K - k0 < r->part ? K - k0 : r->part};
             CGS_TRY(forward(r, &b, plans, K));
             CGS_TRY(drain(r, &b, plans, K, to));
         }
@@ -356,10 +374,10 @@ cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cos
                         r->has_goal ? "yes" : "no", E, r->E);
     size_t n = (size_t)c->horizon * (size_t)r->A, T = (size_t)r->T * (size_t)r->A;
     for (int e0 = 0; e0 < E; e0 += r->G) {
-        batch b = {e0, E - e0 < r->G ? E - e0 : r->G, 0, 1};
+        rollout_batch b = {e0, E - e0 < r->G ? E - e0 : r->G, 0, 1};
         CGS_TRY(forward(r, &b, plans, 1));
         cgs_tape_backward(r->tape);
-        CGS_TRY(read_costs(r));
+        CGS_TRY(rollout_read_costs(r));
         memcpy(cost + e0, r->read, (size_t)b.n * sizeof *cost);
         CGS_TRY(cgs_tensor_read_grad(r->tape, r->actions, r->list));
         for (int g = 0; g < b.n; g++)

@@ -21,6 +21,7 @@ typedef struct cgs_rollout_config {
     int samples;   /* K candidates per episode in one call */
     bool gradient; /* K = 1, and gradients by the plan */
     bool residual; /* residuals of plans too */
+    bool jacobian; /* K = 1, residuals and their derivatives by the plan */
     int group;     /* episodes in one run of the tape; 0: what is efficient for many.  1 answers
                     * a lone episode soonest */
     cgs_dtype act;
@@ -61,6 +62,10 @@ cgs_status cgs_rollout_gradient(void *ctx, const float *plans, int E, float *cos
  * each part times the root of its weight.  residual: (E*K, cgs_rollout_residuals). */
 cgs_status cgs_rollout_residual(void *ctx, const float *plans, int E, int K, float *cost,
                                 float *residual);
+/* A cgs_plan_jacobian_fn of the same residuals, by forward mode (ops/tape.h), or
+ * by reverse mode on devices that do not have it. */
+cgs_status cgs_rollout_jacobian(void *ctx, const float *plans, int E, float *cost, float *residual,
+                                float *jacobian);
 /* Values in a residual; 0 where there are none: the rollout was not made for them, or uses a cost
  * function of one's own. */
 int cgs_rollout_residuals(const cgs_rollout *r);

@@ -38,8 +38,27 @@ struct cgs_rollout {
     float *imagined;               /* (part, H, D) of one episode */
     float *parts_now, *parts_then; /* (G*part, D), (G, D) of one part, for residuals */
 
+    float *derivative; /* (G*part, D, n) of one part by the plan, or (G*part, T, A) by lists */
+    bool pushes;       /* Jacobians by forward mode; or by reverse mode: a row of the tape for
+                        * each value of a residual, all with the same plan */
+
     struct device_rollout *on; /* for planners that run on the device; NULL: it has none */
 };
+
+/* One run of the tape: episodes e0 .. e0+n-1, candidates k0 .. k0+count-1 of each. */
+typedef struct rollout_batch {
+    int e0, n, k0, count;
+} rollout_batch;
+
+/* Writes what a run reads.  plans: (E, K, H, A) */
+cgs_status rollout_load(cgs_rollout *r, const rollout_batch *b, const float *plans, int K);
+/* Of the run that was just made: costs, in r->read; and residuals, those of an episode K apart. */
+cgs_status rollout_read_costs(cgs_rollout *r);
+cgs_status rollout_read_residuals(cgs_rollout *r, const rollout_batch *b, int K, float *out);
+
+/* jacobian.c: while the tape is recorded, and when it is finished */
+void rollout_declare_jacobian(cgs_rollout *r);
+cgs_status rollout_begin_jacobian(cgs_rollout *r);
 
 /* Prepares r->on where the device can plan by itself, and the reverse. */
 cgs_status device_rollout_create(cgs_rollout *r, cgs_model *m);

@@ -6,13 +6,8 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "model/store.h"
+#include "train/optimiser.h"
 #include "train/train.h"
-
-/* A range of the flat parameters with its own learning rate. */
-typedef struct cgs_group {
-    size_t first, count;
-    float lr, weight_decay;
-} cgs_group;
 
 typedef struct cgs_learner cgs_learner;
 
@@ -33,7 +28,7 @@ typedef struct cgs_learner_class {
 struct cgs_learner {
     const cgs_learner_class *cls;
     cgs_model *model;
-    cgs_group group[2];
+    cgs_group group[CGS_GROUPS];
     int groups;
     const char *column; /* of the data that it needs at every frame, or NULL */
     bool wants_pixels;  /* the trainer fills the objective's frames (frames.h) */

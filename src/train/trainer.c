@@ -59,6 +59,7 @@ struct cgs_trainer {
     int image_size, history, action_dim, frameskip; /* of the model */
     bool constant;                                  /* learning rate */
     cgs_learner learner;
+    cgs_optimiser optimiser;
     cgs_model *model;
     cgs_tape *train_tape, *valid_tape;
     cgs_objective train, valid;
@@ -257,6 +258,8 @@ static cgs_status make_model(cgs_trainer *t, const char *data) {
     l->cls = cgs_learner_class_of(&t->config);
     CGS_TRY(l->cls->open(l, &t->config, t->source, data, t->device, act));
     t->model = l->model;
+    CGS_TRY(
+        cgs_optimiser_open(&t->optimiser, t->model->params, c->optimiser.s, l->group, l->groups));
     size_t stats = t->model->params->stats;
     t->latents = malloc((size_t)c->batch * (size_t)(t->history + 1) * (size_t)t->model->width *
                         sizeof *t->latents);
@@ -293,16 +296,22 @@ static char *config_text(const cgs_run_config *c) {
     return text;
 }
 
-/* Checkpoints from before there were recipes do not name theirs, which was the published one: its
- * line is taken out of the settings that they are compared with. */
-static cgs_status without_recipe(const char *theirs, const char *path, char *mine) {
-    static const char key[] = "train.recipe = ", usual[] = "train.recipe = published\n";
-    char *line = strstr(mine, key);
-    if (strstr(theirs, key) || !line) return CGS_OK;
-    if (strncmp(line, usual, strlen(usual)) != 0)
-        return cgs_fail(CGS_EARG,
-                        "%s is older than recipes: continue it with train.recipe=published", path);
-    memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
+/* Checkpoints do not name settings that are younger than they are, and were made as with these
+ * values: such lines are taken out of the settings that they are compared with. */
+static cgs_status without_younger(const char *theirs, const char *path, char *mine) {
+    static const char *const younger[][2] = {{"train.recipe", "published"},
+                                             {"optim.kind", "adamw"}};
+    for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++) {
+        char key[32], usual[64];
+        snprintf(key, sizeof key, "%s = ", younger[i][0]);
+        snprintf(usual, sizeof usual, "%s%s\n", key, younger[i][1]);
+        char *line = strstr(mine, key);
+        if (strstr(theirs, key) || !line) continue;
+        if (strncmp(line, usual, strlen(usual)) != 0)
+            return cgs_fail(CGS_EARG, "%s is older than %s: continue it with %s=%s", path,
+                            younger[i][0], younger[i][0], younger[i][1]);
+        memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
+    }
     return CGS_OK;
 }
 
@@ -312,7 +321,7 @@ static cgs_status load_checkpoint(cgs_trainer *t) {
     if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
     if (rc == CGS_OK) {
-        rc = without_recipe(c.config, t->checkpoint, mine);
+        rc = without_younger(c.config, t->checkpoint, mine);
         if (rc == CGS_OK) rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
         t->step = c.step;
         t->model->batches_tracked = c.batches_tracked;
@@ -396,6 +405,7 @@ void cgs_trainer_destroy(cgs_trainer *t) {
     if (rc != CGS_OK) cgs_log(CGS_WARN, "%s", cgs_last_error());
     cgs_tape_destroy(t->train_tape);
     cgs_tape_destroy(t->valid_tape);
+    cgs_optimiser_close(&t->optimiser);
     if (t->learner.cls) t->learner.cls->close(&t->learner);
     cgs_split_free(&t->split);
     cgs_windows_free(&t->windows);
@@ -502,17 +512,14 @@ cgs_status cgs_trainer_step(cgs_trainer *t, cgs_step_info *info) {
                 (unsigned long long)t->step, exp(t->monitor.fast), exp(t->monitor.usual));
 
     double lr = rate(t, c->lr);
-    for (int i = 0; i < t->learner.groups; i++) {
-        const cgs_group *g = &t->learner.group[i];
-        cgs_adamw a = {.lr = (float)rate(t, g->lr),
-                       .beta1 = c->beta1,
-                       .beta2 = c->beta2,
-                       .eps = c->eps,
-                       .weight_decay = g->weight_decay,
-                       .clip_scale = (float)cgs_clip_scale(norm, c->clip),
-                       .step = t->step + 1};
-        cgs_adamw_apply(p, &a, g->first, g->count);
-    }
+    float rates[CGS_GROUPS];
+    for (int i = 0; i < t->learner.groups; i++) rates[i] = (float)rate(t, t->learner.group[i].lr);
+    cgs_adamw adam = {.beta1 = c->beta1,
+                      .beta2 = c->beta2,
+                      .eps = c->eps,
+                      .clip_scale = (float)cgs_clip_scale(norm, c->clip),
+                      .step = t->step + 1};
+    cgs_optimiser_step(&t->optimiser, adam, t->learner.group, rates);
     CGS_TRY(ops->sync(t->device));
     t->model->batches_tracked++;
     t->step++;

@@ -289,6 +289,59 @@ static void test_optimiser(void **state) {
     for (int i = 0; i < N; i++) assert_int_equal(half[1][i], cgs_f32_to_bf16(host[1][0][i]));
 }
 
+/* Three steps of Muon for matrices that are wide, tall, square, and larger than a tile.  Five steps
+ * of Newton and Schulz multiply what is rounded by at most 3.4445 each, as the smallest singular
+ * values do; the largest are near 1. */
+static void test_muon(void **state) {
+    (void)state;
+    enum { COUNT = 4, N = 96 * 110 + 130 * 24 + 32 * 32 + 8 * 200, WORK = 5 * N };
+    cgs_matrix list[COUNT] = {{0, 0, 96, 110}, {0, 0, 130, 24}, {0, 0, 32, 32}, {0, 0, 8, 200}};
+    uint64_t first = 0, work = 0;
+    for (int i = 0; i < COUNT; i++) {
+        list[i].first = first;
+        list[i].work = work;
+        first += (uint64_t)list[i].rows * (uint64_t)list[i].columns;
+        work += cgs_muon_work(list[i].rows, list[i].columns);
+    }
+    assert_true(first == N && work <= WORK);
+    static float host[2][3][N];
+    static uint16_t half[2][N];
+    for (int k = 0; k < 2; k++) {
+        cgs_device *d = devices[k];
+        void *m[3], *p, *scratch, *where;
+        cgs_rng r = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
+        for (int a = 0; a < 3; a++) {
+            OK(d->ops->alloc(d, &m[a], N * sizeof(float)));
+            for (int i = 0; i < N; i++) host[k][a][i] = a < 2 ? (float)cgs_rng_normal(&r) : 0;
+            OK(d->ops->upload(d, m[a], host[k][a], N * sizeof(float)));
+        }
+        OK(d->ops->alloc(d, &p, N * sizeof(uint16_t)));
+        OK(d->ops->alloc(d, &scratch, WORK * sizeof(float)));
+        OK(d->ops->alloc(d, &where, sizeof list));
+        OK(d->ops->upload(d, where, list, sizeof list));
+        for (int step = 0; step < 3; step++) {
+            cgs_muon h = {.lr = 1e-2f, .beta = 0.9f, .weight_decay = 1e-2f, .clip_scale = 0.25f};
+            d->ops->muon(d, &h, where, COUNT, m[0], m[1], m[2], p, scratch);
+        }
+        OK(d->ops->sync(d));
+        for (int a = 0; a < 3; a++) {
+            OK(d->ops->download(d, host[k][a], m[a], N * sizeof(float)));
+            d->ops->release(d, m[a]);
+        }
+        OK(d->ops->download(d, half[k], p, sizeof half[k]));
+        d->ops->release(d, p);
+        d->ops->release(d, scratch);
+        d->ops->release(d, where);
+    }
+    for (int a = 0; a < 3; a += 2)
+        for (int i = 0; i < N; i++) {
+            float want = host[0][a][i], got = host[1][a][i];
+            if (!(fabsf(got - want) <= 1e-5f * fabsf(want) + 1e-6f))
+                fail_msg("array %d [%d]: %.9g, want %.9g", a, i, got, want);
+        }
+    for (int i = 0; i < N; i++) assert_int_equal(half[1][i], cgs_f32_to_bf16(host[1][0][i]));
+}
+
 /* ---- golden vectors -------------------------------------------------------------------------- */
 
 static void test_golden_f32(void **state) {
@@ -445,14 +498,15 @@ int main(int argc, char **argv) {
     if (cgs_device_open(&ref, "ref", 1) != CGS_OK || cgs_device_open(&cpu, "cpu", 0) != CGS_OK)
         return 1;
     const struct CMUnitTest small[] = {
-        cmocka_unit_test(test_small_f32),   cmocka_unit_test(test_small_bf16),
-        cmocka_unit_test(test_optimiser),   cmocka_unit_test(test_fused_small),
-        cmocka_unit_test(test_frames_sent), cmocka_unit_test(test_variant_names),
+        cmocka_unit_test(test_small_f32),     cmocka_unit_test(test_small_bf16),
+        cmocka_unit_test(test_optimiser),     cmocka_unit_test(test_muon),
+        cmocka_unit_test(test_fused_small),   cmocka_unit_test(test_frames_sent),
+        cmocka_unit_test(test_variant_names),
     };
     const struct CMUnitTest ops[] = {
         cmocka_unit_test(test_operations_f32), cmocka_unit_test(test_operations_bf16),
         cmocka_unit_test(test_paper_sizes),    cmocka_unit_test(test_random_draws),
-        cmocka_unit_test(test_optimiser),
+        cmocka_unit_test(test_optimiser),      cmocka_unit_test(test_muon),
     };
     const struct CMUnitTest without[] = {
         cmocka_unit_test(test_variants),

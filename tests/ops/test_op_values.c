@@ -598,6 +598,62 @@ static void test_adamw_by_hand(void **state) {
     }
 }
 
+/* what Muon makes of a singular value x of a matrix of norm 1 */
+static double equalised(double x) {
+    for (int s = 0; s < CGS_MUON_STEPS; s++)
+        x = x * ((double)CGS_MUON_A + x * x * ((double)CGS_MUON_B + x * x * (double)CGS_MUON_C));
+    return x;
+}
+
+/* One step for three matrices with known singular vectors: (2,2) with gradient diag(3, -4), (2,3)
+ * with a second row of 0, and (3,2), the other way round.  From momentum 0 the direction is the
+ * gradient's, of norm 1: 0.6 and -0.8; 1 and 0.  Rate 0.5, decay 0.1, parameters 2. */
+static void test_muon_by_hand(void **state) {
+    (void)state;
+    cgs_device *list[2];
+    enum { N = 160 };
+    const cgs_matrix matrices[3] = {{0, 0, 2, 2}, {64, 16, 2, 3}, {128, 64, 3, 2}};
+    const double size = 0.5 * (double)CGS_MUON_SIZE;
+    for (int i = 0; i < devices(list); i++) {
+        const cgs_backend *ops = list[i]->ops;
+        float p[N], g[N] = {0}, m[N] = {0}, want[N];
+        uint16_t half[N];
+        void *dev[6];
+        g[0] = 3;
+        g[3] = -4;
+        g[64] = g[65] = g[66] = 7;
+        g[128] = g[130] = g[132] = 7;
+        for (int k = 0; k < N; k++) p[k] = 2;
+        for (int k = 0; k < N; k++) want[k] = 2;
+        for (int k = 0; k < 4; k++) want[k] = 1.9f;
+        for (int k = 0; k < 6; k++) want[64 + k] = want[128 + k] = 1.9f;
+        want[0] -= (float)(size * sqrt(2) * equalised(0.6));
+        want[3] += (float)(size * sqrt(2) * equalised(0.8));
+        for (int k = 0; k < 3; k++) {
+            double each = size * sqrt(3) * equalised(1) / sqrt(3);
+            want[64 + k] -= (float)each;
+            want[128 + 2 * k] -= (float)each;
+        }
+        const void *from[4] = {p, g, m, matrices};
+        const size_t bytes[6] = {sizeof p,        sizeof g,    sizeof m,
+                                 sizeof matrices, sizeof half, 256 * sizeof *p};
+        for (int k = 0; k < 6; k++) {
+            OK(ops->alloc(list[i], &dev[k], bytes[k]));
+            if (k < 4) OK(ops->upload(list[i], dev[k], from[k], bytes[k]));
+        }
+        cgs_muon how = {.lr = 0.5f, .beta = 0.9f, .weight_decay = 0.1f, .clip_scale = 0.5f};
+        ops->muon(list[i], &how, dev[3], 3, dev[0], dev[1], dev[2], dev[4], dev[5]);
+        OK(ops->sync(list[i]));
+        OK(ops->download(list[i], p, dev[0], sizeof p));
+        OK(ops->download(list[i], m, dev[2], sizeof m));
+        OK(ops->download(list[i], half, dev[4], sizeof half));
+        for (int k = 0; k < N; k++) assert_near(p[k], want[k], 1e-5);
+        for (int k = 0; k < N; k++) assert_near(m[k], 0.1 * 0.5 * g[k], 1e-6);
+        for (int k = 64; k < 70; k++) assert_int_equal(half[k], cgs_f32_to_bf16(p[k]));
+        for (int k = 0; k < 6; k++) ops->release(list[i], dev[k]);
+    }
+}
+
 static void test_bf16_rounding(void **state) {
     (void)state;
     cgs_device *list[2];
@@ -656,7 +712,7 @@ int main(void) {
         cmocka_unit_test(test_directions),      cmocka_unit_test(test_straighten_by_hand),
         cmocka_unit_test(test_cgs_by_hand),     cmocka_unit_test(test_batchnorm_running),
         cmocka_unit_test(test_adamw_by_hand),   cmocka_unit_test(test_bf16_rounding),
-        cmocka_unit_test(test_sum_squares),
+        cmocka_unit_test(test_sum_squares),     cmocka_unit_test(test_muon_by_hand),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

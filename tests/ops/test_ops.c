@@ -53,6 +53,9 @@ static bool is_small(const cgs_op_case *c) {
     return strstr(c->name, "odd") || strstr(c->name, "single") || strstr(c->name, "still");
 }
 
+/* tangents along many directions take as many forward passes */
+static bool is_moderate(const cgs_op_case *c) { return is_small(c) || strstr(c->name, "typical"); }
+
 static void test_every_operation_has_a_case(void **state) {
     (void)state;
     bool seen[CGS_OP_COUNT] = {false};
@@ -73,6 +76,39 @@ static void test_gradients_match_differences(void **state) {
         checked++;
     }
     print_message("%d cases differentiated\n", checked);
+    assert_int_equal(failed, 0);
+}
+
+static void test_tangents_match_differences(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < cgs_op_case_count; i++) {
+        const cgs_op_case *c = &cgs_op_cases[i];
+        cgs_mismatch m;
+        if (c->heavy || c->step == 0 || !is_moderate(c)) continue;
+        OK(cgs_check_tangent(c, &ref, &m));
+        failed += judge(c, "tangent", &m, c->tol_gradient);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* Tangents by another backend, and of bf16 activations. */
+static void test_tangents_agree(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < cgs_op_case_count; i++) {
+        const cgs_op_case *c = &cgs_op_cases[i];
+        cgs_setup exact = {&ref, CGS_F32};
+        cgs_mismatch m;
+        if (c->heavy || !is_moderate(c)) continue;
+        OK(cgs_check_push(c, exact, (cgs_setup){&ref, CGS_BF16}, &m));
+        failed += judge(c, "ref tangent, bf16", &m, c->tol_bf16);
+        if (!other.ops) continue;
+        OK(cgs_check_push(c, exact, (cgs_setup){&other, CGS_F32}, &m));
+        failed += judge(c, "cpu tangent, f32", &m, c->tol_f32);
+        OK(cgs_check_push(c, exact, (cgs_setup){&other, CGS_BF16}, &m));
+        failed += judge(c, "cpu tangent, bf16", &m, c->tol_bf16);
+    }
     assert_int_equal(failed, 0);
 }
 
@@ -158,6 +194,13 @@ static void long_backward(cgs_device *d, const cgs_record *r) {
     }
 }
 
+/* right, but for being one per cent too long */
+static void long_tangent(cgs_device *d, const cgs_record *r) {
+    ref.ops->tangent[r->op](d, r);
+    for (size_t i = 0; i < cgs_numel(r->out) * (size_t)r->directions; i++)
+        r->out->tangent[i] *= 1.01f;
+}
+
 /* overwrites where it should add */
 static void greedy_backward(cgs_device *d, const cgs_record *r) {
     cgs_record overwrite = *r;
@@ -234,6 +277,10 @@ static void test_checks_can_fail(void **state) {
         if (m.error <= c->tol_f32) fail_msg("%s: overwriting passed", c->name);
         OK(cgs_check_grad(c, &d[3], &m));
         if (m.error <= c->tol_gradient) fail_msg("%s: a long gradient passed", c->name);
+        table[0].tangent[c->op] = long_tangent;
+        table[0].forward[c->op] = ref.ops->forward[c->op];
+        OK(cgs_check_tangent(c, &d[0], &m));
+        if (m.error <= c->tol_gradient) fail_msg("%s: a long tangent passed", c->name);
     }
 }
 
@@ -241,6 +288,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operation_has_a_case),
         cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_tangents_match_differences),
+        cmocka_unit_test(test_tangents_agree),
         cmocka_unit_test(test_reference_repeats_itself),
         cmocka_unit_test(test_element_types_agree),
         cmocka_unit_test(test_backend_agrees_f32),

@@ -211,11 +211,19 @@ static cgs_status watched_residual(void *ctx, const float *plans, int E, int K, 
     return watched_cost(ctx, plans, E, K, cost);
 }
 
+static cgs_status watched_jacobian(void *ctx, const float *plans, int E, float *cost,
+                                   float *residual, float *jacobian) {
+    watched *s = ctx;
+    CGS_TRY(linear_jacobian(s->system, plans, E, cost, residual, jacobian));
+    return watched_cost(ctx, plans, E, 1, cost);
+}
+
 static cgs_plan_problem watched_problem(watched *ctx, int E) {
     return (cgs_plan_problem){.E = E,
                               .cost = watched_cost,
                               .gradient = watched_gradient,
                               .residual = watched_residual,
+                              .jacobian = watched_jacobian,
                               .R = ctx->system->d,
                               .ctx = ctx};
 }
@@ -373,6 +381,22 @@ static cgs_status spoiled_value(void *ctx, const float *plans, int E, int K, flo
     return CGS_OK;
 }
 
+static cgs_status spoiled_jacobian(void *ctx, const float *plans, int E, float *cost,
+                                   float *residual, float *jacobian) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_jacobian(b->system, plans, E, cost, residual, jacobian));
+    if (b->calls++ == b->iteration) cost[b->row] = b->value;
+    return CGS_OK;
+}
+
+static cgs_status spoiled_derivative(void *ctx, const float *plans, int E, float *cost,
+                                     float *residual, float *jacobian) {
+    spoiled *b = ctx;
+    CGS_TRY(linear_jacobian(b->system, plans, E, cost, residual, jacobian));
+    if (b->calls++ == b->iteration) jacobian[b->row] = b->value;
+    return CGS_OK;
+}
+
 static cgs_status failing_cost(void *ctx, const float *plans, int E, int K, float *cost) {
     (void)ctx;
     (void)plans;
@@ -389,6 +413,13 @@ static cgs_status failing_residual(void *ctx, const float *plans, int E, int K, 
                                    float *residual) {
     (void)residual;
     return failing_cost(ctx, plans, E, K, cost);
+}
+
+static cgs_status failing_jacobian(void *ctx, const float *plans, int E, float *cost,
+                                   float *residual, float *jacobian) {
+    (void)residual;
+    (void)jacobian;
+    return failing_cost(ctx, plans, E, 1, cost);
 }
 
 static void test_bad_scores(void **state) {
@@ -409,6 +440,7 @@ static void test_bad_scores(void **state) {
                               .cost = spoiled_cost,
                               .gradient = spoiled_descent,
                               .residual = spoiled_residual,
+                              .jacobian = spoiled_jacobian,
                               .R = s.d,
                               .ctx = &ctx};
         snprintf(words, sizeof words, "%s: the cost of episode 72, candidate %d, iteration %d is",
@@ -438,15 +470,27 @@ static void test_bad_scores(void **state) {
             expect(kind, cgs_planner_solve(p, &q, &r), CGS_EARG, "comes without residuals");
             q.R = s.d;
         }
+        if (kind->needs & CGS_NEEDS_JACOBIAN) {
+            q.jacobian = spoiled_derivative;
+            ctx = (spoiled){&s, 0, last, (s.d + 1) * s.n + 2, NAN};
+            snprintf(words, sizeof words,
+                     "%s: the derivative of residual 1 of episode 71 by value 2, iteration %d, is",
+                     kind->name, last);
+            expect(kind, cgs_planner_solve(p, &q, &r), CGS_ENUMERIC, words);
+        }
         q.cost = failing_cost;
+        q.jacobian = failing_jacobian;
         q.residual = failing_residual;
         q.gradient = failing_gradient;
         snprintf(words, sizeof words, "no device for 3 x %d", K);
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_EDEVICE, words);
         q.cost = NULL;
         q.gradient = NULL;
+        q.jacobian = NULL;
         expect(kind, cgs_planner_solve(p, &q, &r), CGS_EARG,
-               kind->needs & CGS_NEEDS_COST ? "no cost function" : "no gradient function");
+               kind->needs & CGS_NEEDS_COST       ? "no cost function"
+               : kind->needs & CGS_NEEDS_GRADIENT ? "no gradient function"
+                                                  : "comes without residuals");
         /* the planner is still usable */
         q = linear_problem(&s, 3);
         assert_int_equal(cgs_planner_solve(p, &q, &r), CGS_OK);

@@ -310,11 +310,142 @@ static void test_own_residual(void **state) {
     cgs_device_close(&d);
 }
 
+/* what a rollout without forward mode does, as a GPU's: the reference without it */
+static cgs_backend without_tangents;
+
+/* The Jacobian by both modes against differences of the residuals, and against the gradient: J' 2
+ * r.
+ */
+static void jacobian_of(cgs_device *d, int C, int E) {
+    enum { n = H * A };
+    cgs_lewm *m;
+    cgs_rollout *r, *g, *c;
+    static float z[3 * N * D], past[3 * N * A], goal[3 * D], plans[3 * n], way[n];
+    static float cost[3], residual[3 * D], J[3 * D * n], grad[3 * n];
+    OK(random_model(&m, d, 5));
+    cgs_rollout_config o = {
+        .episodes = E, .context = C, .horizon = H, .samples = 1, .jacobian = true, .act = CGS_F32};
+    OK(cgs_rollout_create(&r, m, &o));
+    o.jacobian = false;
+    o.gradient = true;
+    OK(cgs_rollout_create(&g, m, &o));
+    o.gradient = false;
+    o.residual = true;
+    o.samples = 2;
+    OK(cgs_rollout_create(&c, m, &o));
+    fill(z, (size_t)(E * C * D), 1);
+    fill(past, (size_t)(E * N * A), 2);
+    fill(goal, (size_t)(E * D), 3);
+    fill(plans, (size_t)(E * n), 4);
+    fill(way, n, 5);
+    assert_int_equal(cgs_rollout_residuals(r), D);
+    OK(cgs_rollout_set(r, E, z, past, goal));
+    OK(cgs_rollout_set(g, E, z, past, goal));
+    OK(cgs_rollout_set(c, E, z, past, goal));
+    float gradient_cost[3], probe[3 * 2 * n], ends[3 * 2], moved[3 * 2 * D];
+    for (int repeat = 0; repeat < 2; repeat++)
+        OK(cgs_rollout_jacobian(r, plans, E, cost, residual, J));
+    OK(cgs_rollout_gradient(g, plans, E, gradient_cost, grad));
+    const float step = 0.01f;
+    for (int e = 0; e < E; e++)
+        for (int i = 0; i < 2 * n; i++)
+            probe[e * 2 * n + i] = plans[e * n + i % n] + (i < n ? step : -step) * way[i % n];
+    OK(cgs_rollout_residual(c, probe, E, 2, ends, moved));
+    for (int e = 0; e < E; e++) {
+        double off = 0, size = 0, wrong = 0, long_ = 0;
+        assert_true(fabsf(cost[e] - gradient_cost[e]) < 1e-4f * cost[e]);
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int i = 0; i < D; i++) sum += 2.0 * residual[e * D + i] * J[(e * D + i) * n + j];
+            off += pow(sum - grad[e * n + j], 2);
+            size += pow(grad[e * n + j], 2);
+        }
+        for (int i = 0; i < D; i++) {
+            double along = 0;
+            for (int j = 0; j < n; j++) along += (double)J[(e * D + i) * n + j] * way[j];
+            double two = ((double)moved[e * 2 * D + i] - moved[(e * 2 + 1) * D + i]) / (2 * step);
+            wrong += pow(along - two, 2);
+            long_ += pow(two, 2);
+        }
+        if (!(sqrt(off / size) < 1e-4) || !(sqrt(wrong / long_) < 2e-3))
+            fail_msg("C %d, episode %d: %g off the gradient, %g off differences", C, e,
+                     sqrt(off / size), sqrt(wrong / long_));
+    }
+    o.samples = 1;
+    o.gradient = o.jacobian = true;
+    cgs_rollout *none;
+    REFUSED(cgs_rollout_create(&none, m, &o), CGS_EARG, "for Jacobians");
+    REFUSED(cgs_rollout_jacobian(c, plans, E, cost, residual, J), CGS_EARG, "for Jacobians no");
+    cgs_rollout_destroy(r);
+    cgs_rollout_destroy(g);
+    cgs_rollout_destroy(c);
+    cgs_lewm_destroy(m);
+}
+
+/* the bits of an episode's Jacobian do not depend on the others of its batch, nor on threads */
+static void test_jacobian_alone(void **state) {
+    (void)state;
+    enum { E = 6, n = H * A };
+    static float z[E * D], goal[E * D], plans[E * n], cost[2], residual[E * D], J[2][E * D * n];
+    fill(z, E * D, 1);
+    fill(goal, E * D, 3);
+    fill(plans, E * n, 4);
+    for (int threads = 1; threads <= 3; threads++) {
+        cgs_device d;
+        cgs_lewm *m;
+        cgs_rollout *r;
+        float costs[E];
+        OK(cgs_device_open(&d, "cpu", threads));
+        OK(random_model(&m, &d, 5));
+        cgs_rollout_config o = {.episodes = E,
+                                .context = 1,
+                                .horizon = H,
+                                .samples = 1,
+                                .jacobian = true,
+                                .act = CGS_BF16};
+        OK(cgs_rollout_create(&r, m, &o));
+        OK(cgs_rollout_set(r, E, z, NULL, goal));
+        OK(cgs_rollout_jacobian(r, plans, E, costs, residual, J[threads > 1]));
+        for (int e = 0; e < E; e++) {
+            OK(cgs_rollout_set(r, 1, z + e * D, NULL, goal + e * D));
+            OK(cgs_rollout_jacobian(r, plans + e * n, 1, cost, residual, J[1] + (E - 1) * D * n));
+            const float *one = J[1] + (E - 1) * D * n;
+            if (threads == 1) assert_memory_equal(one, J[0] + e * D * n, sizeof(float) * D * n);
+            assert_true(cost[0] == costs[e]);
+        }
+        OK(cgs_rollout_set(r, E, z, NULL, goal));
+        OK(cgs_rollout_jacobian(r, plans, E, costs, residual, J[1]));
+        assert_memory_equal(J[1], J[0], sizeof J[0]);
+        cgs_rollout_destroy(r);
+        cgs_lewm_destroy(m);
+        cgs_device_close(&d);
+    }
+}
+
+static void test_jacobian(void **state) {
+    (void)state;
+    for (int C = 1; C <= N; C += 2) {
+        cgs_device cpu, ref, plain;
+        OK(cgs_device_open(&cpu, "cpu", 2));
+        jacobian_of(&cpu, C, 3);
+        cgs_device_close(&cpu);
+        OK(cgs_device_open(&ref, "ref", 1));
+        jacobian_of(&ref, C, 1);
+        without_tangents = *ref.ops;
+        memset(without_tangents.tangent, 0, sizeof without_tangents.tangent);
+        plain = ref;
+        plain.ops = &without_tangents;
+        jacobian_of(&plain, C, 2);
+        cgs_device_close(&ref);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rollout),   cmocka_unit_test(test_actions_matter),
         cmocka_unit_test(test_gradient),  cmocka_unit_test(test_own_cost),
         cmocka_unit_test(test_residuals), cmocka_unit_test(test_own_residual),
+        cmocka_unit_test(test_jacobian),  cmocka_unit_test(test_jacobian_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,8 +107,17 @@ cgs_plan_problem linear_problem(linear *s, int E) {
                               .cost = linear_cost,
                               .gradient = linear_gradient,
                               .residual = linear_residual,
+                              .jacobian = linear_jacobian,
                               .R = s->d,
                               .ctx = s};
+}
+
+cgs_status linear_jacobian(void *ctx, const float *plans, int E, float *cost, float *residual,
+                           float *jacobian) {
+    const linear *s = ctx;
+    for (int i = 0; i < E * s->d * s->n; i++)
+        jacobian[i] = (float)s->gamma[i / s->n % s->d][i % s->n];
+    return linear_residual(ctx, plans, E, 1, cost, residual);
 }
 
 cgs_status linear_gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {

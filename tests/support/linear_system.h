@@ -30,9 +30,11 @@ double half_square(const linear *s, const float *plan);
 cgs_status linear_cost(void *ctx, const float *plans, int E, int K, float *cost);
 cgs_status linear_residual(void *ctx, const float *plans, int E, int K, float *cost,
                            float *residual); /* (E*K, d) */
+cgs_status linear_jacobian(void *ctx, const float *plans, int E, float *cost, float *residual,
+                           float *jacobian); /* (E, d), (E, d, n) */
 cgs_status linear_gradient(void *ctx, const float *plans, int E, float *cost, float *grad);
 
-/* A problem with all three, of E episodes. */
+/* A problem with all of them, of E episodes. */
 cgs_plan_problem linear_problem(linear *s, int E);
 
 /* Default settings with the system's sizes; planner and solve, or a failed test. */

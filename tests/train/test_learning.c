@@ -278,7 +278,7 @@ static void test_older_run(void **state) {
     cgs_trainer_destroy(t);
     c = tiny("robust");
     assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, true), CGS_EARG);
-    assert_non_null(strstr(cgs_last_error(), "older than recipes"));
+    assert_non_null(strstr(cgs_last_error(), "older than train.recipe"));
     cgs_device_close(&d);
 }
 

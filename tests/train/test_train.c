@@ -72,11 +72,14 @@ static void finish(cgs_trainer *t, cgs_device *d) {
 /* Training in a process of its own, because a process that runs OpenMP cannot fork: this
  * program starts itself as `test_train worker FOLDER RUN PRECISION new|resume|die`.  The precision
  * "class" is bf16 with the class token and both heads in f32, "long" is bf16 with layers of so many
- * rows that their gradients are made in one pass where there are pairs of bf16. */
+ * rows that their gradients are made in one pass where there are pairs of bf16, "muon" is f32 with
+ * another optimiser. */
 static cgs_run_config resume_config(const char *precision) {
     cgs_run_config c = tiny();
     bool apart = !strcmp(precision, "class"), many = !strcmp(precision, "long");
-    strcpy(c.train.precision.s, apart || many ? "bf16" : precision);
+    bool muon = !strcmp(precision, "muon");
+    strcpy(c.train.precision.s, apart || many ? "bf16" : muon ? "f32" : precision);
+    if (muon) strcpy(c.train.optimiser.s, "muon");
     if (apart) c.model.class_bits = 32;
     if (many) {
         c.model.width = 96;
@@ -175,6 +178,43 @@ static void test_resume_long(void **state) {
     assert_int_equal(any_in_one_pass(&d), cgs_cpu_of(&d)->pairs && !cgs_cpu_of(&d)->tiles);
     finish(t, &d);
     resume_is_exact("long");
+}
+
+static void test_resume_muon(void **state) {
+    (void)state;
+    resume_is_exact("muon");
+}
+
+/* The same bytes on one thread and on three, as each matrix is one thread's; and a kind that there
+ * is not is refused. */
+static void test_muon_threads(void **state) {
+    (void)state;
+    uint64_t sum[2];
+    cgs_run_config c = tiny();
+    strcpy(c.train.optimiser.s, "muon");
+    for (int k = 0; k < 2; k++) {
+        char dir[256];
+        cgs_device d;
+        cgs_trainer *t;
+        cgs_step_info info;
+        path_of(dir, k ? "three" : "one", "");
+        OK(cgs_device_open(&d, "cpu", k ? 3 : 1));
+        OK(cgs_trainer_create(&t, &c, data, dir, &d, false));
+        for (int i = 0; i < 4; i++) OK(cgs_trainer_step(t, &info));
+        OK(cgs_params_checksum(cgs_trainer_model(t)->params, &sum[k]));
+        finish(t, &d);
+    }
+    assert_int_equal(sum[0], sum[1]);
+
+    char dir[256];
+    cgs_device d;
+    cgs_trainer *t;
+    path_of(dir, "kind", "");
+    OK(cgs_device_open(&d, "cpu", 1));
+    strcpy(c.train.optimiser.s, "muons");
+    assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, false), CGS_EARG);
+    assert_non_null(strstr(cgs_last_error(), "not adamw or muon"));
+    cgs_device_close(&d);
 }
 
 /* mean of the last losses of a term, and of the first */
@@ -364,6 +404,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume_f32),   cmocka_unit_test(test_resume_bf16),
         cmocka_unit_test(test_resume_class), cmocka_unit_test(test_resume_long),
+        cmocka_unit_test(test_resume_muon),  cmocka_unit_test(test_muon_threads),
         cmocka_unit_test(test_learns),       cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_damaged_checkpoint),
         cmocka_unit_test(test_full_disk),

@@ -205,6 +205,129 @@ cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *wor
     return rc;
 }
 
+/* ---- tangents against gradients, differences and each other ------------------------------ */
+
+enum { DIRECTIONS = 19 }; /* more than are pushed together, and not a multiple */
+
+/* the result with all inputs moved by h along direction p */
+static cgs_status result_at(cgs_op_trial *t, int p, double h, float *moved, float *out) {
+    for (int i = 0; i < t->leaves; i++) {
+        const cgs_op_leaf *l = &t->leaf[i];
+        for (size_t k = 0; l->tangent && k < cgs_numel(l->x); k++)
+            moved[k] = (float)(l->value[k] + h * l->tangent[k * DIRECTIONS + (size_t)p]);
+        if (l->tangent) CGS_TRY(cgs_tensor_write(t->tape, l->x, moved));
+    }
+    cgs_tape_forward(t->tape);
+    return cgs_tensor_read(t->tape, t->out, out);
+}
+
+/* memory for a check of tangents, of n values in a result and at most most in a leaf */
+typedef struct tangent_test {
+    float *tangent, *moved, *grad; /* (n, DIRECTIONS), (most), (most) */
+    float *out[4];                 /* (n) */
+    double along[DIRECTIONS];      /* the gradient's projections */
+} tangent_test;
+
+static cgs_status tangent_memory(tangent_test *s, const cgs_op_trial *t) {
+    size_t n = cgs_numel(t->out), most = 1;
+    for (int i = 0; i < t->leaves; i++)
+        if (cgs_numel(t->leaf[i].x) > most) most = cgs_numel(t->leaf[i].x);
+    *s = (tangent_test){.tangent = malloc((n * (DIRECTIONS + 4) + 2 * most) * sizeof(float))};
+    if (!s->tangent) return cgs_fail(CGS_ENOMEM, "tangents: no memory");
+    s->moved = s->tangent + n * DIRECTIONS;
+    s->grad = s->moved + most;
+    for (size_t i = 0; i < 4; i++) s->out[i] = s->grad + most + i * n;
+    return CGS_OK;
+}
+
+/* <u, J v> = <J' u, v> */
+static cgs_status against_gradient(tangent_test *s, cgs_op_trial *t, cgs_mismatch *worst) {
+    double size = 0;
+    for (int i = 0; i < t->leaves; i++) {
+        const cgs_op_leaf *l = &t->leaf[i];
+        if (!l->tangent) continue;
+        CGS_TRY(cgs_tensor_read_grad(t->tape, l->x, s->grad));
+        for (size_t k = 0; k < cgs_numel(l->x); k++) {
+            size += (double)s->grad[k] * s->grad[k];
+            for (int p = 0; p < DIRECTIONS; p++)
+                s->along[p] += (double)s->grad[k] * l->tangent[k * DIRECTIONS + (size_t)p];
+        }
+    }
+    for (int p = 0; p < DIRECTIONS; p++) {
+        double sum = 0;
+        for (size_t i = 0; i < cgs_numel(t->out); i++)
+            sum += (double)s->tangent[i * DIRECTIONS + (size_t)p] * t->probe[0].value[i];
+        note(worst, "projected ", "tangent", (size_t)p, sum, s->along[p], sqrt(size));
+    }
+    return CGS_OK;
+}
+
+static cgs_status against_differences(tangent_test *s, cgs_op_trial *t, double h, int p,
+                                      cgs_mismatch *worst) {
+    static const double steps[] = {1, -1, 2, -2};
+    size_t n = cgs_numel(t->out);
+    double scale = 0;
+    for (int i = 0; i < 4; i++) CGS_TRY(result_at(t, p, steps[i] * h, s->moved, s->out[i]));
+    for (size_t i = 0; i < n; i++) {
+        double v = s->tangent[i * DIRECTIONS + (size_t)p];
+        scale += v * v / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double d = (8 * ((double)s->out[0][i] - s->out[1][i]) - s->out[2][i] + s->out[3][i]);
+        double got = s->tangent[i * DIRECTIONS + (size_t)p], want = d / (12 * h);
+        /* eighteen halves of a last digit, at most, are the results' rounding */
+        double rounding = 18 * 0x1p-24 * fabs((double)s->out[0][i]) / (12 * h);
+        if (fabs(got - want) > rounding) note(worst, "tangent", "", i, got, want, sqrt(scale));
+    }
+    return CGS_OK;
+}
+
+cgs_status cgs_check_tangent(const cgs_op_case *c, cgs_device *d, cgs_mismatch *worst) {
+    cgs_op_trial t;
+    tangent_test s = {0};
+    *worst = (cgs_mismatch){.error = 0, .where = "nowhere"};
+    CGS_TRY(cgs_op_trial_create_pushing(&t, c, d, CGS_F32, DIRECTIONS));
+    cgs_status rc = CGS_OK;
+    if (t.out->tangent) rc = tangent_memory(&s, &t);
+    if (s.tangent && rc == CGS_OK) {
+        cgs_tape_push(t.tape);
+        rc = cgs_tensor_read_tangent(t.tape, t.out, s.tangent);
+        if (rc == CGS_OK) rc = cgs_op_trial_run(&t);
+        if (rc == CGS_OK) rc = against_gradient(&s, &t, worst);
+        for (int p = 0; p < DIRECTIONS && rc == CGS_OK; p += DIRECTIONS - 1)
+            rc = against_differences(&s, &t, c->step, p, worst);
+    }
+    free(s.tangent);
+    cgs_op_trial_destroy(&t);
+    return rc;
+}
+
+static cgs_status push(const cgs_op_case *c, cgs_setup s, cgs_op_trial *t, float **tangent) {
+    CGS_TRY(cgs_op_trial_create_pushing(t, c, s.device, s.act, DIRECTIONS));
+    *tangent = calloc(cgs_numel(t->out) * DIRECTIONS, sizeof **tangent);
+    if (!*tangent) return cgs_fail(CGS_ENOMEM, "tangents: no memory");
+    if (!t->out->tangent) return CGS_OK;
+    CGS_TRY(cgs_op_trial_poison(t));
+    cgs_tape_push(t->tape);
+    return cgs_tensor_read_tangent(t->tape, t->out, *tangent);
+}
+
+cgs_status cgs_check_push(const cgs_op_case *c, cgs_setup judge, cgs_setup other,
+                          cgs_mismatch *worst) {
+    cgs_op_trial t[2] = {{0}, {0}};
+    float *tangent[2] = {NULL, NULL};
+    *worst = (cgs_mismatch){.error = 0, .where = "nowhere"};
+    cgs_status rc = push(c, judge, &t[0], &tangent[0]);
+    if (rc == CGS_OK) rc = push(c, other, &t[1], &tangent[1]);
+    if (rc == CGS_OK)
+        compare(worst, "tangent", "", tangent[1], tangent[0], cgs_numel(t[0].out) * DIRECTIONS, 0);
+    for (int i = 0; i < 2; i++) {
+        free(tangent[i]);
+        if (t[i].tape) cgs_op_trial_destroy(&t[i]);
+    }
+    return rc;
+}
+
 /* ---- speed ---------------------------------------------------------------------------- */
 
 enum { MIN_RUNS = 5, MAX_RUNS = 1000 };

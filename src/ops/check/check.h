@@ -30,6 +30,13 @@ cgs_status cgs_check_eval(const cgs_op_case *c, cgs_setup judge, cgs_setup other
  * by element (some of them) and along random directions. */
 cgs_status cgs_check_grad(const cgs_op_case *c, cgs_device *d, cgs_mismatch *worst);
 
+/* The same for tangents: along directions in which all inputs change, elements of the result's
+ * tangent against differences, and its projection against that of the gradient. */
+cgs_status cgs_check_tangent(const cgs_op_case *c, cgs_device *d, cgs_mismatch *worst);
+/* Compares tangents of two setups. */
+cgs_status cgs_check_push(const cgs_op_case *c, cgs_setup judge, cgs_setup other,
+                          cgs_mismatch *worst);
+
 typedef struct cgs_timing {
     cgs_measured seconds; /* of no runs where there is nothing to run */
     cgs_cost cost;

@@ -122,6 +122,17 @@ static cgs_status write_leaf(cgs_op_trial *t, cgs_op_leaf *l) {
     return CGS_OK;
 }
 
+/* random, between -1 and 1 */
+static cgs_status write_changes(cgs_op_trial *t, cgs_op_leaf *l, uint64_t stream) {
+    size_t n = cgs_numel(l->x) * (size_t)t->directions;
+    if (!l->x->tangent) return CGS_OK;
+    l->tangent = malloc(n * sizeof *l->tangent);
+    if (!l->tangent) return cgs_fail(CGS_ENOMEM, "trial: no memory for changes");
+    cgs_rng r = cgs_rng_stream(4, CGS_STREAM_TEST, stream);
+    for (size_t i = 0; i < n; i++) l->tangent[i] = 2 * cgs_rng_f32(&r) - 1;
+    return cgs_tensor_write_tangent(t->tape, l->x, l->tangent);
+}
+
 static cgs_status build(cgs_op_trial *t, const cgs_op_case *c, bool twice, bool coarse) {
     CGS_TRY(cgs_tape_create(&t->tape, t->device, t->act));
     t->out = c->build(t, c->n);
@@ -129,6 +140,7 @@ static cgs_status build(cgs_op_trial *t, const cgs_op_case *c, bool twice, bool 
     cgs_keep(t->out);
     t->record = cgs_tape_record(t->tape, cgs_tape_records(t->tape) - 1);
     t->gradient = t->out->wants_grad;
+    cgs_tape_directions(t->tape, t->directions);
     cgs_tensor *loss = make_loss(t, twice);
     if (t->status != CGS_OK) return t->status;
     CGS_TRY(cgs_tape_finish(t->tape, t->gradient ? loss : NULL));
@@ -138,14 +150,13 @@ static cgs_status build(cgs_op_trial *t, const cgs_op_case *c, bool twice, bool 
     for (int i = 0; i < t->leaves; i++) {
         fill(&t->leaf[i], (uint64_t)i, coarse);
         CGS_TRY(write_leaf(t, &t->leaf[i]));
+        CGS_TRY(write_changes(t, &t->leaf[i], (uint64_t)i));
     }
     for (int i = 0; i < t->probes; i++) CGS_TRY(write_leaf(t, &t->probe[i]));
     return CGS_OK;
 }
 
-cgs_status cgs_op_trial_create(cgs_op_trial *t, const cgs_op_case *c, cgs_device *d, cgs_dtype act,
-                               bool twice, bool coarse) {
-    *t = (cgs_op_trial){.device = d, .act = act};
+static cgs_status create(cgs_op_trial *t, const cgs_op_case *c, bool twice, bool coarse) {
     cgs_status rc = build(t, c, twice, coarse);
     if (rc == CGS_OK) return CGS_OK;
     cgs_fail_in(rc, c->name);
@@ -153,9 +164,22 @@ cgs_status cgs_op_trial_create(cgs_op_trial *t, const cgs_op_case *c, cgs_device
     return rc;
 }
 
+cgs_status cgs_op_trial_create(cgs_op_trial *t, const cgs_op_case *c, cgs_device *d, cgs_dtype act,
+                               bool twice, bool coarse) {
+    *t = (cgs_op_trial){.device = d, .act = act};
+    return create(t, c, twice, coarse);
+}
+
+cgs_status cgs_op_trial_create_pushing(cgs_op_trial *t, const cgs_op_case *c, cgs_device *d,
+                                       cgs_dtype act, int directions) {
+    *t = (cgs_op_trial){.device = d, .act = act, .directions = directions};
+    return create(t, c, false, true);
+}
+
 static void drop(cgs_op_trial *t, cgs_op_leaf *l) {
     const cgs_backend *ops = t->device->ops;
     free(l->value);
+    free(l->tangent);
     if (l->own.data) ops->release(t->device, l->own.data);
     if (l->own.grad) ops->release(t->device, l->own.grad);
     if (l->own.bf16) ops->release(t->device, l->own.bf16);
@@ -195,6 +219,8 @@ cgs_status cgs_op_trial_poison(cgs_op_trial *t) {
         CGS_TRY(poison(t, r->out->data, cgs_bytes(r->out)));
         /* the loss's own gradient is the constant 1 that backward starts from */
         if (r != last) CGS_TRY(poison(t, r->out->grad, cgs_bytes(r->out)));
+        CGS_TRY(
+            poison(t, r->out->tangent, cgs_numel(r->out) * (size_t)t->directions * sizeof(float)));
         for (int k = 0; k < CGS_MAX_SAVED; k++)
             if (r->saved[k]) CGS_TRY(poison(t, r->saved[k]->data, cgs_bytes(r->saved[k])));
         for (int k = 0; k < CGS_MAX_IN; k++)

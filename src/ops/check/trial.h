@@ -25,7 +25,8 @@ typedef struct cgs_op_leaf {
     bool state;     /* the operation changes it                         */
     cgs_fill fill;
     float low, high;
-    float *value; /* (numel) what was written to it */
+    float *value;   /* (numel) what was written to it */
+    float *tangent; /* (numel, directions) likewise, or NULL */
 } cgs_op_leaf;
 
 #define CGS_MAX_LEAVES 6
@@ -35,6 +36,7 @@ typedef struct cgs_op_trial {
     cgs_device *device;
     cgs_tape *tape;
     cgs_dtype act;
+    int directions;
     cgs_op_leaf leaf[CGS_MAX_LEAVES];
     int leaves;
     cgs_op_leaf probe[CGS_MAX_LEAVES + 1]; /* weights of the projections; [0] is out's */
@@ -50,6 +52,9 @@ typedef struct cgs_op_case cgs_op_case;
 /* coarse: values that bf16 holds exactly, for comparing element types. */
 cgs_status cgs_op_trial_create(cgs_op_trial *t, const cgs_op_case *c, cgs_device *d, cgs_dtype act,
                                bool twice, bool coarse);
+/* One that pushes tangents along so many random changes of all inputs at once. */
+cgs_status cgs_op_trial_create_pushing(cgs_op_trial *t, const cgs_op_case *c, cgs_device *d,
+                                       cgs_dtype act, int directions);
 void cgs_op_trial_destroy(cgs_op_trial *t);
 
 /* Forward and, if anything wants a gradient, backward. */

@@ -276,7 +276,7 @@ static cgs_status prepare(cgs_device *d, cgs_record *r) {
     size_t widest = (size_t)cgs_cols(out);
     for (int i = 0; i < CGS_MAX_IN; i++)
         if (r->in[i] && (size_t)cgs_cols(r->in[i]) > widest) widest = (size_t)cgs_cols(r->in[i]);
-    CGS_TRY(need_thread(d, 4 * widest * sizeof(float)));
+    CGS_TRY(need_thread(d, (r->directions ? 16 : 4) * widest * sizeof(float)));
     switch (r->op) {
     case CGS_OP_linear: return prepare_linear(d, r);
     case CGS_OP_sigreg: return prepare_sigreg(d, r);
@@ -412,6 +412,42 @@ static void round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n)
     cgs_gemm_changed(d, to, n * sizeof *to);
 }
 
+typedef struct muon_sweep {
+    const cgs_cpu_table *table;
+    const cgs_muon *how;
+    const cgs_matrix *list;
+    int count;
+    float *p, *m, *work;
+    const float *g;
+    uint16_t *bf16;
+} muon_sweep;
+
+static void muon_all(void *context) {
+    const muon_sweep *s = context;
+    s->table->muon(s->how, s->list, s->count, s->p, s->g, s->m, s->bf16, s->work);
+}
+
+static void muon(cgs_device *d, const cgs_muon *a, const cgs_matrix *list, int count, float *p,
+                 const float *g, float *m, uint16_t *bf16, float *work) {
+    muon_sweep s = {.table = cgs_cpu_of(d)->table,
+                    .how = a,
+                    .list = list,
+                    .count = count,
+                    .p = p,
+                    .m = m,
+                    .work = work,
+                    .g = g,
+                    .bf16 = bf16};
+    size_t products = 0;
+    for (int i = 0; i < count; i++) products += (size_t)list[i].rows * (size_t)list[i].columns;
+    together(d, 1000 * products, muon_all, &s);
+    for (int i = 0; i < count; i++) {
+        size_t n = (size_t)list[i].rows * (size_t)list[i].columns;
+        cgs_gemm_changed(d, p + list[i].first, n * sizeof *p);
+        if (bf16) cgs_gemm_changed(d, bf16 + list[i].first, n * sizeof *bf16);
+    }
+}
+
 const cgs_backend cgs_backend_cpu = {
     .name = "cpu",
     .kind = CGS_DEVICE_CPU,
@@ -433,7 +469,11 @@ const cgs_backend cgs_backend_cpu = {
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = backward,
     .backward = {CGS_OPS(X)},
 #undef X
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = cgs_cpu_tangent,
+    .tangent = {CGS_OPS(X)},
+#undef X
     .sum_squares = sum_squares,
     .adamw = adamw,
     .round_bf16 = round_bf16,
+    .muon = muon,
 };

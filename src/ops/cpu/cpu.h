@@ -35,10 +35,14 @@ typedef struct cgs_product {
 /* The functions of one instruction set. */
 typedef struct cgs_cpu_table {
     cgs_op_fn forward[CGS_OP_COUNT], backward[CGS_OP_COUNT];
+    void (*linear_tangent)(cgs_device *d, const cgs_record *r, size_t row, size_t first,
+                           size_t count); /* of the directions, at most 16 */
     void (*sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
     void (*adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
                   size_t n);
     void (*round_bf16)(uint16_t *to, const float *from, size_t n);
+    void (*muon)(const cgs_muon *a, const cgs_matrix *list, int count, float *p, const float *g,
+                 float *m, uint16_t *bf16, float *work);
     void (*product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                     const float *bias);
     size_t (*product_scratch)(void); /* bytes per thread */
@@ -127,6 +131,7 @@ typedef struct cgs_cpu_sigreg {
     cgs_gemm *forward, *dz;
 } cgs_cpu_sigreg;
 
+void cgs_cpu_tangent(cgs_device *d, const cgs_record *r);
 void cgs_cpu_forward_segment(cgs_device *d, const cgs_segment *s, double *seconds);
 
 #endif /* CGS_OPS_CPU_CPU_H */

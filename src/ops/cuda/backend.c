@@ -367,4 +367,5 @@ const cgs_backend cgs_backend_cuda = {
     .sum_squares = cgs_cuda_sum_squares,
     .adamw = cgs_cuda_adamw,
     .round_bf16 = cgs_cuda_round_bf16,
+    .muon = cgs_cuda_muon,
 };

@@ -221,6 +221,8 @@ double cgs_cuda_sum_squares(cgs_device *d, const float *x, size_t n);
 void cgs_cuda_adamw(cgs_device *d, const cgs_adamw *a, float *p, const float *g, float *m, float *v,
                     uint16_t *bf16, size_t n);
 void cgs_cuda_round_bf16(cgs_device *d, uint16_t *to, const float *from, size_t n);
+void cgs_cuda_muon(cgs_device *d, const cgs_muon *a, const cgs_matrix *list, int count, float *p,
+                   const float *g, float *m, uint16_t *bf16, float *work);
 
 /* Zeroes the gradient of input k unless it is to be added to. */
 void cgs_cuda_clear_grad(cgs_device *d, const cgs_record *r, int k);

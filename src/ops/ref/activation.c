@@ -31,3 +31,10 @@ void cgs_ref_activation_backward(const cgs_record *r) {
     for (size_t i = 0; i < cgs_numel(r->out); i++)
         give(r, 0, i, out_grad(r, i) * derivative(r->arg.activation.kind, get(r->in[0], i)));
 }
+
+void cgs_ref_activation_tangent(const cgs_record *r, cgs_lanes l) {
+    for (size_t i = 0; i < cgs_numel(r->out); i++) {
+        clear_tangent(r, l, i);
+        push(r, l, i, derivative(r->arg.activation.kind, get(r->in[0], i)), 0, i);
+    }
+}

@@ -21,3 +21,5 @@ void cgs_ref_add_pos_backward(const cgs_record *r) {
             give(r, 1, i, sum);
         }
 }
+
+void cgs_ref_add_pos_tangent(const cgs_record *r, cgs_lanes l) { push_copies(r, l, 0); }

@@ -101,3 +101,42 @@ void cgs_ref_attend_first_backward(const cgs_record *r) {
         }
     }
 }
+
+/* the probability of token j, and how the score behind it changes */
+static double score_tangent(const cgs_record *r, const head *h, cgs_lanes l, size_t j,
+                            double ds[CGS_LANES]) {
+    double scale = 1 / sqrt((double)h->width);
+    for (size_t p = 0; p < l.count; p++) ds[p] = 0;
+    for (size_t c = 0; c < h->width; c++) {
+        int in;
+        size_t k = place(h, 0, j, c, &in);
+        sum_tangent(ds, r, r->in[0], l, h->own + c, scale * get(r->in[in], k));
+        sum_tangent(ds, r, r->in[in], l, k, scale * get(r->in[0], h->own + c));
+    }
+    return exp(score(r, h, j) - get(r->saved[0], h->lse));
+}
+
+/* dout = p dv + sum of p (ds - mean) v, the mean weighted by p */
+void cgs_ref_attend_first_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t heads = (size_t)r->arg.attend_first.heads, B = (size_t)r->out->dim[0];
+    for (size_t bh = 0; bh < B * heads; bh++) {
+        head h = head_of(r, bh / heads, bh % heads);
+        double ds[CGS_LANES], mean[CGS_LANES] = {0};
+        for (size_t c = 0; c < h.width; c++) clear_tangent(r, l, h.out + c);
+        for (size_t j = 0; j < h.T; j++) {
+            double p = score_tangent(r, &h, l, j, ds);
+            for (size_t k = 0; k < l.count; k++) mean[k] += p * ds[k];
+        }
+        for (size_t j = 0; j < h.T; j++) {
+            double p = score_tangent(r, &h, l, j, ds);
+            for (size_t c = 0; c < h.width; c++) {
+                int in;
+                size_t v = place(&h, 1, j, c, &in);
+                float *to = tangent_at(r, r->out, l, h.out + c);
+                push(r, l, h.out + c, p, in, v);
+                for (size_t k = 0; k < l.count; k++)
+                    to[k] += (float)(p * (ds[k] - mean[k]) * get(r->in[in], v));
+            }
+        }
+    }
+}

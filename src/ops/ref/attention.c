@@ -125,3 +125,48 @@ void cgs_ref_attention_backward(const cgs_record *r) {
         cgs_ref_product(to, transposed(square(dS, h.T)), part(x, h.q, h.in_row), h.T, h.width, h.T);
     }
 }
+
+/* one probability before dropout, from lse, and how the score behind it changes */
+static double score_tangent(const cgs_record *r, const head *h, cgs_lanes l, size_t i, size_t j,
+                            double ds[CGS_LANES]) {
+    const cgs_tensor *x = r->in[0];
+    double scale = 1 / sqrt((double)h->width), score = 0;
+    for (size_t p = 0; p < l.count; p++) ds[p] = 0;
+    for (size_t c = 0; c < h->width; c++) {
+        size_t q = h->q + i * h->in_row + c, k = h->k + j * h->in_row + c;
+        score += scale * get(x, q) * get(x, k);
+        sum_tangent(ds, r, x, l, q, scale * get(x, k));
+        sum_tangent(ds, r, x, l, k, scale * get(x, q));
+    }
+    return exp(score - get(r->saved[0], h->lse + i));
+}
+
+/* dout = (M P) dv + sum of M P (ds - mean) v, the mean weighted by P */
+static void row_tangent(const cgs_record *r, const head *h, cgs_lanes l, size_t i) {
+    double ds[CGS_LANES], mean[CGS_LANES] = {0};
+    for (size_t c = 0; c < h->width; c++) clear_tangent(r, l, h->out + i * h->out_row + c);
+    for (size_t j = 0; j < h->T; j++) {
+        if (!sees(r, i, j)) continue;
+        double p = score_tangent(r, h, l, i, j, ds);
+        for (size_t k = 0; k < l.count; k++) mean[k] += p * ds[k];
+    }
+    for (size_t j = 0; j < h->T; j++) {
+        if (!sees(r, i, j)) continue;
+        double p = score_tangent(r, h, l, i, j, ds) * kept(r, h, i, j);
+        for (size_t c = 0; c < h->width; c++) {
+            size_t at = h->out + i * h->out_row + c, v = h->v + j * h->in_row + c;
+            float *to = tangent_at(r, r->out, l, at);
+            push(r, l, at, p, 0, v);
+            for (size_t k = 0; k < l.count; k++)
+                to[k] += (float)(p * (ds[k] - mean[k]) * get(r->in[0], v));
+        }
+    }
+}
+
+void cgs_ref_attention_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t B = (size_t)r->in[0]->dim[0], heads = (size_t)r->arg.attention.heads;
+    for (size_t bh = 0; bh < B * heads; bh++) {
+        head h = head_of(r, bh / heads, bh % heads);
+        for (size_t i = (size_t)r->arg.attention.unread; i < h.T; i++) row_tangent(r, &h, l, i);
+    }
+}

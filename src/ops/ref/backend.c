@@ -68,6 +68,11 @@ static void unprepare(cgs_device *d, cgs_record *r) {
     static void name##_backward(cgs_device *d, const cgs_record *r) {                              \
         (void)d;                                                                                   \
         cgs_ref_##name##_backward(r);                                                              \
+    }                                                                                              \
+    static void name##_tangent(cgs_device *d, const cgs_record *r) {                               \
+        (void)d;                                                                                   \
+        for (size_t i = 0, n = (size_t)r->directions; i < n; i += CGS_LANES)                       \
+            cgs_ref_##name##_tangent(r, (cgs_lanes){i, n - i < CGS_LANES ? n - i : CGS_LANES});    \
     }
 CGS_OPS(X)
 #undef X
@@ -120,7 +125,11 @@ const cgs_backend cgs_backend_ref = {
 #define X(name, reads_in, reads_out) [CGS_OP_##name] = name##_backward,
     .backward = {CGS_OPS(X)},
 #undef X
+#define X(name, reads_in, reads_out) [CGS_OP_##name] = name##_tangent,
+    .tangent = {CGS_OPS(X)},
+#undef X
     .sum_squares = sum_squares,
     .adamw = adamw,
     .round_bf16 = round_bf16,
+    .muon = cgs_ref_muon,
 };

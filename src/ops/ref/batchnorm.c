@@ -57,3 +57,22 @@ void cgs_ref_batchnorm_backward(const cgs_record *r) {
         if (cgs_wants(r, 2)) give(r, 2, c, db);
     }
 }
+
+void cgs_ref_batchnorm_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *x = r->in[0];
+    size_t n = cgs_rows(x), C = (size_t)cgs_cols(x);
+    for (size_t c = 0; c < C; c++) {
+        double at = get(r->saved[0], c), rstd = get(r->saved[1], c), by = rstd * get(r->in[1], c);
+        double mean[CGS_LANES] = {0}, along[CGS_LANES] = {0}; /* of dx, and of dx xhat */
+        for (size_t i = 0; i < n && r->arg.batchnorm.training; i++) {
+            sum_tangent(mean, r, x, l, i * C + c, 1 / (double)n);
+            sum_tangent(along, r, x, l, i * C + c, (get(x, i * C + c) - at) * rstd / (double)n);
+        }
+        for (size_t i = 0; i < n; i++) {
+            double dy[CGS_LANES], xhat = (get(x, i * C + c) - at) * rstd;
+            for (size_t p = 0; p < l.count; p++) dy[p] = -by * (mean[p] + xhat * along[p]);
+            sum_tangent(dy, r, x, l, i * C + c, by);
+            set_tangent(r, l, i * C + c, dy);
+        }
+    }
+}

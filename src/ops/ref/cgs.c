@@ -44,15 +44,18 @@ static double dot_r(const cgs_record *r, size_t b, size_t t, size_t s) {
     return sum;
 }
 
+static bool is_valid(const cgs_record *r, size_t b, size_t t) {
+    double min = r->arg.cgs.min_norm;
+    if (r->in[2] && get(r->in[2], b * (size_t)r->in[1]->dim[1] + t) == 0) return false;
+    return sqrt(dot_z(r, b, t, t)) >= min && sqrt(dot_r(r, b, t, t)) >= min;
+}
+
 static window look(const cgs_record *r, size_t b) {
     size_t N = (size_t)r->in[1]->dim[1], D = (size_t)r->in[0]->dim[2];
-    double *scratch = r->impl, min = r->arg.cgs.min_norm;
+    double *scratch = r->impl;
     window w = {N, D, 0, scratch, scratch + N, scratch + N + N * N, scratch + N + 2 * N * N};
     for (size_t t = 0; t < N; t++) {
-        double length = sqrt(dot_z(r, b, t, t));
-        bool usable = !r->in[2] || get(r->in[2], b * N + t) != 0;
-        bool valid = usable && length >= min && sqrt(dot_r(r, b, t, t)) >= min;
-        w.length[t] = valid ? length : 0;
+        w.length[t] = is_valid(r, b, t) ? sqrt(dot_z(r, b, t, t)) : 0;
     }
     for (size_t t = 0; t < N; t++)
         for (size_t s = 0; s < N; s++) {
@@ -108,4 +111,36 @@ void cgs_ref_cgs_backward(const cgs_record *r) {
         for (size_t i = 0; i < (N + 1) * D; i++)
             give(r, 0, b * (N + 1) * D + i, out_grad(r, 0) * w.dz[i]);
     }
+}
+
+/* The same derivative, pair by pair, as it has no memory of its own. */
+static void pair_tangent(const cgs_record *r, cgs_lanes l, size_t b, size_t t, size_t s, double by,
+                         double *sum) {
+    const cgs_tensor *z = r->in[0];
+    size_t T = (size_t)z->dim[1], D = (size_t)z->dim[2];
+    double tt = sqrt(dot_z(r, b, t, t)), ss = sqrt(dot_z(r, b, s, s));
+    double Kz = dot_z(r, b, t, s) / (tt * ss);
+    double Ka = dot_r(r, b, t, s) / sqrt(dot_r(r, b, t, t) * dot_r(r, b, s, s));
+    for (size_t d = 0; d < D; d++) {
+        double u = delta(z, b, t, d) / tt, w = delta(z, b, s, d) / ss;
+        double du = by * (Kz - Ka) * (w - Kz * u) / tt, dw = by * (Kz - Ka) * (u - Kz * w) / ss;
+        sum_tangent(sum, r, z, l, (b * T + t + 1) * D + d, du);
+        sum_tangent(sum, r, z, l, (b * T + t) * D + d, -du);
+        sum_tangent(sum, r, z, l, (b * T + s + 1) * D + d, dw);
+        sum_tangent(sum, r, z, l, (b * T + s) * D + d, -dw);
+    }
+}
+
+void cgs_ref_cgs_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t B = (size_t)r->in[0]->dim[0], N = (size_t)r->in[1]->dim[1];
+    double sum[CGS_LANES] = {0}, count = get(r->saved[0], 0);
+    for (size_t b = 0; b < B; b++) {
+        double valid = 0;
+        for (size_t t = 0; t < N; t++) valid += is_valid(r, b, t);
+        double Q = r->arg.cgs.per_window ? count * valid * (valid - 1) : count;
+        for (size_t t = 0; t < N; t++)
+            for (size_t s = 0; s < t; s++) /* each pair counts twice, its square twice again */
+                if (is_valid(r, b, t) && is_valid(r, b, s)) pair_tangent(r, l, b, t, s, 4 / Q, sum);
+    }
+    set_tangent(r, l, 0, sum);
 }

@@ -18,3 +18,8 @@ void cgs_ref_directions_forward(const cgs_record *r) {
 
 /* nothing goes in */
 void cgs_ref_directions_backward(const cgs_record *r) { (void)r; }
+
+void cgs_ref_directions_tangent(const cgs_record *r, cgs_lanes l) {
+    (void)r;
+    (void)l;
+}

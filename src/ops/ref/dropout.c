@@ -14,3 +14,11 @@ void cgs_ref_dropout_backward(const cgs_record *r) {
     for (size_t i = 0; i < cgs_numel(r->out); i++)
         give(r, 0, i, out_grad(r, i) * keep_factor(key, i, r->arg.dropout.p));
 }
+
+void cgs_ref_dropout_tangent(const cgs_record *r, cgs_lanes l) {
+    uint64_t key = CGS_DROPOUT_KEY(r->arg.dropout.key, *r->step);
+    for (size_t i = 0; i < cgs_numel(r->out); i++) {
+        clear_tangent(r, l, i);
+        push(r, l, i, keep_factor(key, i, r->arg.dropout.p), 0, i);
+    }
+}

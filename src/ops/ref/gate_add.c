@@ -27,3 +27,17 @@ void cgs_ref_gate_add_backward(const cgs_record *r) {
         }
     }
 }
+
+void cgs_ref_gate_add_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *x = r->in[0], *y = r->in[1], *m = r->in[2];
+    size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
+    for (size_t i = 0; i < n; i++) {
+        size_t gate = cgs_map_row(r->arg.gate_add.rows, i) * C + (size_t)r->arg.gate_add.gate;
+        for (size_t d = 0; d < D; d++) {
+            clear_tangent(r, l, i * D + d);
+            push(r, l, i * D + d, 1, 0, i * D + d);
+            push(r, l, i * D + d, get(m, gate + d), 1, i * D + d);
+            push(r, l, i * D + d, get(y, i * D + d), 2, gate + d);
+        }
+    }
+}

@@ -21,3 +21,15 @@ void cgs_ref_join_backward(const cgs_record *r) {
         first += n;
     }
 }
+
+void cgs_ref_join_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t B = (size_t)r->out->dim[0], all = cgs_numel(r->out) / B, first = 0;
+    for (int k = 0; k < 2; k++) {
+        size_t n = cgs_numel(r->in[k]) / B;
+        for (size_t i = 0; i < B * n; i++) {
+            clear_tangent(r, l, i / n * all + first + i % n);
+            push(r, l, i / n * all + first + i % n, 1, k, i);
+        }
+        first += n;
+    }
+}

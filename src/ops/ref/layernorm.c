@@ -57,3 +57,22 @@ void cgs_ref_layernorm_backward(const cgs_record *r) {
         if (cgs_wants(r, 2)) give(r, 2, d, db);
     }
 }
+
+void cgs_ref_layernorm_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *x = r->in[0], *w = r->in[1];
+    size_t n = cgs_rows(x), D = (size_t)cgs_cols(x);
+    for (size_t i = 0; i < n; i++) {
+        double mean[CGS_LANES] = {0}, along[CGS_LANES] = {0}; /* of dx, and of dx xhat */
+        for (size_t d = 0; d < D; d++) {
+            sum_tangent(mean, r, x, l, i * D + d, 1 / (double)D);
+            sum_tangent(along, r, x, l, i * D + d, xhat(r, i, d, D) / (double)D);
+        }
+        for (size_t d = 0; d < D; d++) {
+            double by = get(r->saved[1], i) * (w ? (double)get(w, d) : 1), dy[CGS_LANES];
+            for (size_t p = 0; p < l.count; p++)
+                dy[p] = -by * (mean[p] + xhat(r, i, d, D) * along[p]);
+            sum_tangent(dy, r, x, l, i * D + d, by);
+            set_tangent(r, l, i * D + d, dy);
+        }
+    }
+}

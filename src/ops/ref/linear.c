@@ -37,3 +37,15 @@ void cgs_ref_linear_backward(const cgs_record *r) {
             give(r, 2, j, sum);
         }
 }
+
+/* the f32 weights, as tangents are f32 */
+void cgs_ref_linear_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *x = r->in[0], *W = r->in[1];
+    size_t n = cgs_rows(x), k = (size_t)cgs_cols(x), m = (size_t)cgs_cols(r->out);
+    for (size_t i = 0; i < n * m; i++) {
+        double sum[CGS_LANES] = {0};
+        for (size_t j = 0; j < k; j++)
+            sum_tangent(sum, r, x, l, i / m * k + j, get(W, i % m * k + j));
+        set_tangent(r, l, i, sum);
+    }
+}

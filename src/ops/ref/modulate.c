@@ -33,3 +33,19 @@ void cgs_ref_modulate_backward(const cgs_record *r) {
         }
     }
 }
+
+void cgs_ref_modulate_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *x = r->in[0], *m = r->in[1];
+    size_t n = cgs_rows(x), D = (size_t)cgs_cols(x), C = (size_t)cgs_cols(m);
+    for (size_t i = 0; i < n; i++) {
+        size_t row = cgs_map_row(r->arg.modulate.rows, i) * C;
+        size_t scale = row + (size_t)r->arg.modulate.scale;
+        size_t shift = row + (size_t)r->arg.modulate.shift;
+        for (size_t d = 0; d < D; d++) {
+            clear_tangent(r, l, i * D + d);
+            push(r, l, i * D + d, 1 + (double)get(m, scale + d), 0, i * D + d);
+            push(r, l, i * D + d, get(x, i * D + d), 1, scale + d);
+            push(r, l, i * D + d, 1, 1, shift + d);
+        }
+    }
+}

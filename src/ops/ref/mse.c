@@ -19,3 +19,14 @@ void cgs_ref_mse_backward(const cgs_record *r) {
             give(r, k, i, factor * ((double)get(r->in[0], i) - get(r->in[1], i)));
     }
 }
+
+void cgs_ref_mse_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t n = cgs_numel(r->in[0]);
+    double sum[CGS_LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        double by = 2 * ((double)get(r->in[0], i) - get(r->in[1], i)) / (double)n;
+        sum_tangent(sum, r, r->in[0], l, i, by);
+        sum_tangent(sum, r, r->in[1], l, i, -by);
+    }
+    set_tangent(r, l, 0, sum);
+}

@@ -33,3 +33,8 @@ void cgs_ref_patchify_forward(const cgs_record *r) {
 
 /* bytes have no gradient */
 void cgs_ref_patchify_backward(const cgs_record *r) { (void)r; }
+
+void cgs_ref_patchify_tangent(const cgs_record *r, cgs_lanes l) {
+    (void)r;
+    (void)l;
+}

@@ -11,10 +11,17 @@
 #include "core/rng.h"
 #include "ops/ops.h"
 
+/* Some of a record's directions, at most CGS_LANES: each is pushed by itself. */
+typedef struct cgs_lanes {
+    size_t first, count;
+} cgs_lanes;
+enum { CGS_LANES = 16 };
+
 /* None of them needs the device. */
 #define X(name, reads_in, reads_out)                                                               \
     void cgs_ref_##name##_forward(const cgs_record *r);                                            \
-    void cgs_ref_##name##_backward(const cgs_record *r);
+    void cgs_ref_##name##_backward(const cgs_record *r);                                           \
+    void cgs_ref_##name##_tangent(const cgs_record *r, cgs_lanes l);
 CGS_OPS(X)
 #undef X
 
@@ -58,6 +65,46 @@ static inline void give_nothing(const cgs_record *r, int k) {
     memset(r->in[k]->grad, 0, cgs_bytes(r->in[k]));
 }
 
+/* ---- tangents -------------------------------------------------------------------- */
+
+/* those of element i of x, from the first lane on; NULL where all are zero */
+static inline float *tangent_at(const cgs_record *r, const cgs_tensor *x, cgs_lanes l, size_t i) {
+    return x->tangent ? x->tangent + i * (size_t)r->directions + l.first : NULL;
+}
+
+/* Adds `by` times the change of element j of input k to that of out[i]: by is the derivative. */
+static inline void push(const cgs_record *r, cgs_lanes l, size_t i, double by, int k, size_t j) {
+    const float *from = tangent_at(r, r->in[k], l, j);
+    float *to = tangent_at(r, r->out, l, i), factor = (float)by;
+    for (size_t p = 0; from && p < l.count; p++) to[p] += factor * from[p];
+}
+
+/* sum += by times the change of element i of x */
+static inline void sum_tangent(double *sum, const cgs_record *r, const cgs_tensor *x, cgs_lanes l,
+                               size_t i, double by) {
+    const float *from = tangent_at(r, x, l, i);
+    for (size_t p = 0; from && p < l.count; p++) sum[p] += by * from[p];
+}
+
+static inline void set_tangent(const cgs_record *r, cgs_lanes l, size_t i, const double *v) {
+    float *to = tangent_at(r, r->out, l, i);
+    for (size_t p = 0; p < l.count; p++) to[p] = (float)v[p];
+}
+
+/* before the first push to it */
+static inline void clear_tangent(const cgs_record *r, cgs_lanes l, size_t i) {
+    float *to = tangent_at(r, r->out, l, i);
+    for (size_t p = 0; p < l.count; p++) to[p] = 0;
+}
+
+/* for an operation whose result has element from(i) of input k at i: here at i itself */
+static inline void push_copies(const cgs_record *r, cgs_lanes l, int k) {
+    for (size_t i = 0; i < cgs_numel(r->out); i++) {
+        clear_tangent(r, l, i);
+        push(r, l, i, 1, k, i);
+    }
+}
+
 /* Dropout: the factor of element i, 0 or 1 / (1 - p). */
 static inline double keep_factor(uint64_t key, uint64_t i, float p) {
     return cgs_to_f32(cgs_rng_at(key, i)) >= p ? 1.0 / (1.0 - (double)p) : 0.0;
@@ -98,5 +145,8 @@ size_t cgs_ref_attend_first_scratch(const cgs_record *r);
 size_t cgs_ref_sigreg_scratch(const cgs_record *r);
 size_t cgs_ref_straighten_scratch(const cgs_record *r);
 size_t cgs_ref_cgs_scratch(const cgs_record *r);
+
+void cgs_ref_muon(cgs_device *d, const cgs_muon *a, const cgs_matrix *list, int count, float *p,
+                  const float *g, float *m, uint16_t *bf16, float *unused);
 
 #endif /* CGS_OPS_REF_REF_H */

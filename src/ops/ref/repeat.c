@@ -19,3 +19,12 @@ void cgs_ref_repeat_backward(const cgs_record *r) {
             give(r, 0, b * n + i, sum);
         }
 }
+
+void cgs_ref_repeat_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t B = (size_t)r->in[0]->dim[0], n = cgs_numel(r->in[0]) / B;
+    size_t K = (size_t)r->arg.repeat.times;
+    for (size_t i = 0; i < B * K * n; i++) {
+        clear_tangent(r, l, i);
+        push(r, l, i, 1, 0, i / n / K * n + i % n);
+    }
+}

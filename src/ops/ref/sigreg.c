@@ -63,6 +63,19 @@ void cgs_ref_sigreg_forward(const cgs_record *r) {
     set(r->out, 0, (double)B * loss / (double)(T * P));
 }
 
+/* of the loss by the projection of z[row] on direction p */
+static double slope(const cgs_record *r, const rule *q, size_t row, size_t p) {
+    size_t T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
+    size_t at = (row % T * P + p) * 2 * KNOTS;
+    double y = project(r, row, p), dy = 0;
+    for (int k = 0; k < KNOTS; k++) {
+        double C = get(r->saved[0], at + (size_t)k);
+        double S = get(r->saved[0], at + KNOTS + (size_t)k);
+        dy += q->w[k] * q->t[k] * (S * cos(q->t[k] * y) - (C - q->phi[k]) * sin(q->t[k] * y));
+    }
+    return 2.0 / (double)(T * P) * dy;
+}
+
 void cgs_ref_sigreg_backward(const cgs_record *r) {
     size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
     size_t D = (size_t)cgs_cols(r->in[0]);
@@ -73,16 +86,23 @@ void cgs_ref_sigreg_backward(const cgs_record *r) {
     for (size_t row = 0; row < B * T; row++) {
         memset(dz, 0, D * sizeof *dz);
         for (size_t p = 0; p < P; p++) {
-            size_t at = (row % T * P + p) * 2 * KNOTS;
-            double y = project(r, row, p), dy = 0;
-            for (int k = 0; k < KNOTS; k++) {
-                double C = get(r->saved[0], at + (size_t)k);
-                double S = get(r->saved[0], at + KNOTS + (size_t)k);
-                dy += q.w[k] * q.t[k] * (S * cos(q.t[k] * y) - (C - q.phi[k]) * sin(q.t[k] * y));
-            }
-            dy *= 2.0 / (double)(T * P);
+            double dy = slope(r, &q, row, p);
             for (size_t d = 0; d < D; d++) dz[d] += dy * get(r->in[1], p * D + d);
         }
         for (size_t d = 0; d < D; d++) give(r, 0, row * D + d, out_grad(r, 0) * dz[d]);
     }
+}
+
+void cgs_ref_sigreg_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t B = (size_t)r->in[0]->dim[0], T = (size_t)r->in[0]->dim[1], P = cgs_rows(r->in[1]);
+    size_t D = (size_t)cgs_cols(r->in[0]);
+    double sum[CGS_LANES] = {0};
+    rule q = trapezoid();
+    for (size_t row = 0; row < B * T; row++)
+        for (size_t p = 0; p < P; p++) {
+            double dy = slope(r, &q, row, p);
+            for (size_t d = 0; d < D; d++)
+                sum_tangent(sum, r, r->in[0], l, row * D + d, dy * get(r->in[1], p * D + d));
+        }
+    set_tangent(r, l, 0, sum);
 }

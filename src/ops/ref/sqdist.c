@@ -32,3 +32,16 @@ void cgs_ref_sqdist_backward(const cgs_record *r) {
                 give(r, 1, e * D + d, sum);
             }
 }
+
+void cgs_ref_sqdist_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t D = (size_t)cgs_cols(r->in[0]), K = (size_t)r->arg.sqdist.K;
+    for (size_t i = 0; i < cgs_rows(r->in[0]); i++) {
+        double sum[CGS_LANES] = {0};
+        for (size_t d = 0; d < D; d++) {
+            double by = 2 * difference(r, i, d, D);
+            sum_tangent(sum, r, r->in[0], l, i * D + d, by);
+            sum_tangent(sum, r, r->in[1], l, i / K * D + d, -by);
+        }
+        set_tangent(r, l, i, sum);
+    }
+}

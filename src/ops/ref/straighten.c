@@ -74,3 +74,23 @@ void cgs_ref_straighten_backward(const cgs_record *r) {
         for (size_t i = 0; i < T * D; i++) give(r, 0, b * T * D + i, out_grad(r, 0) * dz[i]);
     }
 }
+
+void cgs_ref_straighten_tangent(const cgs_record *r, cgs_lanes l) {
+    const cgs_tensor *z = r->in[0];
+    size_t B = (size_t)z->dim[0], T = (size_t)z->dim[1], D = (size_t)z->dim[2];
+    double sum[CGS_LANES] = {0}, M = get(r->saved[0], 0);
+    for (size_t at = 0; at < B * T; at++) {
+        size_t b = at / T, t = at % T;
+        if (t + 2 >= T) continue;
+        pair c = corner(r, b, t);
+        for (size_t d = 0; d < D && c.valid; d++) {
+            double u = delta(z, b, t, d) / c.length[0], w = delta(z, b, t + 1, d) / c.length[1];
+            double du = -(w - c.cosine * u) / (M * c.length[0]);
+            double dw = -(u - c.cosine * w) / (M * c.length[1]);
+            sum_tangent(sum, r, z, l, at * D + d, -du);
+            sum_tangent(sum, r, z, l, (at + 1) * D + d, du - dw);
+            sum_tangent(sum, r, z, l, (at + 2) * D + d, dw);
+        }
+    }
+    set_tangent(r, l, 0, sum);
+}

@@ -27,3 +27,12 @@ void cgs_ref_tokens_backward(const cgs_record *r) {
         if (cgs_wants(r, 2)) give(r, 2, i, sum);
     }
 }
+
+void cgs_ref_tokens_tangent(const cgs_record *r, cgs_lanes l) {
+    size_t D = (size_t)cgs_cols(r->in[0]), N = cgs_numel(r->in[2]) / D;
+    for (size_t i = 0; i < cgs_numel(r->out); i++) {
+        size_t token = i / D % N, frame = i / D / N;
+        clear_tangent(r, l, i);
+        if (token) push(r, l, i, 1, 0, (frame * (N - 1) + token - 1) * D + i % D);
+    }
+}

@@ -34,3 +34,17 @@ void cgs_ref_unfold_backward(const cgs_record *r) {
             give(r, 0, row * C + c, sum);
         }
 }
+
+void cgs_ref_unfold_tangent(const cgs_record *r, cgs_lanes l) {
+    long n = r->arg.unfold.side, cells = n * n;
+    size_t C = (size_t)cgs_cols(r->in[0]), rows = cgs_rows(r->in[0]);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t c = 0; c < C; c++)
+            for (int k = 0; k < 9; k++) {
+                long at = neighbour((long)(row % (size_t)cells), k, n);
+                size_t from = (row / (size_t)cells * (size_t)cells + (size_t)at) * C + c;
+                size_t to = (row * C + c) * 9 + (size_t)k;
+                clear_tangent(r, l, to);
+                if (at >= 0) push(r, l, to, 1, 0, from);
+            }
+}

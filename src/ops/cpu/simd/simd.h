@@ -31,10 +31,14 @@
 CGS_OPS(X)
 #undef X
 
+void CGS_FN(linear_tangent)(cgs_device *d, const cgs_record *r, size_t row, size_t first,
+                            size_t count);
 void CGS_FN(sum_squares)(const float *x, size_t n, double part[CGS_CPU_ROW_BLOCKS]);
 void CGS_FN(adamw)(const cgs_adamw *a, float *p, const float *g, float *m, float *v, uint16_t *bf16,
                    size_t n);
 void CGS_FN(round_bf16)(uint16_t *to, const float *from, size_t n);
+void CGS_FN(muon)(const cgs_muon *a, const cgs_matrix *list, int count, float *p, const float *g,
+                  float *m, uint16_t *bf16, float *work);
 void CGS_FN(product)(cgs_device *d, const cgs_product *p, void *C, const void *A, const void *B,
                      const float *bias);
 size_t CGS_FN(product_scratch)(void);

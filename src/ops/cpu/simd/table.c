@@ -14,9 +14,11 @@ const cgs_cpu_table CGS_FN(table) = {
             CGS_OPS(X)
 #undef X
         },
+    .linear_tangent = CGS_FN(linear_tangent),
     .sum_squares = CGS_FN(sum_squares),
     .adamw = CGS_FN(adamw),
     .round_bf16 = CGS_FN(round_bf16),
+    .muon = CGS_FN(muon),
     .product = CGS_FN(product),
     .product_scratch = CGS_FN(product_scratch),
     .mixed_product = CGS_FN(mixed_product),
