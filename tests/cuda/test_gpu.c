@@ -307,7 +307,7 @@ static void test_muon(void **state) {
     static float host[2][3][N];
     static uint16_t half[2][N];
     for (int k = 0; k < 2; k++) {
-        cgs_device *d = devices[k];
+        cgs_device *d = k ? &gpu : &ref;
         void *m[3], *p, *scratch, *where;
         cgs_rng r = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
         for (int a = 0; a < 3; a++) {
