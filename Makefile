@@ -216,7 +216,8 @@ $(B)/tests/probe_%: tests/cuda/probe_%.cu $(B)/made/cuda
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
 
 # random numbers and sums of costs are the same bits as on a CPU: no fused multiply-add
-$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o $(B)/src/rollout/cuda/rows.cu.o: \
+$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o $(B)/src/plan/cuda/gauss_newton.cu.o \
+  $(B)/src/rollout/cuda/rows.cu.o: \
   NVFLAGS += -fmad=false
 
 define simd_rule
