@@ -248,7 +248,7 @@ static cgs_status one_solve(const bed *b, bench_solver *s, cgs_encoder *e, const
         CGS_TRY(cgs_rollout_set(s->rollout, 1, b->z, NULL, b->goal));
     }
     if (prior) {
-        CGS_TRY(cgs_prior_plan(prior, b->z, b->goal, 1, start));
+        CGS_TRY(cgs_prior_plan(prior, b->z, b->goal, 1, start, NULL));
         s->problem.start = start;
     }
     CGS_TRY(cgs_planner_solve(s->planner, &s->problem, &result));
@@ -314,8 +314,7 @@ cgs_status cgs_bench_latency(cgs_device *d, cgs_bench_target s, cgs_dtype act,
         return cgs_fail(CGS_EARG, "latency: %d solves of %d iterations with %d samples", w->solves,
                         w->iters, w->samples);
     if (!kind || !(kind->needs & CGS_NEEDS_SCORES))
-        return cgs_fail(CGS_EARG, "latency: \"%.20s\" is no planner that scores plans",
-                        w->planner);
+        return cgs_fail(CGS_EARG, "latency: \"%.20s\" is no planner that scores plans", w->planner);
     if (w->encode && strcmp(s.family, "lewm") != 0)
         return cgs_fail(CGS_EARG, "latency: images are encoded by lewm only");
     double *seconds = malloc(2 * (size_t)w->solves * sizeof *seconds);
