@@ -10,9 +10,20 @@
 #include "analysis/probe_run.h"
 #include "eval/shared_starts.h"
 #include "eval/start_states.h"
-#include "model/prior.h"
+#include "plan/refine.h"
 #include "rollout/held_out.h"
 #include "rollout/rollout.h"
+#include "train/prediction_error.h"
+
+/* central intervals of a Gaussian, and how many spreads they reach to either side */
+enum { LEVELS = 4 };
+static const struct {
+    int percent;
+    double reach;
+} levels[LEVELS] = {{50, 0.6744897501960817},
+                    {80, 1.2815515655446004},
+                    {90, 1.6448536269514722},
+                    {95, 1.959963984540054}};
 
 static const char *const nothings[] = {"control", "mean"};
 
@@ -66,11 +77,14 @@ typedef struct desk {
     char name[CGS_ANALYSIS_MODELS][128], method[CGS_ANALYSIS_MODELS][64];
     cgs_starts *starts; /* (seeds) */
     double *rho;        /* (seeds * episodes) */
-    /* sums of squares of the running model: errors of predicted latents where the recorded actions
-     * are carried out, and recorded actions' differences from the mean action and from the prior's
-     */
-    double error, from_mean, from_prior;
-    int64_t errors, values; /* how many numbers they are over */
+    /* of the running model: errors of predicted latents where the recorded actions are carried out,
+     * and sums of squares of recorded actions' differences from the mean action and, in the units
+     * that planners measure them in, from the prior's */
+    cgs_prediction_errors error;
+    double from_mean, from_prior;
+    int64_t values;         /* how many numbers they are over */
+    double spreads;         /* sum of the prior's */
+    int64_t inside[LEVELS]; /* values within its central intervals */
 } desk;
 
 static void desk_clear(desk *k) {
@@ -93,8 +107,9 @@ static cgs_status open_models(desk *k) {
                                       CGS_FRAMES_BY_DEVICE, k->data));
         k->models = i + 1;
         CGS_TRY(cgs_loaded_model_fits(s, k->env, cgs_dataset_source(k->data)));
-        CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, s->weights, &k->device));
-        if (o->held_out) CGS_TRY(cgs_prior_without_held_out(s, cgs_dataset_source(k->data)));
+        CGS_TRY(cgs_prior_load(&k->prior[i], s->dir, o->kind, s->weights, &k->device));
+        if (o->held_out)
+            CGS_TRY(cgs_prior_without_held_out(s, cgs_dataset_source(k->data), o->kind));
         const cgs_prior_card *p = &k->prior[i]->card;
         const cgs_lewm_config *c = &s->lewm->config;
         if (p->block != cgs_lewm_action_block(c) || p->width != c->width)
@@ -155,28 +170,39 @@ static cgs_status recorded(const desk *k, const cgs_loaded_model *s, int64_t row
     return CGS_OK;
 }
 
-/* What gamma of sampled Gauss-Newton is the ratio of: the variance of the prediction's error, per
- * value of a latent, and that of plans around the start, per value of a plan.  Actions of which a
- * recording has none are left out. */
-static cgs_status measure_spread(desk *k, const cgs_loaded_model *s, const cgs_starts *starts,
-                                 cgs_rollout *r, const float *prior, int n) {
-    int E = starts->count;
-    float *plan = malloc((size_t)E * ((size_t)n + 1) * sizeof *plan), *cost = plan + E * n;
+/* a recorded value of a plan, beside what the prior says of it */
+static void note_value(desk *k, double value, double mean, double spread, double unit) {
+    double away = value - mean;
+    k->from_mean += value * value;
+    k->from_prior += away * away / (unit * unit);
+    k->spreads += spread;
+    for (int l = 0; l < LEVELS; l++) k->inside[l] += fabs(away) <= levels[l].reach * spread;
+    k->values++;
+}
+
+/* What gamma of sampled Gauss-Newton is the ratio of: the variance of the prediction's error and
+ * that of plans around the start; and the coverage of
+ * the prior's spread.  Actions of which a recording has none are left out. */
+static cgs_status measure_spread(desk *k, int model, const cgs_starts *starts,
+                                 const cgs_start_states *cases, const float *prior,
+                                 const float *spread) {
+    const cgs_loaded_model *s = &k->loaded[model];
+    const cgs_prior_card *p = &k->prior[model]->card;
+    int E = starts->count, n = cgs_prior_values(p);
+    float *plan = malloc((size_t)E * (size_t)n * sizeof *plan);
     cgs_status rc = plan ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
     for (int e = 0; e < E && rc == CGS_OK; e++)
         rc = recorded(k, s, starts->start[e].row, n, plan + e * n);
-    for (int i = 0; i < E * n && rc == CGS_OK; i++)
-        if (!isfinite(plan[i])) plan[i] = prior[i];
-    if (rc == CGS_OK) rc = cgs_rollout_cost(r, plan, E, 1, cost);
-    for (int e = 0; e < E && rc == CGS_OK; e++) {
-        k->error += cost[e];
-        for (int i = e * n; i < (e + 1) * n; i++) {
-            k->from_mean += (double)plan[i] * plan[i];
-            k->from_prior += ((double)plan[i] - prior[i]) * ((double)plan[i] - prior[i]);
-        }
+    for (int i = 0; i < E * n && rc == CGS_OK; i++) {
+        float unit = spread[i];
+        cgs_plan_product(&unit, 1);
+        if (isfinite(plan[i]))
+            note_value(k, plan[i], prior[i], spread[i], p->spread ? unit : 1);
+        else
+            plan[i] = prior[i];
     }
-    k->errors += (int64_t)E * s->lewm->config.width;
-    k->values += (int64_t)E * n;
+    if (rc == CGS_OK)
+        rc = cgs_prediction_errors_add(&k->error, s, p->horizon, cases->z, cases->goal, plan, E);
     free(plan);
     return rc;
 }
@@ -188,22 +214,23 @@ static cgs_status measure_seed(desk *k, int model, const cgs_starts *starts, dou
     int H = p->card.horizon, n = H * p->card.block, E = starts->count;
     cgs_start_states cases = {0};
     cgs_rollout *r = NULL;
-    float *plan = malloc(((size_t)E + 1) * (size_t)n * sizeof *plan);
+    float *plan = malloc((2 * (size_t)E + 1) * (size_t)n * sizeof *plan);
+    float *nothing = plan + (size_t)E * (size_t)n, *spread = nothing + n;
     cgs_rollout_config c = {.episodes = E, .context = 1, .horizon = H, .samples = 2, .act = s->act};
     cgs_status rc = plan ? CGS_OK : cgs_fail(CGS_ENOMEM, "no memory for %d plans", E);
     if (rc == CGS_OK)
         rc = cgs_start_states_build(&cases, k->data, k->env, starts, s->encoder, s->model,
                                     &s->scale, NULL, 1);
-    if (rc == CGS_OK) rc = cgs_prior_plan(p, cases.z, cases.goal, E, plan);
+    if (rc == CGS_OK) rc = cgs_prior_plan(p, cases.z, cases.goal, E, plan, spread);
     if (rc == CGS_OK) rc = cgs_rollout_create(&r, s->lewm, &c);
     if (rc == CGS_OK) rc = cgs_rollout_set(r, E, cases.z, NULL, cases.goal);
     if (rc == CGS_OK) {
-        do_nothing(k, s, n, plan + (size_t)E * (size_t)n);
-        rc = cgs_prior_ratios(cgs_rollout_cost, r, plan, plan + (size_t)E * (size_t)n, E, n, rho);
+        do_nothing(k, s, n, nothing);
+        rc = cgs_prior_ratios(cgs_rollout_cost, r, plan, nothing, E, n, rho);
     }
     /* the goal is the frame after the last of the actions */
     if (rc == CGS_OK && k->o->goal_offset == n / s->scale.dim)
-        rc = measure_spread(k, s, starts, r, plan, n);
+        rc = measure_spread(k, model, starts, &cases, plan, spread);
     cgs_rollout_destroy(r);
     cgs_start_states_free(&cases);
     free(plan);
@@ -214,8 +241,10 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     const cgs_prior_quality_options *o = k->o;
     int total = o->seed_count * o->episodes, below = 0;
     double published;
-    k->error = k->from_mean = k->from_prior = 0;
-    k->errors = k->values = 0;
+    k->error = (cgs_prediction_errors){0};
+    k->from_mean = k->from_prior = k->spreads = 0;
+    k->values = 0;
+    memset(k->inside, 0, sizeof k->inside);
     for (int i = 0; i < o->seed_count; i++) {
         CGS_TRY(measure_seed(k, model, &k->starts[i], k->rho + i * o->episodes));
         if (o->progress && !o->progress(o->user, "starts", model * o->seed_count + i + 1,
@@ -232,13 +261,22 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
     CGS_TRY(cgs_document_median(at, "rho_median", k->rho, total));
     cgs_document_number(at, "below_one", below);
     cgs_document_numbers(at, "ratios", k->rho, total);
-    if (k->values) {
-        double error = k->error / (double)k->errors, values = (double)k->values;
+    cgs_document_text_field(at, "spread", k->prior[model]->card.spread ? "learned" : "unit");
+    if (k->values && k->error.coordinates) {
+        double error = k->error.square / (double)k->error.coordinates;
+        double values = (double)k->values;
         cgs_document_number(at, "prediction_variance", error);
         cgs_document_number(at, "plan_variance", k->from_mean / values);
         cgs_document_number(at, "prior_variance", k->from_prior / values);
         cgs_document_number(at, "gamma", error / (k->from_mean / values));
         cgs_document_number(at, "prior_gamma", error / (k->from_prior / values));
+        cgs_document_number(at, "mean_spread", k->spreads / values);
+        cJSON *coverage = cgs_document_object(at, "coverage");
+        for (int l = 0; l < LEVELS; l++) {
+            char level[8];
+            snprintf(level, sizeof level, "%d", levels[l].percent);
+            cgs_document_number(coverage, level, (double)k->inside[l] / values);
+        }
     }
     if (cgs_published_prior(k->env->id, k->method[model], &published))
         cgs_document_number(at, "published", published);
@@ -248,6 +286,8 @@ static cgs_status measure_model(desk *k, int model, cJSON *list) {
 static void describe(cJSON *doc, const desk *k) {
     const cgs_prior_quality_options *o = k->o;
     cgs_document_text_field(doc, "zero", nothings[o->nothing]);
+    if (o->kind != CGS_PRIOR_BEHAVIOUR)
+        cgs_document_text_field(doc, "kind", cgs_prior_kind_name(o->kind));
     cgs_document_number(doc, "starts", o->seed_count * o->episodes);
     cgs_document_number(doc, "goal_offset", o->goal_offset);
     cJSON_AddBoolToObject(doc, "held_out", o->held_out);

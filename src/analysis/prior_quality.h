@@ -5,12 +5,17 @@
  * F_H is the predicted end of a plan of H action blocks, z_g the latent of the goal.  Dividing by
  * the distance that doing nothing leaves makes representations comparable: 0 is the goal itself, 1
  * is no better than doing nothing.  Measured at the first solve of the starts of an evaluation with
- * the same seeds. */
+ * the same seeds.
+ *
+ * Where the goal is the frame after the plan's last action, the recorded plan is one that the prior
+ * might have given: how often it lies within the prior's central intervals says whether the spread
+ * is right (coverage), per value of a plan. */
 #ifndef CGS_ANALYSIS_PRIOR_QUALITY_H
 #define CGS_ANALYSIS_PRIOR_QUALITY_H
 
 #include <cJSON.h>
 
+#include "model/prior.h"
 #include "plan/planner.h"
 #include "rollout/loaded_model.h"
 
@@ -33,6 +38,7 @@ typedef struct cgs_prior_quality_options {
     int goal_offset; /* 25 */
     bool held_out;   /* starts from episodes that no model trained on */
     cgs_nothing nothing;
+    cgs_prior_kind kind;
     const char *device, *precision;
     int threads;
     bool (*progress)(void *user, const char *what, double done, double total);

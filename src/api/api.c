@@ -78,7 +78,7 @@ static cgs_status make_solver(cgs_agent *a) {
     const cgs_planner_kind *kind;
     CGS_TRY(cgs_planner_kind_find(&kind, a->plan.kind.s));
     if (kind->needs & CGS_NEEDS_PRIOR)
-        CGS_TRY(cgs_prior_load(&a->prior, a->s.dir, a->s.weights, &a->device));
+        CGS_TRY(cgs_prior_load(&a->prior, a->s.dir, CGS_PRIOR_BEHAVIOUR, a->s.weights, &a->device));
     cgs_solver_config c = {.model = a->s.model,
                            .prior = a->prior,
                            .scale = a->s.scale,

@@ -13,8 +13,10 @@
 #include "core/file.h"
 #include "eval/curvature.h"
 #include "eval/evaluate.h"
+#include "eval/prior_weight.h"
 #include "eval/recorded_image.h"
 #include "eval/shared_starts.h"
+#include "eval/solver.h"
 #include "io/gif.h"
 #include "plan/curvature.h"
 #include "plan/planners.h"
@@ -130,6 +132,7 @@ static cgs_status settings(const job *j, const cgs_loaded_model *s, cgs_dataset 
         tau = cgs_plan_curvature_tau(p, curvature);
     }
     CGS_TRY(cgs_choose_tau(p, tau, m, env->id));
+    CGS_TRY(cgs_choose_gamma(p, s));
     return cgs_plan_check(p);
 }
 
@@ -205,10 +208,11 @@ static void print_outcome(const job *j, const cgs_outcome *o, const cgs_start *s
     if (j->gif) printf("%s: left the rollout, right the goal\n", j->gif);
 }
 
-static cgs_status load_prior(const job *j, cgs_prior **prior, const cgs_loaded_model *s,
-                             const cgs_source *data, cgs_device *d) {
-    if (j->held_out) CGS_TRY(cgs_prior_without_held_out(s, data));
-    return cgs_prior_load(prior, s->dir, s->weights, d);
+static cgs_status load_prior(const job *j, cgs_prior **prior, const cgs_plan_config *c,
+                             const cgs_loaded_model *s, const cgs_source *data, cgs_device *d) {
+    cgs_prior_kind kind = cgs_solver_prior_kind(c);
+    if (j->held_out) CGS_TRY(cgs_prior_without_held_out(s, data, kind));
+    return cgs_prior_load(prior, s->dir, kind, s->weights, d);
 }
 
 static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loaded_model *s) {
@@ -238,7 +242,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     CGS_TRY(settings(j, s, data, env, &c.plan));
     cgs_status rc = choose(j, s, cgs_dataset_source(data), &starts);
     if (rc == CGS_OK && cgs_planner_kind_of(j->planner)->needs & CGS_NEEDS_PRIOR)
-        rc = load_prior(j, &prior, s, cgs_dataset_source(data), d);
+        rc = load_prior(j, &prior, &c.plan, s, cgs_dataset_source(data), d);
     c.prior = prior;
     if (rc == CGS_OK)
         rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,

@@ -19,7 +19,7 @@ static bool on_progress(void *user, const char *what, double done, double total,
 
 typedef struct job {
     cgs_texts models;
-    const char *data, *device, *precision, *out, *zero, *command;
+    const char *data, *device, *precision, *out, *zero, *kind, *command;
     int threads;
     bool quiet, json, quality;
     cgs_prior_fit_config config;
@@ -37,6 +37,7 @@ static cgs_status print_card(const char *dir, const cgs_prior_card *c) {
     cgs_document_number(o, "loss", c->loss);
     cgs_document_number(o, "validation_loss", c->validation_loss);
     cgs_document_number(o, "zero_loss", c->zero_loss);
+    if (c->spread) cgs_document_number(o, "likelihood", c->likelihood);
     cgs_status rc = cgs_document_print(o, stdout);
     cJSON_Delete(o);
     return rc;
@@ -50,6 +51,7 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
     cgs_status rc = cgs_prior_fit(&p, &loaded, data, &j->config, on_progress, &s);
     cgs_progress_end(&s.bar);
     if (rc == CGS_OK) rc = cgs_prior_save(dir, p);
+    if (rc == CGS_OK) rc = cgs_model_save_card(dir, loaded.lewm, &loaded.card);
     if (rc == CGS_OK && j->json) {
         rc = print_card(dir, &p->card);
     } else if (rc == CGS_OK) {
@@ -59,6 +61,9 @@ static cgs_status fit(const job *j, const char *dir, cgs_device *d, cgs_dataset 
             "mean squared error: %.4f, validation %.4f on %lld pairs; the mean action has %.4f\n",
             p->card.loss, p->card.validation_loss, (long long)p->card.validation_pairs,
             p->card.zero_loss);
+        if (p->card.spread)
+            printf("spread by likelihood: %.4f per validation value, up to a constant\n",
+                   p->card.likelihood);
     }
     cgs_prior_destroy(p);
     cgs_loaded_model_close(&loaded);
@@ -88,6 +93,20 @@ static double number(const cJSON *o, const char *name) {
     return cJSON_IsNumber(n) ? n->valuedouble : NAN;
 }
 
+static void print_coverage(const cJSON *models) {
+    const cJSON *m, *level;
+    cJSON_ArrayForEach(m, models) {
+        const cJSON *coverage = cJSON_GetObjectItem(m, "coverage");
+        if (!coverage) continue;
+        printf("%-24.24s recorded values within",
+               cJSON_GetStringValue(cJSON_GetObjectItem(m, "name")));
+        cJSON_ArrayForEach(level, coverage) printf(
+            " %s %%: %.1f %s", level->string, 100 * level->valuedouble, level->next ? "," : "");
+        printf(" of the prior, whose spread is %s, %.3g in the mean\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(m, "spread")), number(m, "mean_spread"));
+    }
+}
+
 static void print_quality(const cJSON *doc) {
     const cJSON *m;
     double starts = number(doc, "starts");
@@ -113,6 +132,7 @@ static void print_quality(const cJSON *doc) {
                number(m, "prediction_variance"), number(m, "plan_variance"),
                number(m, "prior_gamma"), number(m, "prediction_variance"),
                number(m, "prior_variance"));
+    print_coverage(cJSON_GetObjectItem(doc, "models"));
 }
 
 static cgs_status measure(job *j) {
@@ -123,6 +143,7 @@ static cgs_status measure(job *j) {
     o->models = j->models.item;
     o->model_count = j->models.count;
     o->data = j->data;
+    CGS_TRY(cgs_prior_kind_parse(&o->kind, j->kind));
     o->device = j->device;
     o->precision = j->precision;
     o->threads = j->threads;
@@ -153,7 +174,10 @@ static cgs_status check(const job *j, const cgs_words *settings, const cgs_words
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    job j = {.device = "auto", .zero = "control", .measure = cgs_prior_quality_defaults()};
+    job j = {.device = "auto",
+             .zero = "control",
+             .kind = "behaviour",
+             .measure = cgs_prior_quality_defaults()};
     cgs_words settings, models = {0}, seeds = {0};
     uint64_t seed[CGS_LIST_MAX];
     char command[4096];
@@ -166,6 +190,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories; each gets its prior", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset to clone, or to draw starts from", OPT_STR, &j.data, true},
         {"seed", "S", "seed (0)", OPT_U64, &j.config.seed, false},
+        {"kind", "KIND", "behaviour: cloned; inverse: of what the model imagines (behaviour)",
+         OPT_STR, &j.kind, false},
         {"quality", NULL, "measure the stored priors instead of fitting", OPT_FLAG, &j.quality,
          false},
         {"out", "Q.json", "result file of --quality", OPT_STR, &j.out, false},
@@ -187,6 +213,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
     if (rc == CGS_OK) rc = check(&j, &settings, &seeds);
+    snprintf(j.config.kind.s, sizeof j.config.kind.s, "%s", j.kind);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)
         rc = cgs_config_assign(&section, 1, settings.word[i]);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.models, "model", &models);
@@ -202,10 +229,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 
 const cgs_verb cmd_prior = {
     "prior", "--model DIR ... --data F.h5 [--quality [--out Q.json]] [prior.key=value ...]",
-    "fits the behaviour-cloning prior of pg-cem and pg-mppi, or measures it",
+    "fits the prior of the planners that start from one, or measures it",
     "The latents of a frame and of the frame 25 rows later give the actions between them.  Only\n"
     "episodes that the model trained on are read; some of them validate.\n"
-    "Settings: prior.horizon, hidden, batch, updates, every, patience, lr, weight_decay,\n"
+    "With --kind inverse: those of a frame and of what the model imagines after actions that were\n"
+    "recorded elsewhere; planners use it with plan.inverse=true.  With prior.spread=learned the\n"
+    "prior has a spread, calibrated on the episodes that validate, and planners draw with it.\n"
+    "The model's card gets the error of its predictions, for plan.gn.gamma=auto.\n"
+    "Settings: prior.horizon, kind, spread, hidden, batch, updates, every, patience, lr, "
+    "weight_decay,\n"
     "train_fraction, stride, episodes, seed.  The head with the lowest validation error is\n"
     "stored in the model directory; Ctrl-C ends the fitting early and stores the best so far.\n"
     "With --quality: at the starts that cgs eval draws for the same seeds, how far the imagined\n"

@@ -42,6 +42,7 @@ static cgs_status set_field(const cgs_field *f, void *values, const char *text) 
         return CGS_OK;
     }
     case CGS_KIND_float: {
+        if (f->low <= -1 && f->low >= -1 && !strcmp(text, "auto")) text = "-1";
         float v = strtof(text, &end);
         if (end == text || *end || !isfinite(v)) return bad_value(f, text, "a finite number");
         if ((double)v < f->low || (double)v > f->high) return out_of_range(f, text);

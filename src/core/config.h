@@ -4,7 +4,8 @@
  *
  *     X(kind, field, default, low, high, "dotted.key", "what it means")
  *
- * with kind one of `int`, `float`, `flag`, `u64`, `text`.  From that list come the struct
+ * with kind one of `int`, `float`, `flag`, `u64`, `text`.  A float whose range begins at -1 leaves
+ * the choice to the program there, and reads `auto` as -1.  From that list come the struct
  * (CGS_CONFIG_STRUCT), its table of fields (CGS_CONFIG_ROW), and through the table the defaults,
  * the parser, the dump and the documentation.  Files hold `key = value` lines; the command line
  * holds `key=value`.  An unknown key is an error that names the nearest known one. */

@@ -6,6 +6,7 @@
 
 #include "eval/curvature.h"
 #include "eval/evaluate_internal.h"
+#include "eval/prior_weight.h"
 #include "plan/curvature.h"
 #include "plan/planners.h"
 
@@ -56,8 +57,10 @@ static cgs_status open_all(cgs_eval_session *b) {
     b->loaded = calloc((size_t)o->model_count, sizeof *b->loaded);
     b->starts = calloc((size_t)o->seed_count, sizeof *b->starts);
     b->curvature = calloc((size_t)o->model_count, sizeof *b->curvature);
+    b->prior = calloc((size_t)o->model_count * CGS_PRIOR_KINDS, sizeof *b->prior);
     b->ep_len = malloc((size_t)b->source->episodes * sizeof *b->ep_len);
-    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->curvature || !b->ep_len)
+    if (!b->e->card || !b->e->backbone || !b->loaded || !b->starts || !b->curvature || !b->prior ||
+        !b->ep_len)
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
@@ -101,6 +104,7 @@ static cgs_status add_runs(cgs_eval_session *b, const cgs_plan_config *p, tau_so
             if (source == TAU_MEASURED) CGS_TRY(measured_tau(b, m, &r.plan));
             if (source == TAU_KNOWN)
                 CGS_TRY(cgs_choose_tau(&r.plan, 0, b->loaded[m].model, b->e->env->id));
+            CGS_TRY(cgs_choose_gamma(&r.plan, &b->loaded[m]));
             list[e->count++] = r;
         }
     return CGS_OK;
@@ -159,6 +163,7 @@ static cgs_status evaluate(cgs_eval_session *b) {
     }
     if (control) CGS_TRY(add_planner(b, "random"));
     CGS_TRY(cgs_eval_session_starts(b));
+    CGS_TRY(cgs_eval_session_priors(b));
     if (o->out) CGS_TRY(cgs_eval_file_read(&b->file, o->out));
     CGS_TRY(cgs_eval_session_find_done(b));
     for (int m = 0; m < o->model_count; m++) CGS_TRY(cgs_eval_session_run(b, m));
@@ -178,6 +183,7 @@ cgs_status cgs_evaluate(cgs_evaluation *e, const cgs_eval_options *o) {
     free(b.loaded);
     free(b.starts);
     free(b.curvature);
+    free(b.prior);
     free(b.ep_len);
     free(b.use);
     return rc;

@@ -4,6 +4,7 @@
 #define CGS_EVAL_EVALUATE_INTERNAL_H
 
 #include "eval/evaluate.h"
+#include "model/prior.h"
 #include "rollout/loaded_model.h"
 
 typedef struct cgs_eval_session {
@@ -15,6 +16,7 @@ typedef struct cgs_eval_session {
     cgs_judge judge;
     cgs_loaded_model *loaded; /* (models) */
     double *curvature;        /* (models) for CGS_TAU_MEASURED; 0: not measured yet */
+    uint64_t *prior;          /* (models, kinds) checksums of the priors that runs start from */
     int64_t *ep_len;          /* (episodes) */
     uint8_t *use;             /* (episodes) or NULL */
     cgs_starts *starts;       /* (seeds) */
@@ -23,6 +25,10 @@ typedef struct cgs_eval_session {
     double done, total; /* episodes */
 } cgs_eval_session;
 
+/* the prior that a run starts from; false: none */
+bool cgs_eval_run_prior(const cgs_eval_run *r, cgs_prior_kind *kind);
+/* the checksums of all of them */
+cgs_status cgs_eval_session_priors(cgs_eval_session *b);
 /* the starts of every seed */
 cgs_status cgs_eval_session_starts(cgs_eval_session *b);
 /* marks the runs whose results the file already has; the others are counted in total */

@@ -7,6 +7,7 @@
 #include "core/threads.h"
 #include "data/checksum.h"
 #include "eval/evaluate_internal.h"
+#include "eval/solver.h"
 #include "plan/planners.h"
 
 /* episodes at once: limited by the memory of images and environments */
@@ -33,13 +34,35 @@ static cgs_success_rule success_rule(const cgs_eval_session *b, const cgs_loaded
     return r;
 }
 
-static bool needs_prior(const cgs_plan_config *p) {
-    return cgs_planner_kind_of(p->kind.s)->needs & CGS_NEEDS_PRIOR;
+bool cgs_eval_run_prior(const cgs_eval_run *r, cgs_prior_kind *kind) {
+    *kind = cgs_solver_prior_kind(&r->plan);
+    return cgs_planner_kind_of(r->plan.kind.s)->needs & CGS_NEEDS_PRIOR;
+}
+
+static uint64_t *prior_checksum(const cgs_eval_session *b, int model, cgs_prior_kind kind) {
+    return &b->prior[model * CGS_PRIOR_KINDS + (int)kind];
+}
+
+cgs_status cgs_eval_session_priors(cgs_eval_session *b) {
+    for (int i = 0; i < b->e->count; i++) {
+        const cgs_eval_run *r = &b->e->run[i];
+        const cgs_loaded_model *s = &b->loaded[r->model];
+        cgs_prior_kind kind;
+        cgs_prior *p;
+        if (!cgs_eval_run_prior(r, &kind) || *prior_checksum(b, r->model, kind)) continue;
+        CGS_TRY(cgs_prior_load(&p, s->dir, kind, s->weights, &b->device));
+        cgs_status rc = cgs_params_checksum(&p->params, prior_checksum(b, r->model, kind));
+        cgs_prior_destroy(p);
+        CGS_TRY(rc);
+    }
+    return CGS_OK;
 }
 
 static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r) {
     const cgs_loaded_model *s = &b->loaded[r->model];
     const cgs_starts *starts = &b->starts[seed_index(b->o, r->seed)];
+    cgs_prior_kind kind;
+    bool prior = cgs_eval_run_prior(r, &kind);
     cgs_eval_settings out = {.model = s->dir,
                              .weights = s->weights,
                              .env = b->e->env->id,
@@ -49,7 +72,8 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .history = b->o->history,
                              .success = success_rule(b, s),
                              .judge = b->judge,
-                             .prior_held_out = starts->rule.held_out && needs_prior(&r->plan),
+                             .prior_held_out = starts->rule.held_out && prior,
+                             .prior = prior ? *prior_checksum(b, r->model, kind) : 0,
                              .budget = b->o->budget,
                              .execute = b->o->execute ? b->o->execute : b->o->horizon,
                              .plan = r->plan,
@@ -209,23 +233,22 @@ static cgs_status run_plan(cgs_eval_session *b, cgs_eval_run *run, cgs_prior *pr
 cgs_status cgs_eval_session_run(cgs_eval_session *b, int model) {
     cgs_loaded_model *s = &b->loaded[model];
     int seeds = b->o->seed_count;
-    cgs_prior *prior = NULL;
+    cgs_prior *prior[CGS_PRIOR_KINDS] = {NULL};
     lot l = {.in = calloc((size_t)seeds, sizeof *l.in)};
     cgs_status rc = l.in ? CGS_OK : cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->e->count && rc == CGS_OK; i += seeds) {
         cgs_eval_run *run = &b->e->run[i];
-        const cgs_planner_kind *kind;
+        cgs_prior_kind kind;
         bool any = false;
         for (int k = 0; k < seeds; k++) any = any || missing(&run[k]);
         if (run->model != model || !any) continue;
-        rc = cgs_planner_kind_find(&kind, run->plan.kind.s);
-        if (rc == CGS_OK && kind->needs & CGS_NEEDS_PRIOR && !prior)
-            rc = cgs_prior_load(&prior, s->dir, s->weights, &b->device);
+        if (cgs_eval_run_prior(run, &kind) && !prior[kind])
+            rc = cgs_prior_load(&prior[kind], s->dir, kind, s->weights, &b->device);
         if (rc == CGS_OK) rc = fill_lot(b, &l, s, run);
-        if (rc == CGS_OK) rc = run_plan(b, run, prior, &l);
+        if (rc == CGS_OK) rc = run_plan(b, run, prior[kind], &l);
     }
     cgs_start_states_free(&l.cases);
     free(l.in);
-    cgs_prior_destroy(prior);
+    for (int i = 0; i < CGS_PRIOR_KINDS; i++) cgs_prior_destroy(prior[i]);
     return rc;
 }

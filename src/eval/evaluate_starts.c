@@ -8,10 +8,16 @@
 #include "plan/planners.h"
 #include "rollout/held_out.h"
 
-static bool any_needs_prior(const cgs_eval_options *o) {
-    for (int i = 0; i < o->planner_count; i++)
-        if (cgs_planner_kind_of(o->planners[i])->needs & CGS_NEEDS_PRIOR) return true;
-    return false;
+/* the priors of a model that runs start from were fitted without its held-out episodes */
+static cgs_status check_priors(const cgs_eval_session *b, int model) {
+    bool checked[CGS_PRIOR_KINDS] = {false};
+    cgs_prior_kind kind;
+    for (int i = 0; i < b->e->count; i++) {
+        if (!cgs_eval_run_prior(&b->e->run[i], &kind) || checked[kind]) continue;
+        CGS_TRY(cgs_prior_without_held_out(&b->loaded[model], b->source, kind));
+        checked[kind] = true;
+    }
+    return CGS_OK;
 }
 
 /* episodes that no model of the comparison has trained on, nor the prior of one that needs it */
@@ -28,8 +34,7 @@ static cgs_status find_held_out(cgs_eval_session *b) {
     cgs_status rc = CGS_OK;
     for (int i = 0; i < b->o->model_count && rc == CGS_OK; i++) {
         rc = cgs_loaded_model_held_out(&b->loaded[i], b->source, held);
-        if (rc == CGS_OK && any_needs_prior(b->o))
-            rc = cgs_prior_without_held_out(&b->loaded[i], b->source);
+        if (rc == CGS_OK) rc = check_priors(b, i);
         for (size_t k = 0; k < n && rc == CGS_OK; k++) b->use[k] &= held[k];
     }
     free(held);

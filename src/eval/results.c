@@ -87,6 +87,7 @@ static cJSON *describe(const cgs_eval_settings *s) {
     if (s->judge != CGS_JUDGE_OFFICIAL)
         cJSON_AddStringToObject(j, "protocol", cgs_judge_name(s->judge));
     if (s->prior_held_out) cJSON_AddTrueToObject(j, "prior_held_out");
+    if (s->prior) put_u64(j, "prior", s->prior, "%016llx");
     cJSON_AddNumberToObject(j, "budget", s->budget);
     cJSON_AddNumberToObject(j, "execute", s->execute);
     put_planner(j, &s->plan);

@@ -40,6 +40,8 @@ typedef struct cgs_eval_settings {
     cgs_judge judge;          /* left out where it is the official one, likewise */
     bool prior_held_out;      /* starts are held out of the prior's fit too; false where the planner
                                * needs none, and then it is left out */
+    uint64_t prior; /* checksum of the prior; 0 where the planner needs none, and then it is left
+                     * out: a prior that is fitted again must not find the old one's lines */
     int budget, execute;
     cgs_plan_config plan; /* with the seed of the noise */
     const char *device, *precision;

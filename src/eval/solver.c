@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/refine.h"
+
 static cgs_status check_prior(const cgs_solver *s) {
     const cgs_solver_config *c = &s->config;
     const cgs_prior_card *p = c->prior ? &c->prior->card : NULL;
@@ -26,6 +28,10 @@ cgs_status cgs_solver_create(cgs_solver *s, const cgs_solver_config *c) {
     if (s->kind->needs & CGS_NEEDS_RESIDUALS) s->config.plan.R = c->model->width;
     CGS_TRY(cgs_planner_create(&s->planner, &s->config.plan, c->episodes));
     CGS_TRY(cgs_planner_use_device(s->planner, c->model->params->device));
+    if (s->kind->reads & CGS_READS_PRODUCT && c->plan.product && c->prior->card.spread) {
+        s->unit = malloc((size_t)c->episodes * (size_t)(c->plan.H * c->plan.A) * sizeof *s->unit);
+        if (!s->unit) return cgs_fail(CGS_ENOMEM, "solver: no memory");
+    }
     s->rest = calloc((size_t)c->plan.A, sizeof *s->rest);
     if (!s->rest) return cgs_fail(CGS_ENOMEM, "solver: no memory");
     for (int i = 0; s->kind->starts_at_rest && i < c->plan.A; i++) {
@@ -39,6 +45,7 @@ void cgs_solver_destroy(cgs_solver *s) {
     cgs_planner_destroy(s->planner);
     for (int i = 0; i <= CGS_CONTEXT_MAX; i++) cgs_rollout_destroy(s->rollout[i]);
     free(s->rest);
+    free(s->unit);
     memset(s, 0, sizeof *s);
 }
 
@@ -61,7 +68,11 @@ cgs_status cgs_solver_add_context(cgs_solver *s, int context) {
 cgs_status cgs_solver_start(cgs_solver *s, int E, const float *z, const float *goal,
                             const float *last, int executed, float *start) {
     const cgs_plan_config *p = &s->config.plan;
-    if (s->kind->needs & CGS_NEEDS_PRIOR) return cgs_prior_plan(s->config.prior, z, goal, E, start);
+    if (s->kind->needs & CGS_NEEDS_PRIOR) {
+        CGS_TRY(cgs_prior_plan(s->config.prior, z, goal, E, start, s->unit));
+        if (s->unit) cgs_plan_product(s->unit, (int64_t)E * p->H * p->A);
+        return CGS_OK;
+    }
     cgs_plan_shift(start, last, E, p->H, p->A, executed, s->rest);
     return CGS_OK;
 }
@@ -76,6 +87,7 @@ cgs_status cgs_solver_solve(cgs_solver *s, const cgs_solver_job *j, cgs_plan_pro
                             .seed = j->seed,
                             .solve = j->solve,
                             .start = j->start,
+                            .unit = s->unit,
                             .cost = cgs_rollout_cost,
                             .gradient = cgs_rollout_gradient,
                             .residual = R ? cgs_rollout_residual : NULL,

@@ -33,6 +33,7 @@ typedef struct cgs_solver {
     cgs_planner *planner;
     cgs_rollout *rollout[CGS_CONTEXT_MAX + 1]; /* by context frames; NULL where not needed */
     float *rest;                               /* (A) standardised default of a plan */
+    float *unit; /* (E, H, A) of the start last given, where its prior has a spread; else NULL */
 } cgs_solver;
 
 /* What a solve plans for: as in cgs_rollout_set and cgs_plan_problem. */
@@ -50,8 +51,14 @@ void cgs_solver_destroy(cgs_solver *s);
 /* Makes the rollout of `context` frames, unless it exists or the planner asks for no scores. */
 cgs_status cgs_solver_add_context(cgs_solver *s, int context);
 
+/* The prior that a planner with these settings starts from. */
+static inline cgs_prior_kind cgs_solver_prior_kind(const cgs_plan_config *c) {
+    return c->inverse ? CGS_PRIOR_INVERSE : CGS_PRIOR_BEHAVIOUR;
+}
+
 /* start (E, H, A): the plan of the prior for z, goal (E, D), where the planner needs one; otherwise
- * the rest of `last` (E, H, A) after `executed` of its action blocks (H: nothing). */
+ * the rest of `last` (E, H, A) after `executed` of its action blocks (H: nothing).  The next solve
+ * must be for the same episodes: it draws with the spread of this start. */
 cgs_status cgs_solver_start(cgs_solver *s, int E, const float *z, const float *goal,
                             const float *last, int executed, float *start);
 

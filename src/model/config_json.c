@@ -74,17 +74,30 @@ static const struct {
     card_kind kind;
     size_t offset, size;
 } CARD_FIELDS[] = {
-    CARD(CARD_TEXT, method),         CARD(CARD_TEXT, env),
-    CARD(CARD_TEXT, env_version),    CARD(CARD_TEXT, dataset),
-    CARD(CARD_WHOLE, dataset_bytes), CARD(CARD_WHOLE, dataset_episodes), /* not in older cards */
-    CARD(CARD_TEXT, recipe),                                             /* likewise */
-    CARD(CARD_WHOLE, stats_rows),    CARD(CARD_TEXT, std_divisor),
-    CARD(CARD_TEXT, precision),      CARD(CARD_TEXT, reference),
-    CARD(CARD_REAL, sigreg_weight),  CARD(CARD_REAL, ts_weight),
-    CARD(CARD_REAL, cgs_weight),     CARD(CARD_SEED, seed),
-    CARD(CARD_WHOLE, updates),       CARD(CARD_WHOLE, schedule_updates),
-    CARD(CARD_REAL, train_fraction), CARD(CARD_TEXT, split),
-    CARD(CARD_TEXT, code_version),   CARD(CARD_TEXT, code_commit),
+    CARD(CARD_TEXT, method),
+    CARD(CARD_TEXT, env),
+    CARD(CARD_TEXT, env_version),
+    CARD(CARD_TEXT, dataset),
+    CARD(CARD_WHOLE, dataset_bytes),
+    CARD(CARD_WHOLE, dataset_episodes), /* not in older cards */
+    CARD(CARD_TEXT, recipe),            /* likewise */
+    CARD(CARD_WHOLE, stats_rows),
+    CARD(CARD_TEXT, std_divisor),
+    CARD(CARD_TEXT, precision),
+    CARD(CARD_TEXT, reference),
+    CARD(CARD_REAL, sigreg_weight),
+    CARD(CARD_REAL, ts_weight),
+    CARD(CARD_REAL, cgs_weight),
+    CARD(CARD_SEED, seed),
+    CARD(CARD_WHOLE, updates),
+    CARD(CARD_WHOLE, schedule_updates),
+    CARD(CARD_REAL, train_fraction),
+    CARD(CARD_TEXT, split),
+    CARD(CARD_TEXT, code_version),
+    CARD(CARD_TEXT, code_commit),
+    CARD(CARD_WHOLE, prediction_horizon), /* these three only where they were measured */
+    CARD(CARD_REAL, prediction_variance),
+    CARD(CARD_REAL, plan_variance),
 };
 #define CARD_COUNT ((int)(sizeof CARD_FIELDS / sizeof CARD_FIELDS[0]))
 
@@ -174,6 +187,9 @@ bool cgs_card_json_write(cJSON *to, const cgs_model_card *card, int action_dim) 
         const char *key = CARD_FIELDS[i].key;
         const void *at = (const char *)card + CARD_FIELDS[i].offset;
         char digits[24];
+        if (CARD_FIELDS[i].offset >= offsetof(cgs_model_card, prediction_horizon) &&
+            !card->prediction_horizon)
+            continue;
         switch (CARD_FIELDS[i].kind) {
         case CARD_TEXT: ok = write_text(to, key, at); break;
         case CARD_REAL: ok = cJSON_AddNumberToObject(to, key, *(const double *)at); break;

@@ -43,6 +43,10 @@ cgs_status cgs_card_check(const cgs_model_card *card, int action_dim) {
     for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
         if (!isfinite(single[i]))
             return cgs_fail(CGS_EFORMAT, "model card: a weight or fraction is not finite");
+    if (!(card->prediction_variance >= 0 && card->prediction_variance <= 1e30) ||
+        !(card->plan_variance >= 0 && card->plan_variance <= 1e30))
+        return cgs_fail(CGS_EFORMAT, "model card: variances of %g and %g are impossible",
+                        card->prediction_variance, card->plan_variance);
     for (int i = 0; i < CGS_CARD_ACTIONS; i++) {
         double mean = card->action_mean[i], std = card->action_std[i];
         bool known = cgs_card_has_statistics(card) && i < action_dim;
@@ -318,14 +322,20 @@ cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir,
     return cgs_model_import(out, card, &how, weights, d, training);
 }
 
-cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card) {
+cgs_status cgs_model_save_card(const char *dir, const cgs_lewm *m, const cgs_model_card *card) {
     char path[4096], *text = NULL;
-    CGS_TRY(cgs_make_dirs(dir));
+    CGS_TRY(cgs_path_join(path, sizeof path, dir, CGS_CONFIG_FILE));
     CGS_TRY(cgs_config_json_write(&text, &m->config, card));
-    cgs_status rc = cgs_path_join(path, sizeof path, dir, CGS_WEIGHTS_FILE);
-    if (rc == CGS_OK) rc = cgs_lewm_save_weights(m, path, NULL);
-    if (rc == CGS_OK) rc = cgs_path_join(path, sizeof path, dir, CGS_CONFIG_FILE);
-    if (rc == CGS_OK) rc = cgs_write_file(path, text, strlen(text));
+    cgs_status rc = cgs_write_file(path, text, strlen(text));
     free(text);
     return rc;
+}
+
+cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card) {
+    char path[4096];
+    CGS_TRY(cgs_card_check(card, m->config.action_dim));
+    CGS_TRY(cgs_make_dirs(dir));
+    CGS_TRY(cgs_path_join(path, sizeof path, dir, CGS_WEIGHTS_FILE));
+    CGS_TRY(cgs_lewm_save_weights(m, path, NULL));
+    return cgs_model_save_card(dir, m, card);
 }

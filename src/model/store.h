@@ -29,6 +29,10 @@ typedef struct cgs_model_card {
     double train_fraction;
     char split[16]; /* "episode" or "window"                           */
     char code_version[32], code_commit[32];
+    /* what plans of prediction_horizon action blocks (0: not measured) are weighed by, see
+     * docs/planning.md: variances of the prediction's error and of plans around the mean action */
+    int64_t prediction_horizon;
+    double prediction_variance, plan_variance;
 } cgs_model_card;
 
 /* An empty card: imported, f32, written by this build. */
@@ -41,6 +45,9 @@ cgs_status cgs_card_check(const cgs_model_card *card, int action_dim);
 
 /* Writes both files, each atomically, weights first; creates the directory. */
 cgs_status cgs_model_save(const char *dir, const cgs_lewm *m, const cgs_model_card *card);
+
+/* Writes config.json alone: the card has changed, the weights have not. */
+cgs_status cgs_model_save_card(const char *dir, const cgs_lewm *m, const cgs_model_card *card);
 
 /* The two files of a directory. */
 #define CGS_WEIGHTS_FILE "model.safetensors"

@@ -51,9 +51,11 @@ struct cgs_device_loop {
     int span;
 };
 
-bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_device_scorer *r) {
+/* The loop of Gauss-Newton has one spread for all actions: those of a prior go by the host. */
+bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q) {
+    const cgs_device_scorer *r = q->on_device;
     if (!r || r->device != s->device || r->K != s->K) return false;
-    return !(s->kind->needs & CGS_NEEDS_RESIDUAL) || (r->residual && r->R <= s->config.R);
+    return !(s->kind->needs & CGS_NEEDS_RESIDUAL) || (!q->unit && r->residual && r->R <= s->config.R);
 }
 
 static bool is_filtered(const cgs_device_loop *s) {
@@ -308,7 +310,7 @@ static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t s
     }
     for (size_t i = 0; i < n; i++) {
         h->mean[i] = q->start ? q->start[i] : 0;
-        h->spread[i] = s->config.sigma;
+        h->spread[i] = s->config.sigma * (q->unit ? q->unit[i] : 1);
     }
     if (s->kind->kernel == CGS_KERNEL_GAUSS_NEWTON)
         memcpy((float *)(uintptr_t)h->gn.start, h->mean, n * sizeof *h->mean);

@@ -19,8 +19,9 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, struct cgs_device *d,
                                   const cgs_plan_config *c, int max_E);
 void cgs_device_loop_destroy(cgs_device_loop *s);
 
-/* Whether a problem with this scorer (NULL: it has none) can be solved this way. */
-bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_device_scorer *r);
+/* Whether a problem can be solved this way: its scorer is the device's, and it has no units where
+ * the planner measures plans in them. */
+bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q);
 /* solves: the number of this solve where the problem does not say. */
 cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t solves,
                                  float deadline, cgs_plan_result *result);

@@ -13,6 +13,9 @@
  * = A A^T. With n rows and more the same is done in plans: J^T = (A^T A + rho I)^-1 A^T Z, and (J^T
  * J + gamma I) step = -J^T r - gamma (mu - start).
  *
+ * Where the problem gives units, plans and their differences are measured in them above: the prior
+ * is N(start, unit^2 / gamma), and the regression's ridge is the same for narrow and wide values.
+ *
  * Everything of an episode is done by one thread, in double, in a fixed order. */
 #include <math.h>
 #include <string.h>
@@ -55,7 +58,7 @@ static own sizes(const cgs_plan_config *c) {
     o.row = part(&o, o.rows * (R + n), sizeof(float));
     o.smooth = part(&o, o.order * R, sizeof(float));
     o.system = part(&o, 2 * o.order * o.order, sizeof(double));
-    o.vector = part(&o, o.order + n, sizeof(double));
+    o.vector = part(&o, o.order + 2 * n, sizeof(double));
     return o;
 }
 
@@ -81,13 +84,18 @@ typedef struct problem {
     const float *row;
     size_t count, R, n, width; /* width = R + n */
     double gamma, rho, delta;
-    const float *residual, *start; /* (R), (n) */
-    float *mean;                   /* (n) */
-    float *smooth;                 /* (count, R), or (n, R): J^T */
-    double *S, *C;                 /* (order, order) each */
-    double *x;                     /* (order) */
-    double *move;                  /* (n) */
+    const float *residual; /* (R) */
+    double *away;          /* (n) of the mean from the start */
+    float *smooth;         /* (count, R), or (n, R): J^T */
+    double *S, *C;         /* (order, order) each */
+    double *x;             /* (order) */
+    double *move;          /* (n) */
 } problem;
+
+/* what counts as 1 in value j of an episode's plans */
+static float unit_of(const cgs_search *s, size_t e, size_t j) {
+    return s->unit ? s->unit[e * (size_t)s->n + j] : 1;
+}
 
 /* rows of this iteration: differences of residuals, then of plans */
 static void add_rows(const cgs_search *s, const own *o, size_t e, float *to) {
@@ -100,7 +108,8 @@ static void add_rows(const cgs_search *s, const own *o, size_t e, float *to) {
         for (size_t j = 0; j < R; j++)
             to[i * width + j] = share * (residual[a * R + j] - residual[b * R + j]);
         for (size_t j = 0; j < n; j++)
-            to[i * width + R + j] = share * (plans[a * n + j] - plans[b * n + j]);
+            to[i * width + R + j] =
+                share * (plans[a * n + j] - plans[b * n + j]) / unit_of(s, e, j);
     }
 }
 
@@ -126,8 +135,7 @@ static void step_by_rows(problem *p) {
             p->S[i * m + k] = cgs_plan_dot(z, p->smooth + k * R, R) + p->gamma * p->C[i * m + k];
         p->S[i * m + i] += p->delta;
         p->x[i] = -cgs_plan_dot(z, p->residual, R);
-        for (size_t j = 0; j < p->n; j++)
-            p->x[i] -= p->gamma * a[j] * ((double)p->mean[j] - p->start[j]);
+        for (size_t j = 0; j < p->n; j++) p->x[i] -= p->gamma * a[j] * p->away[j];
     }
     cgs_plan_factorise(p->S, m);
     cgs_plan_solve_factored(p->S, p->x, m);
@@ -159,8 +167,7 @@ static void step_by_values(problem *p) {
         const float *J = p->smooth + i * R; /* a column of the Jacobian */
         for (size_t k = 0; k <= i; k++) p->S[i * n + k] = cgs_plan_dot(J, p->smooth + k * R, R);
         p->S[i * n + i] += p->gamma;
-        p->move[i] =
-            -cgs_plan_dot(J, p->residual, R) - p->gamma * ((double)p->mean[i] - p->start[i]);
+        p->move[i] = -cgs_plan_dot(J, p->residual, R) - p->gamma * p->away[i];
     }
     cgs_plan_factorise(p->S, n);
     cgs_plan_solve_factored(p->S, p->move, n);
@@ -176,8 +183,6 @@ static void step(const cgs_search *s, const own *o, size_t e) {
                  .width = (size_t)s->R + (size_t)s->n,
                  .gamma = c->gamma,
                  .residual = s->residual + e * (size_t)s->K * (size_t)s->R,
-                 .start = place(s, o, e, o->start),
-                 .mean = s->mean + e * (size_t)s->n,
                  .smooth = place(s, o, e, o->smooth),
                  .S = place(s, o, e, o->system),
                  .x = place(s, o, e, o->vector)};
@@ -185,6 +190,10 @@ static void step(const cgs_search *s, const own *o, size_t e) {
     p.row = row;
     p.C = p.S + o->order * o->order;
     p.move = p.x + o->order;
+    p.away = p.move + p.n;
+    float *mean = s->mean + e * p.n;
+    const float *start = place(s, o, e, o->start);
+    for (size_t j = 0; j < p.n; j++) p.away[j] = ((double)mean[j] - start[j]) / unit_of(s, e, j);
     add_rows(s, o, e, row + turn % kept * o->per * p.width);
     for (size_t i = 0; i < p.count; i++) {
         const float *z = row + i * p.width, *a = z + p.R;
@@ -195,7 +204,7 @@ static void step(const cgs_search *s, const own *o, size_t e) {
         step_by_rows(&p);
     else
         step_by_values(&p);
-    for (size_t j = 0; j < p.n; j++) p.mean[j] = (float)(p.mean[j] + p.move[j]);
+    for (size_t j = 0; j < p.n; j++) mean[j] = (float)(mean[j] + p.move[j] * unit_of(s, e, j));
 }
 
 static void steps(void *context) {

@@ -101,7 +101,7 @@ cgs_status cgs_plan_check(const cgs_plan_config *c) {
     if (!(c->shrink > 0 && c->shrink <= 1))
         return cgs_fail(CGS_EARG, "plan.icem.shrink: %g is not above 0 and at most 1",
                         (double)c->shrink);
-    CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
+    if (!cgs_plan_gamma_open(c)) CGS_TRY(not_negative("plan.gn.gamma", c->gamma));
     CGS_TRY(not_negative("plan.gn.damping", c->damping));
     CGS_TRY(not_negative("plan.gn.ridge", c->ridge));
     if (c->reuse < 0) return cgs_fail(CGS_EARG, "plan.gn.reuse: %d is below 0", c->reuse);
@@ -186,6 +186,8 @@ cgs_status cgs_planner_create(cgs_planner **out, const cgs_plan_config *c, int m
     const cgs_planner_kind *kind = cgs_planner_kind_of(c->kind.s); /* which was checked */
     if (kind->needs & CGS_NEEDS_RESIDUALS && c->R < 1)
         return cgs_fail(CGS_EARG, "plan.residual_size: %s needs the size of residuals", kind->name);
+    if (kind->reads & CGS_READS_GAMMA && cgs_plan_gamma_open(c))
+        return cgs_fail(CGS_EARG, "plan.gn.gamma: auto is for models with a card");
     if (max_E < 1) return cgs_fail(CGS_EARG, "planner: a batch of %d episodes is empty", max_E);
     /* sizes are multiplied freely below: far over any memory is refused here */
     double values = (double)max_E * c->K * c->H * c->A, rows = (double)max_E * c->K;
@@ -270,6 +272,11 @@ static cgs_status check_problem(const cgs_planner *p, const cgs_plan_problem *q)
             return cgs_fail(CGS_ENUMERIC, "%s: value %d of the start of episode %llu is %g", name,
                             (int)(i % p->n), (unsigned long long)episode_id(q, i / p->n),
                             (double)q->start[i]);
+    for (int64_t i = 0; q->unit && i < (int64_t)q->E * p->n; i++)
+        if (!isfinite(q->unit[i]) || !(q->unit[i] > 0))
+            return cgs_fail(
+                CGS_ENUMERIC, "%s: value %d of the units of episode %llu is %g, not above 0", name,
+                (int)(i % p->n), (unsigned long long)episode_id(q, i / p->n), (double)q->unit[i]);
     return CGS_OK;
 }
 
@@ -286,8 +293,9 @@ static void begin(cgs_planner *p, const cgs_plan_problem *q) {
     size_t values = (size_t)q->E * (size_t)p->n;
     for (size_t i = 0; i < values; i++) {
         s->mean[i] = q->start ? q->start[i] : 0;
-        s->spread[i] = p->config.sigma;
+        s->spread[i] = p->config.sigma * (q->unit ? q->unit[i] : 1);
     }
+    s->unit = q->unit;
     s->E = q->E;
     s->R = q->R;
     s->iteration = 0;
@@ -426,7 +434,7 @@ cgs_status cgs_planner_solve(cgs_planner *p, const cgs_plan_problem *q, cgs_plan
     double begun = cgs_now();
     memset(result, 0, sizeof *result);
     CGS_TRY(check_problem(p, q));
-    if (p->device_loop && cgs_device_loop_takes(p->device_loop, q->on_device))
+    if (p->device_loop && cgs_device_loop_takes(p->device_loop, q))
         CGS_TRY(cgs_device_loop_solve(p->device_loop, q, p->solves, p->config.deadline, result));
     else
         CGS_TRY(solve_on_host(p, q, begun, result));

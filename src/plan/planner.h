@@ -78,9 +78,10 @@
       "share of icem's elites that are candidates again in the next iteration")                    \
     X(float, shrink,         1.0f,   1e-6,  1,       "plan.icem.shrink",                           \
       "factor of icem's candidates after each iteration, down to twice the elites")                \
-    X(float, gamma,          1.0f,   0,     1e30,    "plan.gn.gamma",                              \
+    X(float, gamma,          1.0f,   -1,    1e30,    "plan.gn.gamma",                              \
       "weight of the squared distance from the start in gn and lm, and least curvature in covo: "  \
-      "variance of the prediction's error over variance of plans around the start")                \
+      "variance of the prediction's error over variance of plans around the start; -1 (auto): as " \
+      "the model's card says")                                                                     \
     X(float, damping,        1e-4f,  0,     1e6,     "plan.gn.damping",                            \
       "damping of gn's weights, in units of the mean squared response of a candidate; lm's first "  \
       "one, by the largest curvature of a value")                                                  \
@@ -89,6 +90,11 @@
     X(float, ridge,          0.01f,  0,     1e6,     "plan.gn.ridge",                              \
       "ridge of the regression of residuals on plans in gn, in units of the mean squared length "  \
       "of a candidate's difference from the mean")                                                 \
+    X(flag,  product,        true,   0,     1,       "plan.product",                               \
+      "where the prior has a spread: draw around its mean with the product of its Gaussian and a " \
+      "unit one, not with the unit one alone")                                                     \
+    X(flag,  inverse,        false,  0,     1,       "plan.inverse",                               \
+      "the prior is the model's inverse-dynamics head, not its behaviour-cloning one")             \
     X(float, deadline,       0.0f,   0,     1e9,     "plan.deadline",                              \
       "seconds a solve may take; 0: no limit")
 /* clang-format on */
@@ -108,6 +114,10 @@ cgs_status cgs_plan_check(const cgs_plan_config *c);
 int cgs_plan_elites(const cgs_plan_config *c);
 /* Primitive actions in a plan. */
 static inline int cgs_plan_actions(const cgs_plan_config *c) { return c->H * c->frameskip; }
+/* Whether gamma is still to be chosen by a model's card; a planner is not created with it. */
+static inline bool cgs_plan_gamma_open(const cgs_plan_config *c) {
+    return c->gamma <= -1 && c->gamma >= -1;
+}
 /* Factor of the spread after an iteration: `decay`, or what the planner is known for. */
 float cgs_plan_decay(const cgs_plan_config *c);
 /* Exponent of its noise: `colour`, or what the planner is known for. */
@@ -160,6 +170,9 @@ typedef struct cgs_plan_problem {
     const uint64_t *solve;   /* (E) each episode's number of solves so far, below 2^32;
                               * NULL: the planner's own count since reset */
     const float *start;      /* (E, H, A) initial means; NULL: zeros */
+    const float *unit;       /* (E, H, A) what counts as 1 in each value of a plan: the first
+                              * proposal has the spread plan.sigma * unit, gn measures distances of
+                              * plans in it.  NULL: 1 */
     cgs_plan_cost_fn cost;
     cgs_plan_gradient_fn gradient;
     cgs_plan_residual_fn residual;      /* of the same cost, which then is not asked for alone */

@@ -12,7 +12,8 @@ enum {
     READS_CEM = READS_GAUSSIAN | CGS_READS_ELITES,
     READS_MPPI = READS_GAUSSIAN | CGS_READS_TAU | CGS_READS_ESS | CGS_READS_DECAY,
     READS_GN = READS_GAUSSIAN | CGS_READS_GAMMA | CGS_READS_DECAY | CGS_READS_DAMPING |
-               CGS_READS_REUSE | CGS_READS_RIDGE
+               CGS_READS_REUSE | CGS_READS_RIDGE,
+    READS_PRIOR = CGS_READS_PRODUCT | CGS_READS_INVERSE /* of a search that begins at one */
 };
 
 /* Planners that keep one number per candidate need many; 3,840 are the published 128 x 30. */
@@ -43,7 +44,7 @@ static const cgs_planner_kind rows[] = {
      .title = "PG-MPPI",
      .summary = "mppi around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
-     .reads = READS_MPPI,
+     .reads = READS_MPPI | READS_PRIOR,
      .divide = divide_evenly,
      .kernel = CGS_KERNEL_REWEIGHT,
      .memory = cgs_plan_mppi_memory,
@@ -61,7 +62,7 @@ static const cgs_planner_kind rows[] = {
      .title = "PG-CEM",
      .summary = "cem around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_PRIOR,
-     .reads = READS_CEM,
+     .reads = READS_CEM | READS_PRIOR,
      .divide = divide_evenly,
      .kernel = CGS_KERNEL_REFIT,
      .memory = cgs_plan_cem_memory,
@@ -102,7 +103,7 @@ static const cgs_planner_kind rows[] = {
      .title = "PG-GN",
      .summary = "gn around the mean of a prior (cgs prior)",
      .needs = CGS_NEEDS_COST | CGS_NEEDS_RESIDUAL | CGS_NEEDS_PRIOR,
-     .reads = READS_GN,
+     .reads = READS_GN | READS_PRIOR,
      .divide = divide_by_sixteen,
      .kernel = CGS_KERNEL_GAUSS_NEWTON,
      .decay = 0.8f,
@@ -120,7 +121,8 @@ static const cgs_planner_kind rows[] = {
     {.name = "prior",
      .title = "Prior",
      .summary = "the mean of a prior (cgs prior); asks for no cost",
-     .needs = CGS_NEEDS_PRIOR},
+     .needs = CGS_NEEDS_PRIOR,
+     .reads = CGS_READS_INVERSE},
     {.name = "gd",
      .title = "GD",
      .summary = "gradient descent with Adam from the action at rest",

@@ -46,7 +46,9 @@ typedef enum cgs_planner_need {
     X(REUSE, "reuse", "reuse", true, c->reuse, 0)                                                  \
     X(RIDGE, "ridge", "ridge", false, c->ridge, 0.01f)                                             \
     X(KEEP, "keep", "", false, c->keep, NAN)                                                       \
-    X(SHRINK, "shrink", "shrink", false, c->shrink, 1)
+    X(SHRINK, "shrink", "shrink", false, c->shrink, 1)                                             \
+    X(PRODUCT, "product", "product", true, c->product, 1)                                          \
+    X(INVERSE, "inverse", "inverse", true, c->inverse, 0)
 
 enum {
 #define X(id, key, label, whole, value, silent) CGS_SETTING_##id,

@@ -104,6 +104,11 @@ void cgs_plan_sample(const uint64_t *key, const cgs_noise *noise, const float *m
     together((int64_t)E * K * n, sample_rows, &p);
 }
 
+void cgs_plan_product(float *spread, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        spread[i] = (float)(spread[i] / sqrt(1 + (double)spread[i] * spread[i]));
+}
+
 void cgs_plan_perturb(const uint64_t *key, const float *mean, const float *spread, int E, int n,
                       float *plans) {
     for (int64_t e = 0; e < E; e++) draw(key[e], 1, mean + e * n, spread + e * n, n, plans + e * n);

@@ -37,6 +37,10 @@ void cgs_noise_filter(double *filter, int actions, double exponent);
 void cgs_plan_sample(const uint64_t *key, const cgs_noise *noise, const float *mean,
                      const float *spread, int E, int K, int n, float *plans);
 
+/* Spreads of a Gaussian become those of its product with the unit Gaussian of the same mean: near
+ * the first where that is narrow, near 1 where it is wide. */
+void cgs_plan_product(float *spread, int64_t count);
+
 /* mean + spread * noise of candidate 1.  plans: (E, n), may be `mean`. */
 void cgs_plan_perturb(const uint64_t *key, const float *mean, const float *spread, int E, int n,
                       float *plans);

@@ -12,6 +12,7 @@ typedef struct cgs_search {
 
     const uint64_t *key;  /* (E) of the iteration's noise, refine.h */
     float *mean, *spread; /* (E, n) the proposal, or the iterate of a descent */
+    const float *unit;    /* (E, n) of the problem; NULL: 1 */
     float *plans, *cost;  /* (E, K, n), (E, K) what was scored; without candidates plans is mean */
     float *grad;          /* (E, n) of the cost by plans, where the row needs it */
     float *residual;      /* (E, K, R) where the row needs them */

@@ -29,7 +29,7 @@ static void *grow(void *array, int count, size_t size) {
 }
 
 static bool is_model_key(const char *key) {
-    static const char *const keys[] = {"model", "method",     "weights",
+    static const char *const keys[] = {"model", "method",     "weights", "prior",
                                        "seed",  "start_seed", "starts"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;

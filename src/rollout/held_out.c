@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "data/windows.h"
-#include "model/prior.h"
 
 /* 0: not known */
 static int64_t file_bytes(const cgs_source *data) {
@@ -87,8 +86,9 @@ cgs_status cgs_fitted_without_held_out(const cgs_split_record *r, const cgs_load
                     s->dir, what, data->path, verb);
 }
 
-cgs_status cgs_prior_without_held_out(const cgs_loaded_model *s, const cgs_source *data) {
+cgs_status cgs_prior_without_held_out(const cgs_loaded_model *s, const cgs_source *data,
+                                      cgs_prior_kind kind) {
     cgs_prior_card card;
-    CGS_TRY(cgs_prior_load_card(&card, s->dir));
+    CGS_TRY(cgs_prior_load_card(&card, s->dir, kind));
     return cgs_fitted_without_held_out(&card.split, s, data, "prior", "prior");
 }

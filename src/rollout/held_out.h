@@ -7,6 +7,7 @@
 #ifndef CGS_ROLLOUT_HELD_OUT_H
 #define CGS_ROLLOUT_HELD_OUT_H
 
+#include "model/prior.h"
 #include "model/split_record.h"
 #include "rollout/loaded_model.h"
 
@@ -33,7 +34,8 @@ void cgs_fit_episodes_free(cgs_fit_episodes *f);
  * r: the split of its card; what, verb: "prior" and the verb that fits it, for the message. */
 cgs_status cgs_fitted_without_held_out(const cgs_split_record *r, const cgs_loaded_model *s,
                                        const cgs_source *data, const char *what, const char *verb);
-/* The same for the prior in the model's directory. */
-cgs_status cgs_prior_without_held_out(const cgs_loaded_model *s, const cgs_source *data);
+/* The same for a prior in the model's directory. */
+cgs_status cgs_prior_without_held_out(const cgs_loaded_model *s, const cgs_source *data,
+                                      cgs_prior_kind kind);
 
 #endif /* CGS_ROLLOUT_HELD_OUT_H */

@@ -1,9 +1,11 @@
-/* prior_fit.h - fitting a model's behaviour-cloning prior to a dataset.
+/* prior_fit.h - fitting a model's prior to a dataset.
  *
  * A pair is a row t with the row H * frameskip later in the same episode: the input is the two
- * frozen latents, the target the standardised actions between them.  Latents are computed once.
- * Only episodes that the model trained on are read (rollout/held_out.h); some of them validate, and
- * the head with the lowest validation error is the result. */
+ * frozen latents, the target the standardised actions between them; of inverse dynamics, a row t
+ * with what the model imagines at the end of actions that were recorded elsewhere.  Only episodes
+ * that the model trained on are read (rollout/held_out.h); some of them validate, and the head with
+ * the lowest validation error is the result.  With a spread it is the one with the highest
+ * likelihood, calibrated on the same episodes. */
 #ifndef CGS_TRAIN_PRIOR_FIT_H
 #define CGS_TRAIN_PRIOR_FIT_H
 
@@ -13,6 +15,10 @@
 
 /* clang-format off */
 #define CGS_PRIOR_FIT_CONFIG(X)                                                                        \
+    X(text,  kind,         "behaviour", 0, 0,   "prior.kind",                                    \
+      "behaviour: recorded frames and plans; inverse: what the model imagines of plans")           \
+    X(text,  spread,       "unit", 0,    0,     "prior.spread",                                    \
+      "unit: plans alone, by their squared error; learned: with spreads, by their likelihood")     \
     X(int,   horizon,      5,    1,    4096,    "prior.horizon",  "action blocks per plan")              \
     X(int,   hidden,       768,  1,    65536,   "prior.hidden",   "width of both hidden layers")   \
     X(int,   batch,        1024, 2,    1 << 20, "prior.batch",    "pairs per update")               \
@@ -51,7 +57,8 @@ cgs_status cgs_prior_episodes_choose(cgs_prior_episodes *p, const cgs_loaded_mod
                                      const cgs_source *data, const cgs_prior_fit_config *c);
 void cgs_prior_episodes_free(cgs_prior_episodes *p);
 
-/* The best head, ready to be saved; the caller destroys it. */
+/* The best head, ready to be saved; the caller destroys it.  Beside it s->card gets the error of
+ * the model's predictions (prediction_error.h). */
 cgs_status cgs_prior_fit(cgs_prior **out, cgs_loaded_model *s, cgs_dataset *data,
                          const cgs_prior_fit_config *c, cgs_prior_fit_observer watch, void *user);
 

@@ -14,6 +14,7 @@
 
 #include "analysis/prior_quality.h"
 #include "collect/collect.h"
+#include "eval/shared_starts.h"
 #include "expect.h"
 #include "linear_system.h"
 #include "model/prior.h"
@@ -199,11 +200,70 @@ static void test_nothing(void **state) {
     cJSON_Delete(doc);
 }
 
+/* Of a prior that always says 0 with a spread of 1, the coverage is the share of recorded values
+ * that lie so near the mean action; a spread ten times as wide covers all of them. */
+static void test_coverage(void **state) {
+    (void)state;
+    static const double reach[] = {0.67449, 1.28155, 1.64485, 1.95996};
+    static const char *const level[] = {"50", "80", "90", "95"};
+    cgs_device d;
+    cgs_loaded_model s;
+    OK(cgs_device_open(&d, "cpu", 1));
+    OK(cgs_loaded_model_open(&s, model, &d, "f32", 4, NULL));
+    for (int wide = 0; wide < 2; wide++) {
+        cgs_prior *p;
+        float factor[PLAN];
+        cgs_prior_card card = {.spread = true,
+                               .width = WIDTH,
+                               .hidden = 4,
+                               .horizon = H,
+                               .block = BLOCK,
+                               .model = s.weights};
+        for (int i = 0; i < PLAN; i++) factor[i] = wide ? 10 : 1;
+        OK(cgs_prior_create(&p, &card, &d, false)); /* log-variances of 0 */
+        OK(cgs_prior_calibrate(p, factor));
+        OK(cgs_prior_save(model, p));
+        cgs_prior_destroy(p);
+        cJSON *doc = measure(CGS_NOTHING_CONTROL);
+        const cJSON *m = entry(doc), *coverage = cJSON_GetObjectItem(m, "coverage");
+        assert_string_equal(cJSON_GetObjectItem(m, "spread")->valuestring, "learned");
+        assert_true(fabs(cJSON_GetObjectItem(m, "mean_spread")->valuedouble - factor[0]) < 1e-6);
+        double inside[4] = {0}, values = 0;
+        cgs_dataset *data;
+        OK(cgs_dataset_open(&data, data_path));
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            cgs_starts starts;
+            cgs_start_rule rule = {.count = 6, .goal_offset = 25, .seed = seed};
+            OK(cgs_shared_starts(&starts, &s, 1, cgs_dataset_source(data), &rule));
+            for (int e = 0; e < starts.count; e++) {
+                float raw[PLAN];
+                OK(cgs_dataset_read_rows(data, "action", starts.start[e].row, PLAN / 2, raw));
+                for (int i = 0; i < PLAN; i++, values++)
+                    for (int l = 0; l < 4; l++)
+                        inside[l] +=
+                            fabs((raw[i] - s.mean[i % 2]) / s.std[i % 2]) < reach[l] * factor[i];
+            }
+            cgs_starts_free(&starts);
+        }
+        cgs_dataset_close(data);
+        for (int l = 0; l < 4; l++) {
+            double got = cJSON_GetObjectItem(coverage, level[l])->valuedouble;
+            printf("%s: %.6f, counted %.6f\n", level[l], got, inside[l] / values);
+            assert_true(fabs(got - inside[l] / values) < 1e-6); /* six digits are written */
+            assert_true(wide ? got > 0.9999 : l > 0 || got < 0.9);
+        }
+        cJSON_Delete(doc);
+    }
+    cgs_loaded_model_close(&s);
+    cgs_device_close(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_no_distance),
         cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

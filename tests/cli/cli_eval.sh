@@ -142,12 +142,42 @@ for words in 'gn K=8 I=1 gamma=0.5 decay=0.8' 'pg-gn K=16 I=2 gamma=0.5' 'mppi K
     'gn  *over rollouts = 8 ... 32 (2 points)'; do
     grep -q "$words" "$tmp/table" || fail "no $words in $(cat "$tmp/table")"
 done
-for wrong in "--rollouts 8 --samples 4" "--rollouts 0" "plan.samples=3" "plan.gn.gamma=-1"; do
+for wrong in "--rollouts 8 --samples 4" "--rollouts 0" "plan.samples=3" "plan.gn.gamma=-2"; do
     # shellcheck disable=SC2086
     "$cgs" eval --model "$tmp/a" --data "$tmp/data.h5" --planner gn --episodes 1 $wrong 2>"$tmp/err" &&
         fail "$wrong passed"
     [ -s "$tmp/err" ] || fail "$wrong: no sentence"
 done
+# gamma by the model's card, which cgs prior wrote; by a prior with a spread; from the inverse head
+cp -r "$tmp/a" "$tmp/spread"
+"$cgs" eval --model "$tmp/b" --data "$tmp/data.h5" --planner gn --episodes 1 plan.gn.gamma=auto 2>"$tmp/err" &&
+    fail "gamma of a card that says nothing passed"
+grep -q "cgs prior measures it" "$tmp/err" || fail "$(cat "$tmp/err")"
+for kind in behaviour inverse; do
+    "$cgs" prior --model "$tmp/spread" --data "$tmp/data.h5" --kind $kind --threads 1 --json prior.batch=32 \
+        prior.updates=20 prior.every=10 prior.hidden=16 prior.spread=learned >"$tmp/prior"
+    grep -q '"likelihood"' "$tmp/prior" || fail "no likelihood"
+    "$cgs" prior --quality --model "$tmp/spread" --data "$tmp/data.h5" --kind $kind --seeds 0 --episodes 4 \
+        --threads 1 --quiet >"$tmp/table"
+    grep -q "recorded values within 50 %: .* of the prior, whose spread is learned" "$tmp/table" ||
+        fail "$(cat "$tmp/table")"
+done
+for inverse in false true; do
+    "$cgs" eval --model "$tmp/spread" --data "$tmp/data.h5" --planner gn pg-gn pg-mppi prior --rollouts 8 \
+        plan.gn.gamma=auto plan.inverse=$inverse --seeds 0 --episodes 2 --threads 1 --quiet \
+        --out "$tmp/spread.jsonl" >"$tmp/table"
+done
+[ "$(grep -c '"prior":"[0-9a-f]*"' "$tmp/spread.jsonl")" = 6 ] || fail "priors in $(cat "$tmp/spread.jsonl")"
+[ "$(grep -c '"inverse":1' "$tmp/spread.jsonl")" = 3 ] || fail "inverse heads in $(cat "$tmp/spread.jsonl")"
+"$python" - "$tmp/spread/config.json" "$tmp/spread.jsonl" <<'PY'
+import json, sys
+card = json.load(open(sys.argv[1]))["cgs"]["card"]
+lines = [json.loads(l)["settings"] for l in open(sys.argv[2])]
+want = card["prediction_variance"] / card["plan_variance"]
+got = [l["gamma"] for l in lines if l["planner"] == "gn"]
+assert len(got) == 1 and abs(got[0] / want - 1) < 0.06, (got, want) # both runs have the same
+assert all(l["gamma"] > 0 for l in lines if "gn" in l["planner"])
+PY
 cp "$tmp/a/prior.json" "$tmp/a/prior.safetensors" "$tmp/b"
 # on held-out starts: no episode that the prior or the decoder was fitted to
 "$cgs" prior --quality --model "$tmp/a" --data "$tmp/data.h5" --seeds 0 --episodes 4 --held-out --threads 1 --json |

@@ -50,6 +50,8 @@ def result(method, planner, seed, rate, numbers):
                 "episodes": 50, "start_seed": seed, "starts": "s" + seed, "history": "native",
                 "budget": 50, "execute": 5, "planner": planner, "horizon": 5, **numbers,
                 "seed": seed, "device": "cpu", "precision": "f32"}
+    if planner.startswith("pg-"):
+        settings["prior"] = "%016x" % sum(map(ord, method)) # each model has its own
     return {"format": "cgs-eval", "version": 1, "hash": "0" * 16, "settings": settings,
             "episodes": 50, "outcomes": outcomes}
 

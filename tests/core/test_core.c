@@ -111,8 +111,9 @@ static void test_settings(void **state) {
     assert_int_equal(cgs_config_assign(s, 2, "optim.lr = 1e-3"), CGS_OK);
     assert_true(c.train.lr == 1e-3f);
     static const char *const wrong[] = {
-        "optim.lr=fast", "optim.lr=nan",     "optim.lr=1e99", "train.batch=1",  "train.batch=3.5",
-        "train.batch=",  "data.cache=maybe", "train.seed=-1", "no equals sign", "optim.rl=1"};
+        "optim.lr=fast",   "optim.lr=nan",  "optim.lr=1e99",    "train.batch=1",
+        "train.batch=3.5", "train.batch=",  "data.cache=maybe", "train.seed=-1",
+        "no equals sign",  "optim.lr=auto", "optim.rl=1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(cgs_config_assign(s, 2, wrong[i]), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "did you mean \"optim.lr\""));

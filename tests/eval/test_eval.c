@@ -118,6 +118,23 @@ static void test_rules_in_hash(void **state) {
     assert_string_not_equal(hash[1], "03d7eebb0f1fe4cf"); /* that of test_batch_in_hash */
 }
 
+/* A line has the prior's checksum where its planner has one, and lines of others stay as they were
+ * (test_hashes). */
+static void test_prior_in_hash(void **state) {
+    (void)state;
+    cgs_eval_settings s = plain_settings();
+    char *json, hash[3][17];
+    for (int i = 0; i < 3; i++) {
+        s.prior = (uint64_t)i;
+        OK(cgs_eval_describe(&s, &json, hash[i]));
+        assert_int_equal(strstr(json, "\"prior\":") != NULL, i > 0);
+        if (i == 2) assert_non_null(strstr(json, "\"prior\":\"0000000000000002\",\"budget\""));
+        free(json);
+    }
+    assert_string_not_equal(hash[0], hash[1]);
+    assert_string_not_equal(hash[1], hash[2]);
+}
+
 /* The protocol is in the hash where it is not the official one; lines from before it have none. */
 static void test_protocol_in_hash(void **state) {
     (void)state;
@@ -633,6 +650,23 @@ static void test_held_out_prior(void **state) {
     assert_int_equal(marked, 4);
     free(text);
 
+    /* a prior that was fitted again does not find the old one's lines, but finds its own again */
+    for (int again = 0; again < 2; again++) {
+        c.seed = 7;
+        cgs_prior *other;
+        OK(cgs_prior_fit(&other, &b.s, b.data, &c, NULL, NULL));
+        OK(cgs_prior_save(bed_model_a, other));
+        cgs_prior_destroy(other);
+        OK(cgs_evaluate(&e, &o));
+        for (int i = 0; i < e.count; i++) {
+            bool prior = !strcmp(e.run[i].plan.kind.s, "pg-cem");
+            assert_int_equal(e.run[i].reused, again || !prior);
+        }
+        cgs_evaluation_free(&e);
+    }
+    assert_int_equal(lines_of(o.out, &text), 12);
+    free(text);
+
     p->card.split = (cgs_split_record){.split = ""}; /* one from before records */
     OK(cgs_prior_save(bed_model_a, p));
     refuse(&o, CGS_EARG, "the prior is not known to have been fitted without");
@@ -730,6 +764,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_rules_in_hash),
         cmocka_unit_test(test_held_out_prior),
+        cmocka_unit_test(test_prior_in_hash),
         cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_protocol_in_hash),
     };

@@ -9,13 +9,18 @@
 
 #include <cmocka.h>
 
+#include "core/file.h"
+#include "core/rng.h"
 #include "core/threads.h"
 #include "eval/episode.h"
+#include "eval/prior_weight.h"
 #include "eval_bed.h"
 #include "expect.h"
 #include "plan/planners.h"
 #include "rollout/rollout.h"
+#include "train/prediction_error.h"
 #include "train/prior_fit.h"
+#include "train/prior_pairs.h"
 
 enum { SIDE = BED_SIDE, D = 96, A = 10, N = 3, H = 5 };
 
@@ -333,15 +338,15 @@ static void test_prior(void **state) {
     assert_true(p->card.pairs > 0 && p->card.validation_pairs > 0 && p->card.zero_loss > 0);
 
     OK(cgs_prior_save(bed_model_a, p));
-    OK(cgs_prior_load(&q, bed_model_a, b.s.weights, &b.d));
+    OK(cgs_prior_load(&q, bed_model_a, CGS_PRIOR_BEHAVIOUR, b.s.weights, &b.d));
     float mine[4 * H * A], theirs[4 * H * A];
-    OK(cgs_prior_plan(p, b.cases.z, b.cases.goal, 4, mine));
-    OK(cgs_prior_plan(q, b.cases.z, b.cases.goal, 4, theirs));
+    OK(cgs_prior_plan(p, b.cases.z, b.cases.goal, 4, mine, NULL));
+    OK(cgs_prior_plan(q, b.cases.z, b.cases.goal, 4, theirs, NULL));
     assert_memory_equal(mine, theirs, sizeof mine);
     assert_true(memcmp(mine, mine + H * A, sizeof(float) * H * A) != 0);
     cgs_prior_destroy(q);
-    REFUSED(cgs_prior_load(&q, bed_model_a, b.s.weights + 1, &b.d), CGS_EFORMAT,
-            "fitted to weights");
+    REFUSED(cgs_prior_load(&q, bed_model_a, CGS_PRIOR_BEHAVIOUR, b.s.weights + 1, &b.d),
+            CGS_EFORMAT, "fitted to weights");
 
     /* a lone candidate of a prior-guided planner is the prior's plan */
     cgs_loop_config k = loop_config(&b, "pg-mppi", CGS_HISTORY_NATIVE, 4);
@@ -364,11 +369,282 @@ static void test_prior(void **state) {
     bed_close(&b);
 }
 
+/* settings with which a head learns something of a few episodes of random weights' latents */
+static cgs_prior_fit_config quick_fit(const char *kind, const char *spread) {
+    cgs_prior_fit_config c;
+    cgs_section section = cgs_prior_fit_section(&c);
+    cgs_config_defaults(&section, 1);
+    strcpy(c.kind.s, kind);
+    strcpy(c.spread.s, spread);
+    c.batch = 64;
+    c.hidden = 64;
+    c.updates = 100;
+    c.every = 10;
+    c.lr = 0.01f;
+    return c;
+}
+
+/* mean over the validation pairs and the values of a plan of the squared distance in spreads, and
+ * the worst of a value */
+static double distance_in_spreads(const bed *b, cgs_prior *p, const cgs_prior_fit_config *c,
+                                  double *worst) {
+    cgs_prior_pairs m;
+    bed *own = (bed *)(uintptr_t)b;
+    static float plan[H * A], spread[H * A];
+    double square[H * A] = {0}, mean = 0;
+    OK(cgs_prior_pairs_make(&m, &own->s, own->data, c, NULL, NULL));
+    if (p->card.kind == CGS_PRIOR_INVERSE) OK(cgs_prior_pairs_imagine(&m, &own->s, c, NULL, NULL));
+    for (int64_t i = 0; i < m.count[1]; i++) {
+        OK(cgs_prior_plan(p, cgs_prior_pair_start(&m, 1, i), cgs_prior_pair_end(&m, 1, i), 1, plan,
+                          spread));
+        for (int j = 0; j < H * A; j++) {
+            double away = ((double)plan[j] - m.plan[1][i * H * A + j]) / spread[j];
+            square[j] += away * away / (double)m.count[1];
+        }
+    }
+    *worst = 0;
+    for (int j = 0; j < H * A; j++) {
+        mean += square[j] / (H * A);
+        *worst = fmax(*worst, fabs(square[j] - 1));
+    }
+    cgs_prior_pairs_free(&m);
+    return mean;
+}
+
+/* A spread is likelier than one of 1, calibrated on the validation pairs, and stored bit for bit;
+ * files that say impossible things of it are refused. */
+static void test_spread(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"behaviour", "inverse"};
+    for (int kind = 0; kind < 2; kind++) {
+        bed b;
+        cgs_prior *p, *q;
+        double worst;
+        bed_open(&b, 1, 4, 1);
+        b.s.card.split[0] = '\0';
+        cgs_prior_fit_config c = quick_fit(kinds[kind], "learned");
+        OK(cgs_prior_fit(&p, &b.s, b.data, &c, NULL, NULL));
+        assert_true(p->card.likelihood < 0.5 * p->card.validation_loss);
+        assert_true(fabs(distance_in_spreads(&b, p, &c, &worst) - 1) < 1e-4 && worst < 1e-3);
+
+        OK(cgs_prior_save(bed_model_a, p));
+        OK(cgs_prior_load(&q, bed_model_a, (cgs_prior_kind)kind, b.s.weights, &b.d));
+        float mine[8 * H * A], theirs[8 * H * A];
+        OK(cgs_prior_plan(p, b.cases.z, b.cases.goal, 4, mine, mine + 4 * H * A));
+        OK(cgs_prior_plan(q, b.cases.z, b.cases.goal, 4, theirs, theirs + 4 * H * A));
+        assert_memory_equal(mine, theirs, sizeof mine);
+        assert_true(q->card.spread && (int)q->card.kind == kind);
+        cgs_prior_destroy(q);
+        if (kind) { /* the other kind is not there */
+            REFUSED(cgs_prior_load(&q, bed_model_a, CGS_PRIOR_BEHAVIOUR, b.s.weights, &b.d),
+                    CGS_EIO, "has no prior");
+        }
+        float factor[H * A];
+        for (int i = 0; i < H * A; i++) factor[i] = 1;
+        factor[7] = -1;
+        OK(cgs_param_write(&p->params, cgs_params_find(&p->params, "spread.factor"), factor));
+        OK(cgs_prior_save(bed_model_a, p));
+        REFUSED(cgs_prior_load(&q, bed_model_a, (cgs_prior_kind)kind, b.s.weights, &b.d),
+                CGS_EFORMAT, "spread of value 7");
+        cgs_prior_destroy(p);
+        remove(bed_path(kind ? "a/inverse.json" : "a/prior.json"));
+        strcpy(c.spread.s, "wide");
+        REFUSED(cgs_prior_fit(&p, &b.s, b.data, &c, NULL, NULL), CGS_EARG, "not unit or learned");
+        bed_close(&b);
+    }
+}
+
+/* A prior without a spread is written as it always was; a changed card is refused by name. */
+static void test_prior_versions(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to, *says;
+    } changes[] = {{"\"learned\"", "\"broad\"", "\"spread\" is not"},
+                   {"\"behaviour\"", "\"other\"", "\"kind\" is not"},
+                   {"\"behaviour\"", "\"inverse\"", "of the kind \"inverse\""},
+                   {"\"likelihood\"", "\"likelihoods\"", "\"likelihood\" is not"},
+                   {"\"version\":\t2", "\"version\":\t3", "\"version\" is not"}};
+    bed b;
+    cgs_prior *p;
+    cgs_prior_card card;
+    char *text, changed[4096];
+    size_t n;
+    bed_open(&b, 1, 1, 1);
+    cgs_prior_fit_config c = quick_fit("behaviour", "unit");
+    c.updates = c.every = 1;
+    OK(cgs_prior_fit(&p, &b.s, b.data, &c, NULL, NULL));
+    OK(cgs_prior_save(bed_model_a, p));
+    OK(cgs_read_file(bed_path("a/prior.json"), 1 << 20, &text, &n));
+    assert_non_null(strstr(text, "\"version\":\t1"));
+    assert_null(strstr(text, "kind"));
+    free(text);
+    cgs_prior_destroy(p);
+    strcpy(c.spread.s, "learned");
+    OK(cgs_prior_fit(&p, &b.s, b.data, &c, NULL, NULL));
+    OK(cgs_prior_save(bed_model_a, p));
+    cgs_prior_destroy(p);
+    OK(cgs_read_file(bed_path("a/prior.json"), 1 << 20, &text, &n));
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *at = strstr(text, changes[i].from);
+        assert_non_null(at);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, changes[i].to,
+                 at + strlen(changes[i].from));
+        OK(cgs_write_file(bed_path("a/prior.json"), changed, strlen(changed)));
+        REFUSED(cgs_prior_load_card(&card, bed_model_a, CGS_PRIOR_BEHAVIOUR), CGS_EFORMAT,
+                changes[i].says);
+    }
+    free(text);
+    remove(bed_path("a/prior.json"));
+    bed_close(&b);
+}
+
+/* the same outcomes with a spread, whatever the batch and the threads; others without it */
+static void test_spread_determinism(void **state) {
+    (void)state;
+    enum { COUNT = 5, PLANNERS = 3 };
+    static const char *const names[PLANNERS] = {"pg-mppi", "pg-cem", "pg-gn"};
+    static cgs_outcome first[PLANNERS][COUNT];
+    for (int variant = 0; variant < 5; variant++) {
+        const int batches[] = {COUNT, 1, 2, COUNT, COUNT}, threads[] = {1, 1, 1, 2, 1};
+        bool product = variant < 4;
+        bed b;
+        cgs_prior *p;
+        bed_open(&b, threads[variant], COUNT, 1);
+        cgs_prior_fit_config fit = quick_fit("behaviour", "learned");
+        fit.updates = 20;
+        OK(cgs_prior_fit(&p, &b.s, b.data, &fit, NULL, NULL));
+        for (int k = 0; k < PLANNERS; k++) {
+            cgs_outcome out[COUNT];
+            int same = 0;
+            memset(out, 0, sizeof out);
+            cgs_loop_config c = loop_config(&b, names[k], CGS_HISTORY_ONLINE, batches[variant]);
+            cgs_loop *l;
+            c.prior = p;
+            c.plan.product = product;
+            OK(cgs_loop_create(&l, &c));
+            OK(cgs_loop_run(l, &b.cases, out));
+            cgs_loop_destroy(l);
+            if (variant == 0) memcpy(first[k], out, sizeof out);
+            for (int i = 0; i < COUNT; i++)
+                same += !memcmp(&out[i].planned, &first[k][i].planned, 4) &&
+                        !memcmp(&out[i].reached, &first[k][i].reached, 4);
+            if (same != (product ? COUNT : 0))
+                fail_msg("%s, variant %d: %d of %d outcomes are the same", names[k], variant, same,
+                         COUNT);
+        }
+        cgs_prior_destroy(p);
+        bed_close(&b);
+    }
+    cgs_set_threads(0);
+}
+
+/* ---- the prediction error -------------------------------------------------------------- */
+
+/* Where the recorded ends are those that the model imagines there is no error; where isotropic
+ * noise is added, its variance is found. */
+static void test_prediction_error(void **state) {
+    (void)state;
+    bed b;
+    cgs_prior_pairs m;
+    cgs_rollout *r;
+    bed_open(&b, 1, 1, 1);
+    b.s.card.split[0] = '\0';
+    cgs_prior_fit_config c = quick_fit("behaviour", "unit");
+    OK(cgs_prior_pairs_make(&m, &b.s, b.data, &c, NULL, NULL));
+    OK(cgs_prediction_error(&b.s, &m, &c));
+    assert_int_equal(b.s.card.prediction_horizon, H);
+    assert_true(b.s.card.prediction_variance > 0);
+    double squares = 0;
+    int64_t first = m.count[1] < 128 ? m.count[1] : 1; /* all of them are measured */
+    for (int64_t i = 0; i < first * H * A; i++)
+        squares += (double)m.plan[1][i] * m.plan[1][i] / (double)(first * H * A);
+    printf("%d pairs, variance of plans %.4g, %.4g\n", (int)m.count[1], b.s.card.plan_variance,
+           squares);
+    assert_true(first > 1 && fabs(b.s.card.plan_variance - squares) < 1e-9);
+
+    cgs_rollout_config how = {
+        .episodes = 1, .context = 1, .horizon = H, .samples = 1, .act = b.s.act};
+    OK(cgs_rollout_create(&r, b.s.lewm, &how));
+    float *end = malloc((size_t)m.count[1] * D * sizeof *end), z[H * D];
+    for (int64_t i = 0; i < m.count[1]; i++) {
+        OK(cgs_rollout_set(r, 1, cgs_prior_pair_start(&m, 1, i), NULL, NULL));
+        OK(cgs_rollout_imagine(r, m.plan[1] + i * H * A, 1, 1, z));
+        memcpy(end + i * D, z + (H - 1) * D, D * sizeof *end);
+    }
+    m.end[1] = end;
+    OK(cgs_prediction_error(&b.s, &m, &c));
+    printf("no error: %.3g\n", b.s.card.prediction_variance);
+    assert_true(b.s.card.prediction_variance < 1e-10);
+    cgs_rng g = cgs_rng_stream(12, CGS_STREAM_TEST, 0);
+    for (int64_t i = 0; i < m.count[1] * D; i++) end[i] += (float)(0.05 * cgs_rng_normal(&g));
+    OK(cgs_prediction_error(&b.s, &m, &c));
+    /* 16 coordinates of each pair, 128 at most: five standard errors */
+    double pairs = fmin(128, (double)m.count[1]), want = 0.05 * 0.05;
+    printf("noise: %.4g, %.4g was added\n", b.s.card.prediction_variance, want);
+    assert_true(fabs(b.s.card.prediction_variance / want - 1) < 5 * sqrt(2 / (16 * pairs)));
+    cgs_rollout_destroy(r);
+    cgs_prior_pairs_free(&m);
+    bed_close(&b);
+}
+
+/* what a card says of a planner's gamma, to two digits */
+static void test_gamma(void **state) {
+    (void)state;
+    bed b;
+    cgs_prior *p;
+    bed_open(&b, 1, 1, 1);
+    cgs_plan_config c = cgs_plan_defaults();
+    strcpy(c.kind.s, "gn");
+    OK(cgs_choose_gamma(&c, &b.s));
+    assert_true(c.gamma == 1.0f); /* it was given */
+    c.gamma = -1;
+    REFUSED(cgs_choose_gamma(&c, &b.s), CGS_EARG, "no prediction error for plans of 5 blocks");
+    b.s.card.prediction_horizon = 5;
+    b.s.card.prediction_variance = 0.25;
+    b.s.card.plan_variance = 1.1;
+    OK(cgs_choose_gamma(&c, &b.s));
+    assert_true(c.gamma == 0.23f);
+    c.gamma = -1;
+    c.H = 4;
+    REFUSED(cgs_choose_gamma(&c, &b.s), CGS_EARG, "plans of 4 blocks");
+    c.H = 5;
+    strcpy(c.kind.s, "pg-gn");
+    REFUSED(cgs_choose_gamma(&c, &b.s), CGS_EIO, "has no prior");
+    for (int spread = 0; spread < 2; spread++) {
+        cgs_prior_fit_config fit = quick_fit("behaviour", spread ? "learned" : "unit");
+        fit.updates = fit.every = 1;
+        OK(cgs_prior_fit(&p, &b.s, b.data, &fit, NULL, NULL));
+        p->card.validation_loss = 0.5;
+        OK(cgs_prior_save(bed_model_a, p));
+        cgs_prior_destroy(p);
+        b.s.card.prediction_variance = 0.25; /* the fit measured it */
+        for (int product = 0; product < 2; product++) {
+            c.gamma = -1;
+            c.product = product;
+            OK(cgs_choose_gamma(&c, &b.s));
+            assert_true(c.gamma == (spread && product ? 0.17f : 0.5f));
+        }
+    }
+    strcpy(c.kind.s, "mppi"); /* reads none */
+    c.gamma = -1;
+    OK(cgs_choose_gamma(&c, &b.s));
+    remove(bed_path("a/prior.json"));
+    bed_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_determinism), cmocka_unit_test(test_recorded_history),
-        cmocka_unit_test(test_histories),   cmocka_unit_test(test_receding),
-        cmocka_unit_test(test_prior),       cmocka_unit_test(test_success_rules),
+        cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_recorded_history),
+        cmocka_unit_test(test_histories),
+        cmocka_unit_test(test_receding),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_prior_versions),
+        cmocka_unit_test(test_spread_determinism),
+        cmocka_unit_test(test_gamma),
+        cmocka_unit_test(test_prediction_error),
+        cmocka_unit_test(test_prior),
+        cmocka_unit_test(test_success_rules),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

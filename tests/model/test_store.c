@@ -31,6 +31,9 @@ static cgs_model_card some_card(void) {
     card.schedule_updates = 1000;
     card.train_fraction = 0.9;
     strcpy(card.split, "episode");
+    card.prediction_horizon = 5;
+    card.prediction_variance = 0.1;
+    card.plan_variance = 1.0 / 3;
     return card;
 }
 
@@ -47,6 +50,40 @@ static void test_directory(void **state) {
     OK(cgs_model_load(&back, NULL, in_scratch("dir"), &device, true));
     check_same_model(m, back);
     cgs_lewm_destroy(back);
+    cgs_lewm_destroy(m);
+}
+
+/* A card of a model whose prediction error was not measured, as all older ones are, says nothing
+ * of it; measuring writes the card alone; impossible variances are refused. */
+static void test_prediction_error(void **state) {
+    (void)state;
+    cgs_lewm *m = golden_model("small", 2, &device), *back;
+    cgs_model_card card = some_card(), seen;
+    char *text, config[256];
+    size_t n;
+    card.prediction_horizon = 0;
+    card.prediction_variance = card.plan_variance = 0;
+    OK(cgs_model_save(in_scratch("plain"), m, &card));
+    snprintf(config, sizeof config, "%s", in_scratch("plain/config.json"));
+    OK(cgs_read_file(config, 1 << 20, &text, &n));
+    assert_null(strstr(text, "prediction"));
+    free(text);
+    OK(cgs_model_load(&back, &seen, in_scratch("plain"), &device, false));
+    assert_memory_equal(&card, &seen, sizeof card);
+    cgs_lewm_destroy(back);
+
+    card = some_card();
+    OK(cgs_model_save_card(in_scratch("plain"), m, &card));
+    OK(cgs_model_load(&back, &seen, in_scratch("plain"), &device, false));
+    assert_memory_equal(&card, &seen, sizeof card);
+    check_same_model(m, back);
+    cgs_lewm_destroy(back);
+
+    static const double bad[] = {-1, NAN, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        card.prediction_variance = bad[i];
+        REFUSED(cgs_model_save_card(in_scratch("plain"), m, &card), CGS_EFORMAT, "impossible");
+    }
     cgs_lewm_destroy(m);
 }
 
@@ -328,9 +365,10 @@ static cgs_status write_golden(const char *dir) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory),       cmocka_unit_test(test_export),
-        cmocka_unit_test(test_upstream_config), cmocka_unit_test(test_damaged_config),
-        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_refused_writes),
+        cmocka_unit_test(test_directory),      cmocka_unit_test(test_prediction_error),
+        cmocka_unit_test(test_export),         cmocka_unit_test(test_upstream_config),
+        cmocka_unit_test(test_damaged_config), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_refused_writes),
     };
     if (cgs_device_open(&device, "cpu", 2) != CGS_OK) return 1;
     int failed;

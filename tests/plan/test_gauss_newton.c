@@ -97,12 +97,13 @@ static void eliminate(int n, double M[SIZE][SIZE], double *b, double *x) {
     }
 }
 
-/* the minimum of |J a + r|^2 + gamma |a - start|^2 */
-static void ridge(const affine *s, double gamma, const float *start, double *a) {
+/* the minimum of |J a + r|^2 + gamma |(a - start) / unit|^2; NULL: units of 1 */
+static void ridge(const affine *s, double gamma, const float *start, const float *unit, double *a) {
     double M[SIZE][SIZE], b[SIZE];
     for (int j = 0; j < SIZE; j++) {
-        b[j] = start ? gamma * start[j] : 0;
-        for (int k = 0; k < SIZE; k++) M[j][k] = j == k ? gamma : 0;
+        double weight = unit ? gamma / ((double)unit[j] * unit[j]) : gamma;
+        b[j] = start ? weight * start[j] : 0;
+        for (int k = 0; k < SIZE; k++) M[j][k] = j == k ? weight : 0;
         for (int i = 0; i < s->rows; i++) {
             b[j] -= s->J[i][j] * s->r[i];
             for (int k = 0; k < SIZE; k++) M[j][k] += s->J[i][j] * s->J[i][k];
@@ -151,7 +152,7 @@ static void test_ridge_solution(void **state) {
         cgs_plan_result r = must_solve(p, &q);
         for (int e = 0; e < 2; e++) {
             double a[SIZE];
-            ridge(&s, c.gamma, start + e * SIZE, a);
+            ridge(&s, c.gamma, start + e * SIZE, NULL, a);
             for (int j = 0; j < SIZE; j++)
                 if (!(fabs(r.plan[e * SIZE + j] - a[j]) < 2e-4))
                     fail_msg("case %d, episode %d: value %d is %g, not %g", (int)i, e, j,
@@ -159,6 +160,53 @@ static void test_ridge_solution(void **state) {
         }
         cgs_planner_destroy(p);
     }
+}
+
+/* In units the start's prior is N(start, unit^2 / gamma), by either system.  The regression's ridge
+ * bends the step, but equally for all units: it is that of the problem in those units. */
+static void test_units(void **state) {
+    (void)state;
+    static const int budgets[] = {SIZE + 1, 16, 90};
+    for (int i = 0; i < 3; i++)
+        for (int ridged = 0; ridged < 2; ridged++) {
+            affine s = random_affine(60 + (uint64_t)i, R), plain = s;
+            cgs_plan_config c = settings(R, budgets[i], i == 1 ? 30 : 1);
+            float start[SIZE], unit[SIZE], none[SIZE] = {0};
+            double a[SIZE];
+            c.damping = 0;
+            c.gamma = 0.7f;
+            c.ridge = ridged ? 0.05f : 0;
+            for (int j = 0; j < SIZE; j++) {
+                start[j] = 0.3f * (float)(j % 5) - 0.4f;
+                unit[j] = 0.25f * (float)(1 << j % 4);
+                /* the same in units: a = start + unit * b */
+                for (int k = 0; k < R; k++) {
+                    plain.r[k] += s.J[k][j] * start[j];
+                    plain.J[k][j] *= unit[j];
+                }
+            }
+            cgs_planner *p = must_create(&c, 1);
+            cgs_plan_problem q = problem(&s, 1), same = problem(&plain, 1);
+            q.start = start;
+            q.unit = unit;
+            same.start = none;
+            float got[SIZE];
+            memcpy(got, must_solve(p, &q).plan, sizeof got);
+            cgs_planner_reset(p);
+            const float *want = must_solve(p, &same).plan;
+            ridge(&s, c.gamma, start, unit, a);
+            for (int j = 0; j < SIZE; j++) {
+                double b = start[j] + (double)unit[j] * want[j];
+                if (!(fabs(got[j] - b) < 2e-4) || (!ridged && !(fabs(got[j] - a[j]) < 3e-4)))
+                    fail_msg("K = %d: value %d is %g, %g in units, %g by the ridge solution",
+                             budgets[i], j, (double)got[j], b, a[j]);
+            }
+            unit[3] = 0;
+            cgs_plan_result r;
+            assert_int_equal(cgs_planner_solve(p, &q, &r), CGS_ENUMERIC);
+            assert_non_null(strstr(cgs_last_error(), "value 3 of the units"));
+            cgs_planner_destroy(p);
+        }
 }
 
 /* without a pull to the start the residual vanishes where it can */
@@ -196,7 +244,7 @@ static void test_expected_step(void **state) {
     cgs_plan_problem q = problem(&s, E);
     cgs_plan_result r = must_solve(p, &q);
     double sum = 0, square = 0, before = 0, best[SIZE];
-    ridge(&s, c.gamma, NULL, best);
+    ridge(&s, c.gamma, NULL, NULL, best);
     for (int j = 0; j < SIZE; j++) before += best[j] * best[j];
     for (int e = 0; e < E; e++) {
         double after = 0;
@@ -495,12 +543,19 @@ static void test_icem_shrink(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ridge_solution), cmocka_unit_test(test_without_pull),
-        cmocka_unit_test(test_expected_step),  cmocka_unit_test(test_degenerate),
-        cmocka_unit_test(test_bent),           cmocka_unit_test(test_nearly_dependent),
-        cmocka_unit_test(test_mirror),         cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_temperature),    cmocka_unit_test(test_mppi_options),
-        cmocka_unit_test(test_icem),           cmocka_unit_test(test_icem_shrink),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_ridge_solution),
+        cmocka_unit_test(test_without_pull),
+        cmocka_unit_test(test_expected_step),
+        cmocka_unit_test(test_degenerate),
+        cmocka_unit_test(test_bent),
+        cmocka_unit_test(test_nearly_dependent),
+        cmocka_unit_test(test_mirror),
+        cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_temperature),
+        cmocka_unit_test(test_mppi_options),
+        cmocka_unit_test(test_icem),
+        cmocka_unit_test(test_icem_shrink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

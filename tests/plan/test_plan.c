@@ -148,6 +148,67 @@ static cgs_status constant_cost(void *ctx, const float *plans, int E, int K, flo
 }
 
 /* equal costs: the elites are the first candidates, the mean among them */
+/* what was drawn for two episodes */
+typedef struct drawn {
+    int n, K;
+    float *plans; /* (2, K, n) */
+} drawn;
+
+static cgs_status keep_plans(void *ctx, const float *plans, int E, int K, float *cost) {
+    drawn *d = ctx;
+    memcpy(d->plans, plans, sizeof(float) * (size_t)(E * K * d->n));
+    for (int i = 0; i < E * K; i++) cost[i] = 1;
+    return CGS_OK;
+}
+
+/* Candidates of a problem with units have the mean of the start and the spread plan.sigma * unit,
+ * value by value; and by the product of Gaussians the precisions add. */
+static void test_units(void **state) {
+    (void)state;
+    enum { K = 20000, n = 6 };
+    static float plans[2 * K * n], start[2 * n], unit[2 * n];
+    static const char *const kinds[] = {"pg-mppi", "pg-cem"};
+    for (int k = 0; k < 2; k++) {
+        drawn d = {n, K, plans};
+        cgs_plan_config c = cgs_plan_defaults();
+        strcpy(c.kind.s, kinds[k]);
+        c.H = 2;
+        c.A = 3;
+        c.K = K;
+        c.iters = 1;
+        c.sigma = 0.8f;
+        for (int j = 0; j < 2 * n; j++) {
+            start[j] = 0.5f * (float)(j - n);
+            unit[j] = 0.1f * (float)(j + 1);
+        }
+        cgs_planner *p = must_create(&c, 2);
+        cgs_plan_problem q = {.E = 2, .start = start, .unit = unit, .cost = keep_plans, .ctx = &d};
+        must_solve(p, &q);
+        for (int j = 0; j < 2 * n; j++) {
+            const float *at = plans + j / n * K * n + j % n;
+            double sum = 0, square = 0, want = 0.8 * unit[j], width = want / sqrt(K - 1);
+            assert_true(at[0] == start[j]); /* candidate 0 */
+            for (int i = 1; i < K; i++) {
+                sum += at[i * n] - start[j];
+                square += ((double)at[i * n] - start[j]) * ((double)at[i * n] - start[j]);
+            }
+            sum /= K - 1;
+            square = sqrt(square / (K - 1));
+            if (!(fabs(sum) < 5 * width) || !(fabs(square - want) < 5 * width / sqrt(2)))
+                fail_msg("%s, value %d: mean off by %g, spread %g, not %g", kinds[k], j, sum,
+                         square, want);
+        }
+        cgs_planner_destroy(p);
+    }
+    float spread[] = {1e-4f, 0.5f, 1, 3, 1e4f};
+    cgs_plan_product(spread, 5);
+    assert_true(fabsf(spread[0] / 1e-4f - 1) < 1e-5f && fabsf(spread[4] - 1) < 1e-5f);
+    static const double own[] = {0.5, 1, 3};
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(1 / ((double)spread[i + 1] * spread[i + 1]) - 1 - 1 / (own[i] * own[i])) <
+                    1e-5);
+}
+
 static void test_ties_by_index(void **state) {
     (void)state;
     linear s = random_system(32, 2, 2, 2, 1);
@@ -276,6 +337,12 @@ static void test_settings(void **state) {
     /* commands have an option for it */
     expect(cgs_config_assign(&s, 1, "plan.samples=8"), CGS_EARG, "plan.samples");
 
+    assert_int_equal(cgs_config_assign(&s, 1, "plan.gn.gamma=auto"), CGS_OK);
+    assert_true(cgs_plan_gamma_open(&c));
+    assert_int_equal(cgs_config_assign(&s, 1, "plan.gn.gamma=0.5"), CGS_OK);
+    assert_false(cgs_plan_gamma_open(&c));
+    expect(cgs_config_assign(&s, 1, "plan.sigma=auto"), CGS_EARG, "plan.sigma");
+
     assert_true(cgs_plan_decay(&c) == 1);
     strcpy(c.kind.s, "pg-gn");
     assert_true(cgs_plan_decay(&c) == 0.8f);
@@ -314,7 +381,8 @@ static void test_bad_settings(void **state) {
     REJECTED(c.ess = -1, "plan.ess: -1");
     REJECTED(c.colour = NAN, "plan.colour: nan");
     REJECTED(c.keep = 2, "plan.icem.keep: 2");
-    REJECTED(c.gamma = -1, "plan.gn.gamma: -1");
+    REJECTED(c.gamma = -0.5f, "plan.gn.gamma: -0.5");
+    REJECTED((strcpy(c.kind.s, "gn"), c.R = 3, c.gamma = -1), "plan.gn.gamma: auto");
     REJECTED(c.damping = INFINITY, "plan.gn.damping: inf");
     REJECTED(c.reuse = -1, "plan.gn.reuse: -1");
     REJECTED(c.frameskip = 3, "plan.frameskip: 3 actions in an action block of 2");
@@ -327,10 +395,15 @@ static void test_bad_settings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_obvious), cmocka_unit_test(test_gd_against_obvious),
-        cmocka_unit_test(test_ties_by_index),   cmocka_unit_test(test_random),
-        cmocka_unit_test(test_prefix_budget),   cmocka_unit_test(test_history),
-        cmocka_unit_test(test_shift),           cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_against_obvious),
+        cmocka_unit_test(test_gd_against_obvious),
+        cmocka_unit_test(test_ties_by_index),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_prefix_budget),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_shift),
+        cmocka_unit_test(test_settings),
         cmocka_unit_test(test_bad_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
