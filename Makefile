@@ -16,9 +16,10 @@
 # Variables: CC, B (build folder), V=1 (show commands), WERROR=1, SAN=..., ONEDNN=0 (own
 # matrix products), CROSS=aarch64-linux-gnu SYSROOT=DIR (for another machine, with its packages
 # from DIR: scripts/aarch64.sh), MUJOCO=0 (without Reacher, Cube and PointMaze) or MUJOCO=DIR (a
-# MuJoCo with DIR/include and DIR/lib), CUDA=1 (GPU code, though no GPU is here) or CUDA=0 (none,
-# though one is), CLOCKS=1 (long kernels print where their time goes).  Where these differ from
-# what a build folder was made with, what depends on them is made again.
+# MuJoCo with DIR/include and DIR/lib), LIBAV=0 SNAPPY=0 (cgs data convert without videos, without
+# Snappy), CUDA=1 (GPU code, though no GPU is here) or CUDA=0 (none, though one is), CLOCKS=1 (long
+# kernels print where their time goes).  Where these differ from what a build folder was made with,
+# what depends on them is made again.
 
 ifneq ($(filter default undefined,$(origin CC)),)
 CC     := $(if $(CROSS),$(CROSS)-)gcc
@@ -87,6 +88,18 @@ MJ_FOUND := $(if $(filter 0,$(MUJOCO)),,$(shell printf '$(HASH)include <mujoco/m
 ifneq ($(MJ_FOUND),)
 CPPFLAGS += -DCGS_WITH_MUJOCO
 LDLIBS   += -lmujoco
+endif
+# what cgs data convert reads more with; without them it says what is missing
+LIBAV_PKGS := libavformat libavcodec libswscale libavutil
+LIBAV    ?= $(shell $(PKG_CONFIG) --exists $(LIBAV_PKGS) && echo 1)
+SNAPPY   ?= $(shell $(PKG_CONFIG) --exists snappy && echo 1)
+ifeq ($(LIBAV),1)
+# loaded when a video is opened: it brings a hundred libraries along
+CPPFLAGS += -DCGS_WITH_LIBAV $(shell $(PKG_CONFIG) --cflags $(LIBAV_PKGS))
+endif
+ifeq ($(SNAPPY),1)
+CPPFLAGS += -DCGS_WITH_SNAPPY $(shell $(PKG_CONFIG) --cflags snappy)
+LDLIBS   += $(shell $(PKG_CONFIG) --libs snappy)
 endif
 X86      := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
 # gcc 12 for aarch64 breaks down over loops with fmax; "omp simd" is not concerned
@@ -159,6 +172,7 @@ found:
 	@$(if $(strip $(MISSING)),echo "missing: $(strip $(MISSING)) (run scripts/setup.sh)"; exit 1,\
 	  echo "cgs $(VERSION): $(CC), $(foreach p,$(PKGS),$(p) $(shell $(PKG_CONFIG) --modversion $(p)),)\
 	  chipmunk, oneDNN $(if $(filter 1,$(ONEDNN)),yes,no),\
+	  videos $(if $(filter 1,$(LIBAV)),yes,no)$(COMMA) snappy $(if $(filter 1,$(SNAPPY)),yes,no)$(COMMA)\
 	  mujoco $(or $(MJ_FOUND),not found: no Reacher Cube PointMaze),\
 	  CUDA $(if $(filter 1,$(CUDA)),$(NVCC),$(if $(CUDA_H),no: nvcc is here and no GPU$(COMMA) CUDA=1 builds it,no))")
 
@@ -202,7 +216,8 @@ $(B)/tests/probe_%: tests/cuda/probe_%.cu $(B)/made/cuda
 	  -gencode arch=compute_90a,code=sm_90a -o $@ $<
 
 # random numbers and sums of costs are the same bits as on a CPU: no fused multiply-add
-$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o $(B)/src/rollout/cuda/rows.cu.o: \
+$(B)/src/ops/cuda/directions.cu.o $(B)/src/plan/cuda/refine.cu.o $(B)/src/plan/cuda/gauss_newton.cu.o \
+  $(B)/src/rollout/cuda/rows.cu.o: \
   NVFLAGS += -fmad=false
 
 define simd_rule
@@ -226,7 +241,8 @@ $(GPU_TABLES:%.c=$(B)/%.o): $(B)/made/gpu
 
 # what kinds of objects are made with, for the rules of made/NAME below
 MADE_flags  := $(MADE_WITH)
-MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR)
+MADE_options := CC='$(CC)' CUDA=$(CUDA) ONEDNN=$(ONEDNN) MUJOCO=$(MUJOCO) SAN=$(SAN) WERROR=$(WERROR) \
+  LIBAV=$(LIBAV) SNAPPY=$(SNAPPY)
 MADE_commit := $(COMMIT)
 MADE_gpu    := CUDA=$(CUDA)
 MADE_cuda   := $(MADE_WITH) $(NVCC) $(NVFLAGS)

@@ -10,7 +10,8 @@ set -eu
 if command -v apt-get >/dev/null; then
     needed="gcc make git pkg-config libdnnl-dev libhdf5-dev libcjson-dev libpng-dev zlib1g-dev libblosc-dev
       liblz4-dev libzstd-dev liblapacke-dev libopenblas-dev libchipmunk-dev libcmocka-dev"
-    wanted="libmujoco-dev clang libomp-dev libclang-rt-dev patchelf python3 python3-h5py python3-numpy"
+    wanted="libmujoco-dev clang libomp-dev libclang-rt-dev patchelf python3 python3-h5py python3-numpy
+      libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libsnappy-dev ffmpeg"
     case " $* " in *" deb "*) needed="$needed build-essential debhelper" ;; esac
     case " $* " in *" ci "*) wanted="$wanted clang-format valgrind qemu-user-static gcc-aarch64-linux-gnu" ;; esac
     present() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -23,7 +24,8 @@ if command -v apt-get >/dev/null; then
 elif command -v dnf >/dev/null; then # no MuJoCo there
     needed="gcc make git pkgconf-pkg-config onednn-devel hdf5-devel cjson-devel libpng-devel zlib-devel
       blosc-devel lz4-devel libzstd-devel lapack-devel openblas-devel chipmunk-devel libcmocka-devel"
-    wanted="clang libomp-devel compiler-rt patchelf python3 python3-h5py python3-numpy"
+    wanted="clang libomp-devel compiler-rt patchelf python3 python3-h5py python3-numpy
+      ffmpeg-free-devel snappy-devel ffmpeg-free"
     case " $* " in *" ci "*) wanted="$wanted clang-tools-extra valgrind qemu-user-static gcc-aarch64-linux-gnu" ;; esac
     present() { rpm -q --whatprovides "$1" >/dev/null 2>&1; }
     known() { dnf -q list "$1" >/dev/null 2>&1; }

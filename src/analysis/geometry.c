@@ -35,6 +35,15 @@ static void add_path(cJSON *to, const char *name, const double *path, int points
     for (int i = 0; i < points; i++) cgs_document_numbers(list, NULL, path + i * d, d);
 }
 
+/* the response image at a plan; with `exact` J (D, n) becomes the Jacobian */
+static cgs_status response_at(const cgs_gallery *g, int model, const float *z, const float *plan,
+                              const double *U, double *J, double *heat) {
+    cgs_terminal *t = g->terminal[model];
+    if (!g->o->exact) return cgs_response_heat(t, z, plan, U, heat);
+    CGS_TRY(cgs_terminal_jacobian(t, z, plan, J));
+    return cgs_response_heat_of(J, cgs_terminal_width(t), cgs_terminal_plan_size(t), U, heat);
+}
+
 /* ---- windows ------------------------------------------------------------------------ */
 
 /* where the windows are: given, drawn, or rollouts */
@@ -73,6 +82,7 @@ typedef struct easel {
     double *a, *dz;          /* (frames - 1, ka), (frames - 1, D) */
     double *action, *latent; /* (frames, d) */
     double *U;               /* (H * A, 2) */
+    double *J;               /* (D, H * A) */
     double heat[CGS_HEAT];
 } easel;
 
@@ -80,15 +90,16 @@ static cgs_status easel_make(easel *e, const cgs_gallery *g, int D) {
     const cgs_lewm_config *c = &g->loaded[0].lewm->config;
     size_t F = (size_t)g->o->frames, A = (size_t)cgs_lewm_action_block(c), d = (size_t)D;
     size_t floats = F * (d + A), doubles = F * (A + d + 2 * XYZ);
-    size_t moves = (size_t)g->o->horizon * A * CHANNELS;
+    size_t plan = (size_t)g->o->horizon * A, moves = plan * CHANNELS;
     e->z = malloc(floats * sizeof *e->z);
-    e->a = malloc((doubles + moves) * sizeof *e->a);
+    e->a = malloc((doubles + moves + d * plan) * sizeof *e->a);
     if (!e->z || !e->a) return cgs_fail(CGS_ENOMEM, "geometry: no memory for a window");
     e->block = e->z + F * d;
     e->dz = e->a + F * A;
     e->action = e->dz + F * d;
     e->latent = e->action + F * XYZ;
     e->U = e->latent + F * XYZ;
+    e->J = e->U + moves;
     cgs_constant_moves(c, g->o->horizon, CHANNELS, e->U);
     return CGS_OK;
 }
@@ -113,7 +124,7 @@ static cgs_status draw_model(cgs_gallery *g, int i, const cgs_window *w, const c
     }
     if (rc == CGS_OK) {
         cgs_stretch_standardise(s, &m->scale, w->frame - 1, o->horizon, e.block);
-        rc = cgs_response_heat(g->terminal[i], e.z + (w->frame - 1) * D, e.block, e.U, e.heat);
+        rc = response_at(g, i, e.z + (w->frame - 1) * D, e.block, e.U, e.J, e.heat);
     }
     if (rc == CGS_OK) {
         if (i == 0) add_path(window, "actions", e.action, n + 1, d);
@@ -219,10 +230,10 @@ static cgs_status survey_anchor(survey *v, cgs_gallery *g, int model, const cgs_
     directions(g, model, s, v->z, v->n, v->A, a, dz, v->plan);
     v->pairs[k] = pair_error(a, v->A, dz, v->D, v->n);
     cgs_stretch_standardise(s, &m->scale, 0, v->n, v->plan);
-    CGS_TRY(cgs_response_heat(g->terminal[model], v->z, v->plan, v->U, heat));
+    if (!g->o->exact) CGS_TRY(cgs_terminal_jacobian(g->terminal[model], v->z, v->plan, v->J));
+    CGS_TRY(response_at(g, model, v->z, v->plan, v->U, v->J, heat));
     cgs_response_ideal(ideal);
     v->error[k] = cgs_response_error(heat, ideal);
-    CGS_TRY(cgs_terminal_jacobian(g->terminal[model], v->z, v->plan, v->J));
     CGS_TRY(cgs_response_gram(v->J, v->D, v->n * v->A, v->U, CHANNELS, M));
     CGS_TRY(cgs_symmetric_eigen(M, CHANNELS, lambda, NULL));
     if (!(lambda[1] > 0))
@@ -312,7 +323,7 @@ cgs_status cgs_geometry_run(cJSON **doc, const cgs_geometry_options *o, const ch
     if (rc == CGS_OK) {
         cgs_document_number(*doc, "horizon", o->horizon);
         cgs_document_number(*doc, "frames", o->frames);
-        cgs_document_number(*doc, "step", CGS_RESPONSE_STEP);
+        cgs_document_number(*doc, "step", o->exact ? 0 : CGS_RESPONSE_STEP);
         rc = draw_windows(&g, *doc);
     }
     if (rc == CGS_OK) {

@@ -40,6 +40,7 @@ typedef struct cgs_geometry_options {
     int frames;       /* of a window: 30 */
     int anchors;      /* of the summary: 128; of the mechanism: 32 */
     int horizon;      /* 5 */
+    bool exact;       /* responses from Jacobians, not from changes of CGS_RESPONSE_STEP */
     uint64_t seed;    /* 0 */
     const char *device, *precision;
     int threads;

@@ -9,20 +9,20 @@
 #include "rollout/rollout.h"
 
 struct cgs_terminal {
-    cgs_rollout *forward, *backward;
+    cgs_rollout *forward, *derivative;
     int H, D, n, samples; /* n = H * A */
     float *frames;        /* (samples, H, D) imagined */
-    float *z, *goal;      /* (D, D) the present frame and a goal for each row of J */
-    float *plans, *grad;  /* (D, n) */
-    float *cost;          /* (D) */
+    float *goal;          /* (D) zeros: a residual is the last latent itself */
+    float *residual, *J;  /* (D), (D, n) */
+    float cost;
 };
 
 void cgs_terminal_destroy(cgs_terminal *t) {
     if (!t) return;
     cgs_rollout_destroy(t->forward);
-    cgs_rollout_destroy(t->backward);
+    cgs_rollout_destroy(t->derivative);
     free(t->frames);
-    free(t->z);
+    free(t->goal);
     free(t);
 }
 
@@ -31,17 +31,14 @@ static cgs_status build(cgs_terminal *t, cgs_lewm *m, cgs_dtype act) {
     cgs_rollout_config c = {
         .episodes = 1, .context = 1, .horizon = t->H, .samples = t->samples, .act = act};
     CGS_TRY(cgs_rollout_create(&t->forward, m, &c));
-    c.episodes = t->D;
     c.samples = 1;
-    c.gradient = true;
-    CGS_TRY(cgs_rollout_create(&t->backward, m, &c));
+    c.jacobian = true;
+    CGS_TRY(cgs_rollout_create(&t->derivative, m, &c));
     t->frames = malloc((size_t)t->samples * (size_t)t->H * D * sizeof *t->frames);
-    t->z = malloc((2 * D * D + 2 * D * n + D) * sizeof *t->z);
-    if (!t->frames || !t->z) return cgs_fail(CGS_ENOMEM, "terminal predictor: no memory");
-    t->goal = t->z + D * D;
-    t->plans = t->goal + D * D;
-    t->grad = t->plans + D * n;
-    t->cost = t->grad + D * n;
+    t->goal = calloc(2 * D + D * n, sizeof *t->goal);
+    if (!t->frames || !t->goal) return cgs_fail(CGS_ENOMEM, "terminal predictor: no memory");
+    t->residual = t->goal + D;
+    t->J = t->residual + D;
     return CGS_OK;
 }
 
@@ -85,27 +82,15 @@ cgs_status cgs_terminal_predict(cgs_terminal *t, const float *z, const float *pl
 }
 
 cgs_status cgs_terminal_jacobian(cgs_terminal *t, const float *z, const float *plan, double *J) {
-    size_t D = (size_t)t->D, n = (size_t)t->n, H = (size_t)t->H;
-    /* the latent as the gradient's tape computes it, bit for bit */
-    CGS_TRY(cgs_rollout_set(t->backward, 1, z, NULL, NULL));
-    CGS_TRY(cgs_rollout_imagine(t->backward, plan, 1, 1, t->frames));
-    const float *F = t->frames + (H - 1) * D;
-    for (size_t i = 0; i < D; i++) {
-        memcpy(t->z + i * D, z, D * sizeof *z);
-        memcpy(t->goal + i * D, F, D * sizeof *F);
-        t->goal[i * D + i] = F[i] - 1;
-        memcpy(t->plans + i * n, plan, n * sizeof *plan);
-    }
-    CGS_TRY(cgs_rollout_set(t->backward, t->D, t->z, NULL, t->goal));
-    CGS_TRY(cgs_rollout_gradient(t->backward, t->plans, t->D, t->cost, t->grad));
-    for (size_t i = 0; i < D; i++) {
-        double twice = 2 * ((double)F[i] - t->goal[i * D + i]); /* 2, up to rounding */
-        for (size_t k = 0; k < n; k++) J[i * n + k] = t->grad[i * n + k] / twice;
-    }
-    for (size_t i = 0; i < D * n; i++)
+    size_t D = (size_t)t->D, n = (size_t)t->n;
+    CGS_TRY(cgs_rollout_set(t->derivative, 1, z, NULL, t->goal));
+    CGS_TRY(cgs_rollout_jacobian(t->derivative, plan, 1, &t->cost, t->residual, t->J));
+    for (size_t i = 0; i < D * n; i++) {
+        J[i] = t->J[i];
         if (!isfinite(J[i]))
             return cgs_fail(CGS_ENUMERIC, "derivative %zu of component %zu is %g", i % n, i / n,
                             J[i]);
+    }
     return CGS_OK;
 }
 

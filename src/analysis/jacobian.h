@@ -1,9 +1,7 @@
 /* jacobian.h - the terminal predictor F_H of a model, and its derivative.
  *
  * F_H(a) is the last of the H latents that the model predicts from the present one and the plan a
- * (H * A standardised numbers).  Row i of its Jacobian is a vector-Jacobian product of the tape:
- * the gradient of |F_H - goal|^2 is 2 (F_H - goal)' J, so a goal that differs from F_H in component
- * i alone gives that row. */
+ * (H * A standardised numbers).  Its Jacobian is that of a rollout's residual. */
 #ifndef CGS_ANALYSIS_JACOBIAN_H
 #define CGS_ANALYSIS_JACOBIAN_H
 

@@ -55,6 +55,23 @@ void cgs_response_plans(const float *plan, int n, const double *U, float *plans)
     }
 }
 
+cgs_status cgs_response_heat_of(const double *J, int D, int n, const double *U, double *heat) {
+    double *r = malloc((size_t)CGS_DIRECTIONS * (size_t)D * sizeof *r);
+    if (!r) return cgs_fail(CGS_ENOMEM, "response: no memory");
+    for (int i = 0; i < D; i++) {
+        double move[2] = {0, 0}, q[2];
+        for (int k = 0; k < n; k++)
+            for (int c = 0; c < 2; c++) move[c] += J[i * n + k] * U[2 * k + c];
+        for (int j = 0; j < CGS_DIRECTIONS; j++) {
+            direction(j, q);
+            r[j * D + i] = move[0] * q[0] + move[1] * q[1];
+        }
+    }
+    cgs_status rc = cgs_response_cosines(r, D, heat);
+    free(r);
+    return rc;
+}
+
 cgs_status cgs_response_heat(cgs_terminal *t, const float *z, const float *plan, const double *U,
                              double *heat) {
     int n = cgs_terminal_plan_size(t), D = cgs_terminal_width(t), rows = CGS_DIRECTIONS + 1;

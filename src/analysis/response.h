@@ -21,6 +21,8 @@ double cgs_response_error(const double *heat, const double *ideal);
 
 /* The plans of one matrix: the plan itself, then the 32 changed ones.  U (n, 2), plans (33, n). */
 void cgs_response_plans(const float *plan, int n, const double *U, float *plans);
+/* The matrix in the limit of small changes, from the Jacobian J (D, n) at the plan. */
+cgs_status cgs_response_heat_of(const double *J, int D, int n, const double *U, double *heat);
 /* The matrix at a plan (H * A) from a present latent z (D).  t must take 33 plans. */
 cgs_status cgs_response_heat(cgs_terminal *t, const float *z, const float *plan, const double *U,
                              double *heat);

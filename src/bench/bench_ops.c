@@ -153,22 +153,23 @@ static const cgs_record *called(const update *u, int i, bool *back) {
 }
 
 /* Times every record of one update separately.  A device with a clock is not synchronised between
- * them, so that short operations do not measure the synchronisation. */
+ * them, so that short operations do not measure the synchronisation; others run whole segments. */
 static cgs_status update_parts(update *u, cgs_device *d, int run) {
     const cgs_backend *ops = d->ops;
-    int calls = 2 * cgs_tape_records(u->tape);
+    int records = cgs_tape_records(u->tape), calls = 2 * records;
     double *seconds = u->seconds + run * calls;
     bool back;
     cgs_tape_set_step(u->tape, 1);
     u->flops = 0;
+    if (!ops->mark) cgs_tape_forward_timed(u->tape, seconds);
     for (int i = 0; i < calls; i++) {
         const cgs_record *r = called(u, i, &back);
         double begin = cgs_now();
         if (ops->mark) ops->mark(d, i);
         if (back && !r->out->grad) continue;
-        (back ? ops->backward : ops->forward)[r->op](d, r);
         u->flops += (back ? cgs_backward_cost(r) : cgs_forward_cost(r)).flops;
-        if (ops->mark) continue;
+        if (back || ops->mark) (back ? ops->backward : ops->forward)[r->op](d, r);
+        if (ops->mark || !back) continue;
         CGS_TRY(ops->sync(d));
         seconds[i] = cgs_now() - begin;
     }

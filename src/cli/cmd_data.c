@@ -1,4 +1,4 @@
-/* cmd_data.c - cgs data info, preview, check: inspecting a dataset before using it. */
+/* cmd_data.c - cgs data info, preview, check, convert: a dataset before it is used. */
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -8,6 +8,7 @@
 
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "convert/convert.h"
 #include "data/check.h"
 #include "data/dataset.h"
 #include "data/stats.h"
@@ -16,7 +17,8 @@
 
 typedef struct request {
     const char *file, *out;
-    const char *size;
+    const char *size, *fit, *pixels, *action;
+    bool late;
     cgs_words settings;
     bool json, quiet;
     int episodes, frames, fps;
@@ -312,6 +314,59 @@ static cgs_status preview(cgs_dataset *d, const request *r) {
     return rc;
 }
 
+/* ---- convert ----------------------------------------------------------------------------- */
+
+static bool show_conversion(void *user, int64_t done, int64_t total) {
+    cgs_progress *p = user;
+    p->total = (double)total;
+    cgs_progress_update(p, (double)done, NULL);
+    return !cgs_interrupted();
+}
+
+static cgs_status read_conversion(const char *in, const request *r, cgs_convert_options *o) {
+    *o = (cgs_convert_options){.in = in,
+                               .out = r->out,
+                               .size = 224,
+                               .late = r->late,
+                               .choices = {r->pixels, r->action, r->fps}};
+    char *end = NULL;
+    if (!r->out) return cgs_fail(CGS_EARG, "convert needs --out FILE.h5");
+    if (r->size) o->size = (int)strtol(r->size, &end, 10);
+    if (end && (end == r->size || *end))
+        return cgs_fail(CGS_EARG, "--size \"%.40s\" is not a number of pixels", r->size);
+    return cgs_fit_of(r->fit, &o->fit);
+}
+
+static cgs_status convert(const char *in, const request *r) {
+    cgs_convert_options o;
+    cgs_converted made;
+    cgs_progress bar;
+    CGS_TRY(read_conversion(in, r, &o));
+    cgs_progress_begin(&bar, "convert", 1, r->quiet);
+    cgs_catch_interrupt();
+    cgs_status rc = cgs_convert(&o, &made, show_conversion, &bar);
+    cgs_progress_end(&bar);
+    if (rc == CGS_ESTOPPED) rc = CGS_EIO; /* not a success: the file is not there yet */
+    CGS_TRY(rc);
+    if (r->json) {
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "file", r->out);
+        cJSON_AddNumberToObject(root, "episodes", (double)made.episodes);
+        cJSON_AddNumberToObject(root, "resumed", (double)made.resumed);
+        cJSON_AddNumberToObject(root, "rows", (double)made.rows);
+        cJSON_AddStringToObject(root, "columns", made.names);
+        cJSON_AddStringToObject(root, "understood", made.note);
+        return print_json(root);
+    }
+    if (r->quiet) return CGS_OK;
+    printf("%s: %s\n", in, made.note);
+    printf("%s: %" PRId64 " episodes, %" PRId64
+           " rows; frames %dx%d, by %s from %dx%d; columns %s\n",
+           r->out, made.episodes, made.rows, o.size, o.size, r->fit, made.width, made.height,
+           made.names);
+    return CGS_OK;
+}
+
 /* ---- the verb ------------------------------------------------------------------------------ */
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -319,31 +374,46 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         const char *name;
         cgs_status (*run)(cgs_dataset *, const request *);
     } actions[] = {{"info", info}, {"preview", preview}};
-    request r = {.episodes = 4, .frames = 300};
+    request r = {.episodes = 4, .frames = 300, .fit = "crop"};
     const cgs_opt opts[] = {
-        {"out", "FILE.gif", "preview: the animation to write", OPT_STR, &r.out, false},
+        {"out", "FILE", "preview: the animation (GIF) to write; convert: the dataset", OPT_STR,
+         &r.out, false},
         {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
         {"frames", "N", "preview: most frames (300)", OPT_INT, &r.frames, false},
-        {"fps", "N", "preview: frames per second (the dataset's rate, or 10)", OPT_INT, &r.fps,
-         false},
-        {"size", "NAME", "check: whether frames suit this preset of cgs train (any size)", OPT_STR,
-         &r.size, false},
+        {"fps", "N",
+         "preview: frames per second (the dataset's rate, or 10); convert: of pictures with tables",
+         OPT_INT, &r.fps, false},
+        {"size", "SIZE",
+         "check: whether frames suit this preset of cgs train (any size); convert: pixels per side "
+         "(224)",
+         OPT_STR, &r.size, false},
+        {"fit", "HOW", "convert: crop, pad or stretch pictures that are not square (crop)", OPT_STR,
+         &r.fit, false},
+        {"pixels", "NAME", "convert: which array or camera, where there are several", OPT_STR,
+         &r.pixels, false},
+        {"action", "NAME", "convert: what the actions are called (action, actions)", OPT_STR,
+         &r.action, false},
+        {"late", NULL, "convert: a row holds the action that led to it, not the one from it",
+         OPT_FLAG, &r.late, false},
         {"json", NULL, "one JSON object on standard output", OPT_FLAG, &r.json, false},
         {"quiet", NULL, "no progress bar, no message on success", OPT_FLAG, &r.quiet, false}};
     cgs_words words;
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     bool checks = rc == CGS_OK && words.count >= 2 && !strcmp(words.word[0], "check");
+    bool converts = rc == CGS_OK && words.count == 2 && !strcmp(words.word[0], "convert");
     int which = -1;
     if (rc == CGS_OK && (words.count < 2 || (words.count > 2 && !checks)))
-        rc = cgs_fail(CGS_EARG, "needs info, preview or check, and a dataset file");
+        rc = cgs_fail(CGS_EARG, "needs info, preview, check or convert, and a file");
     for (int i = 0; rc == CGS_OK && i < CGS_COUNT(actions); i++)
         if (!strcmp(words.word[0], actions[i].name)) which = i;
-    if (rc == CGS_OK && which < 0 && !checks)
-        rc = cgs_fail(CGS_EARG, "unknown action \"%.80s\": use info, preview or check",
+    if (rc == CGS_OK && which < 0 && !checks && !converts)
+        rc = cgs_fail(CGS_EARG, "unknown action \"%.80s\": use info, preview, check or convert",
                       words.word[0]);
     if (checks) {
         r.settings = (cgs_words){words.word + 2, words.count - 2};
         rc = check(words.word[1], &r);
+    } else if (converts) {
+        rc = convert(words.word[1], &r);
     } else if (rc == CGS_OK) {
         cgs_dataset *d;
         rc = cgs_dataset_open(&d, words.word[1]);
@@ -356,10 +426,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_data = {
-    "data", "info|preview|check FILE.h5 [options] [key=value ...]",
-    "describes, previews or checks a dataset",
+    "data", "info|preview|check|convert FILE [options] [key=value ...]",
+    "describes, previews or checks a dataset, or makes one of other recordings",
     "  cgs data info pusht.h5                       columns, attributes, action statistics\n"
     "  cgs data check pusht.h5                      reads all of it; exit 1 where cgs train would\n"
     "                                               refuse it, with all that was found\n"
-    "  cgs data preview pusht.h5 --out pusht.gif    a few episodes side by side",
+    "  cgs data preview pusht.h5 --out pusht.gif    a few episodes side by side\n"
+    "  cgs data convert demo.hdf5 --out d.h5        HDF5 of any layout, npz, folders of PNG or "
+    "video\n"
+    "                                               with CSV, LeRobot: see docs/your-data.md",
     run};

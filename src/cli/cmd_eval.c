@@ -32,6 +32,16 @@ static void plan_text(const cgs_plan_config *p, char *out, size_t size) {
                                      s->label, s->value(p));
 }
 
+/* percent, the model's cost, size of actions, milliseconds */
+static void first_text(const cgs_summary_row *r, char *out, size_t size) {
+    const cgs_first_plans *f = &r->first;
+    if (f->successes < 0)
+        snprintf(out, size, "-");
+    else
+        snprintf(out, size, "%5.1f  %8.4g  %5.2f  %.3g %.3g", 100.0 * f->successes / r->episodes,
+                 f->cost, f->size, 1e3 * f->p50, 1e3 * f->p99);
+}
+
 static const char *short_name(const char *dir) {
     const char *slash = strrchr(dir, '/');
     return slash && slash[1] ? slash + 1 : dir;
@@ -40,15 +50,17 @@ static const char *short_name(const char *dir) {
 static const char *const sweeps[] = {"K", "I", "tau", "rollouts"};
 
 static void print_tables(const cgs_evaluation *e, const cgs_summary *s, const cgs_texts *models) {
-    char text[96];
-    printf("%-20s %-32s %8s  %-17s %-15s %10s\n", "model", "planner", "success",
-           "mean +- sd (seeds)", "95% interval", "s/episode");
+    char text[96], first[96];
+    printf("%-20s %-32s %8s  %-17s %-15s %10s  %s\n", "model", "planner", "success",
+           "mean +- sd (seeds)", "95% interval", "s/episode",
+           "first plan: success, cost, size, ms p50 p99");
     for (int i = 0; i < s->rows; i++) {
         const cgs_summary_row *r = &s->row[i];
         plan_text(r->plan, text, sizeof text);
-        printf("%-20.20s %-32s %4d/%-4d %6.1f +- %4.1f (%d)  [%5.1f, %5.1f] %10.3f%s%s%s\n",
+        first_text(r, first, sizeof first);
+        printf("%-20.20s %-32s %4d/%-4d %6.1f +- %4.1f (%d)  [%5.1f, %5.1f] %10.3f  %s%s%s%s\n",
                short_name(models->item[r->model]), text, r->successes, r->episodes, r->mean, r->sd,
-               r->seeds, r->wilson.low, r->wilson.high, r->seconds,
+               r->seeds, r->wilson.low, r->wilson.high, r->seconds, first,
                *e->backbone[r->model] ? "  (" : "", e->backbone[r->model],
                *e->backbone[r->model] ? " backbone)" : "");
     }
@@ -108,9 +120,14 @@ static void print_json(const cgs_evaluation *e, const cgs_summary *s, const cgs_
         printf(",");
         json_plan(r->plan);
         printf(",\"seeds\":%d,\"episodes\":%d,\"successes\":%d,\"mean\":%.6g,\"sd\":%.6g,"
-               "\"low\":%.6g,\"high\":%.6g,\"seconds\":%.6g}\n",
+               "\"low\":%.6g,\"high\":%.6g,\"seconds\":%.6g",
                r->seeds, r->episodes, r->successes, r->mean, r->sd, r->wilson.low, r->wilson.high,
                r->seconds);
+        if (r->first.successes >= 0)
+            printf(",\"first_plan\":{\"successes\":%d,\"cost\":%.6g,\"size\":%.6g,"
+                   "\"seconds\":[%.6g,%.6g]}",
+                   r->first.successes, r->first.cost, r->first.size, r->first.p50, r->first.p99);
+        printf("}\n");
     }
     for (int i = 0; i < s->areas; i++) {
         const cgs_summary_area *a = &s->area[i];

@@ -155,6 +155,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"frames", "N", "frames per window (30)", OPT_INT, &j.o.frames, false},
         {"anchors", "N", "anchors for the summary (128) or the mechanism (32)", OPT_INT,
          &j.o.anchors, false},
+        {"exact", NULL, "responses from Jacobians, not from changes of plans by 0.05", OPT_FLAG,
+         &j.o.exact, false},
         {"mechanism", NULL, "instead: the response spectrum and one update of mppi", OPT_FLAG,
          &mechanism, false},
         {"curvature", NULL, "instead: the curvature of the cost and mppi's temperature", OPT_FLAG,

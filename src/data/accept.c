@@ -25,14 +25,17 @@ static cgs_status judge_images(cgs_findings *found, const cgs_source *s, const c
         return CGS_OK;
     }
     if (s->height != s->width)
-        cgs_findings_problem(found, CGS_EFORMAT,
-                             "frames are %dx%d (width x height), square ones are expected",
-                             s->width, s->height);
+        cgs_findings_problem(
+            found, CGS_EFORMAT,
+            "frames are %dx%d (width x height), square ones are expected; cgs data convert makes "
+            "them",
+            s->width, s->height);
     else if (needs->image_size && s->height != needs->image_size)
-        cgs_findings_problem(found, CGS_EARG, "frames are %dx%d, model.image_size is %d%s",
-                             s->width, s->height, needs->image_size,
-                             s->height == 64 ? "; --size small of cgs train is a model for these"
-                                             : "");
+        cgs_findings_problem(
+            found, CGS_EARG,
+            "frames are %dx%d, model.image_size is %d; cgs data convert makes that of them%s",
+            s->width, s->height, needs->image_size,
+            s->height == 64 ? ", or --size small of cgs train a model for these" : "");
     uint8_t *first = malloc((size_t)s->height * (size_t)s->width * 3);
     if (!first) return cgs_fail(CGS_ENOMEM, "%s: no memory for a frame", s->path);
     cgs_status rc = s->read_pixels(s->self, s->ep_offset[0], 1, 1, first);

@@ -202,8 +202,9 @@ static cgs_status read_index(cgs_dataset *d, const char *name, int64_t **out, in
     cgs_h5column c;
     cgs_h5_lock();
     bool there = H5Lexists(d->file, name, H5P_DEFAULT) > 0;
-    cgs_status rc = there ? cgs_h5column_open(&c, d->file, name, d->file_bytes)
-                          : cgs_fail(CGS_EFORMAT, "it has no column \"%s\"", name);
+    cgs_status rc =
+        there ? cgs_h5column_open(&c, d->file, name, d->file_bytes)
+              : cgs_fail(CGS_EFORMAT, "it has no column \"%s\" (cgs data convert makes one)", name);
     cgs_h5_unlock();
     if (!there) return rc;
     if (rc == CGS_OK && (c.rank != 1 || c.info.rows < 1 || c.info.rows > INT_MAX ||
@@ -375,7 +376,9 @@ static void open_pixels(cgs_dataset *d, cgs_findings *found) {
     if (s->pixels < 0) return;
     const cgs_column *c = &d->infos[s->pixels];
     if (!is_image(c))
-        cgs_findings_problem(found, CGS_EFORMAT, "column %s is not u8 (rows, height, width, 3)",
+        cgs_findings_problem(found, CGS_EFORMAT,
+                             "column %s is not u8 (rows, height, width, 3); cgs data "
+                             "convert makes it that",
                              cgs_column_describe(c, shape));
     else if (c->rows != s->rows)
         cgs_findings_problem(found, CGS_EFORMAT, "column %s: %" PRId64 " rows are expected",

@@ -47,6 +47,7 @@ struct cgs_loop {
     cgs_loop_config config;
     int D, A, H, N, S, execute;
     cgs_solver solver;
+    cgs_rollout *judge; /* the cost of first plans */
     cgs_env_batch envs;
 
     /* the batch: slot e of E */
@@ -64,6 +65,7 @@ struct cgs_loop {
     float *z_now, *z_sub, *past_sub, *goal_sub, *start; /* (E, ...) */
     uint8_t *frames;                                    /* (E, S, S, 3) rendered */
     float *sensed;                                      /* (E, proprio) standardised */
+    float *cost;                                        /* (E) of first plans */
     int column; /* of the environment, that proprioception is read from */
 };
 
@@ -89,6 +91,7 @@ static void layout(cgs_loop *l) {
     l->goal_sub = CGS_TAKE(a, float, E *D);
     l->start = CGS_TAKE(a, float, E *n);
     l->frames = CGS_TAKE(a, uint8_t, E * frame);
+    l->cost = CGS_TAKE(a, float, E);
     l->sensed = CGS_TAKE(a, float, E *(size_t)l->config.proprio.dim + 1);
 }
 
@@ -145,7 +148,13 @@ static cgs_status make_solver(cgs_loop *l) {
         CGS_TRY(cgs_solver_add_context(&l->solver, seen));
         seen = seen_after(l, seen);
     }
-    return CGS_OK;
+    cgs_rollout_config judge = {.episodes = c->batch,
+                                .declared = c->declared,
+                                .context = cgs_history_context(c->history, c->model),
+                                .horizon = l->H,
+                                .samples = 1,
+                                .act = c->act};
+    return cgs_rollout_create_any(&l->judge, c->model, &judge);
 }
 
 static cgs_status build(cgs_loop *l) {
@@ -190,6 +199,7 @@ cgs_status cgs_loop_create(cgs_loop **out, const cgs_loop_config *c) {
 void cgs_loop_destroy(cgs_loop *l) {
     if (!l) return;
     cgs_solver_destroy(&l->solver);
+    cgs_rollout_destroy(l->judge);
     if (!l->config.envs) cgs_env_batch_destroy(&l->envs);
     cgs_arena_free(&l->arena);
     free(l);
@@ -221,7 +231,7 @@ static cgs_status begin(cgs_loop *l, const cgs_start_states *c, int first, int E
         memcpy(l->past + (s * (N - 1) + N - use) * A, c->past + (i * (all - 1) + all - use) * A,
                (use - 1) * A * sizeof *l->past);
         l->running[e] = e < E;
-        if (e < E) out[e] = (cgs_outcome){.planned = NAN, .reached = NAN};
+        if (e < E) out[e] = (cgs_outcome){.planned = NAN, .reached = NAN, .first_cost = NAN};
     }
     cgs_env_batch_judge(&l->envs, l->config.judge);
     CGS_TRY(cgs_env_batch_start(&l->envs, l->state, l->goal_state));
@@ -289,6 +299,26 @@ static cgs_status solve(cgs_loop *l, const cgs_start_states *c, int n, int first
     return CGS_OK;
 }
 
+/* cost and size of the plans that were just made, for what solve() was given */
+static cgs_status weigh_first(cgs_loop *l, int n, double spent, cgs_outcome *out) {
+    size_t length = (size_t)l->H * (size_t)l->A;
+    for (size_t i = 0; i < (size_t)n; i++)
+        memcpy(l->start + i * length, l->plan + (size_t)l->active[i] * length,
+               length * sizeof *l->start);
+    CGS_TRY(cgs_rollout_set(l->judge, n, l->z_sub, l->past_sub, l->goal_sub));
+    CGS_TRY(cgs_rollout_cost(l->judge, l->start, n, 1, l->cost));
+    for (size_t i = 0; i < (size_t)n; i++) {
+        cgs_outcome *o = &out[l->active[i]];
+        double sum = 0;
+        for (size_t j = 0; j < length; j++)
+            sum += (double)l->start[i * length + j] * l->start[i * length + j];
+        o->first_cost = l->cost[i];
+        o->first_size = (float)sqrt(sum / (double)length);
+        o->first_seconds = spent / n;
+    }
+    return CGS_OK;
+}
+
 /* whether the predicate counts after action k of a block, the step-th of the episode */
 static bool success_counts(const cgs_loop *l, int block, int k, int step) {
     const cgs_loop_config *c = &l->config;
@@ -300,7 +330,10 @@ static bool success_counts(const cgs_loop *l, int block, int k, int step) {
 /* one primitive action of every running episode */
 static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcome *out) {
     const cgs_action_scale *s = &l->config.scale;
+    const cgs_loop_config *c = &l->config;
     bool counts = success_counts(l, block, k, step);
+    int first = l->execute * s->frameskip; /* actions of the first plan, or of a short budget */
+    if (first > c->budget) first = c->budget;
     for (int e = 0; e < E; e++) {
         if (!l->running[e]) continue;
         const float *a = l->plan + ((size_t)e * (size_t)l->H + (size_t)block) * (size_t)l->A +
@@ -312,6 +345,9 @@ static cgs_status act(cgs_loop *l, int E, int block, int k, int step, cgs_outcom
     for (int e = 0; e < E; e++) {
         if (!l->running[e]) continue;
         out[e].actions++;
+        bool ends = step == first, within = step <= first;
+        if (l->envs.success[e] && (c->success == CGS_SUCCESS_ANY ? within : ends))
+            out[e].first_success = true;
         if (counts && l->envs.success[e]) {
             out[e].success = true;
             out[e].first = out[e].actions;
@@ -368,6 +404,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
         CGS_TRY(solve(l, cases, n, first, number, out));
         double spent = cgs_now() - before;
         for (int i = 0; i < n; i++) out[l->active[i]].seconds += spent / n;
+        if (number == 0) CGS_TRY(weigh_first(l, n, spent, out));
 
         for (int block = 0; block < l->execute && step < c->budget && n > 0; block++) {
             for (int k = 0; k < f && step < c->budget && n > 0; k++) {

@@ -51,6 +51,13 @@ typedef struct cgs_outcome {
                        cost */
     float reached;  /* |z - goal|^2 of the last frame's whole latent */
     double seconds; /* encoding and planning, per episode of the batch */
+    /* of the first plan alone, which separates what the model's cost, the model and the predicate
+     * do: */
+    bool first_success; /* the predicate held at one of its actions where each counts, or after its
+                         * last */
+    float first_cost;   /* that the model gives it */
+    float first_size;   /* root mean square of its standardised values */
+    double first_seconds; /* of its solve, without encoding, per episode of the batch */
 } cgs_outcome;
 
 /* Observer callbacks; any may be NULL. */

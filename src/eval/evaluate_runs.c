@@ -141,6 +141,7 @@ static cgs_status keep_result(cgs_eval_session *b, cgs_eval_run *r, const cgs_st
         r->result.successes += outcome[i].success;
         r->result.seconds += outcome[i].seconds / starts->count;
     }
+    CGS_TRY(cgs_first_plans_of(&r->result.first, outcome, starts->count));
     if (!b->o->out) return CGS_OK;
     char *line;
     CGS_TRY(cgs_eval_line(&s, starts, outcome, &line));

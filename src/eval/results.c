@@ -119,9 +119,39 @@ static cJSON *outcomes(const cgs_starts *starts, const cgs_outcome *o) {
         put_float(j, "planned", o[i].planned);
         put_float(j, "reached", o[i].reached);
         put_seconds(j, "seconds", o[i].seconds);
+        cJSON_AddBoolToObject(j, "first_plan", o[i].first_success);
+        put_float(j, "first_cost", o[i].first_cost);
         cJSON_AddItemToArray(all, j);
     }
     return all;
+}
+
+cgs_status cgs_first_plans_of(cgs_first_plans *f, const cgs_outcome *o, int n) {
+    double *x = malloc((size_t)n * sizeof *x), squares = 0;
+    if (!x) return cgs_fail(CGS_ENOMEM, "results: no memory for %d outcomes", n);
+    *f = (cgs_first_plans){0};
+    for (int i = 0; i < n; i++) {
+        f->successes += o[i].first_success;
+        squares += (double)o[i].first_size * o[i].first_size / n;
+        x[i] = o[i].first_cost;
+    }
+    f->size = sqrt(squares);
+    f->cost = cgs_median(x, n);
+    for (int i = 0; i < n; i++) x[i] = o[i].first_seconds;
+    f->p50 = cgs_median(x, n);
+    f->p99 = cgs_percentile(x, n, 99);
+    free(x);
+    return CGS_OK;
+}
+
+static cJSON *describe_first(const cgs_first_plans *f) {
+    cJSON *j = cJSON_CreateObject(), *pair = cJSON_AddArrayToObject(j, "seconds");
+    cJSON_AddNumberToObject(j, "successes", f->successes);
+    put_float(j, "cost", (float)f->cost);
+    put_float(j, "size", (float)f->size);
+    cJSON_AddItemToArray(pair, cJSON_CreateNumber((float)f->p50));
+    cJSON_AddItemToArray(pair, cJSON_CreateNumber((float)f->p99));
+    return j;
 }
 
 static cJSON *compact_outcomes(int n, const cgs_outcome *o) {
@@ -151,6 +181,12 @@ cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
         successes += outcome[i].success;
         seconds += outcome[i].seconds / n;
     }
+    cgs_first_plans first;
+    cgs_status rc = cgs_first_plans_of(&first, outcome, n);
+    if (rc != CGS_OK) {
+        cJSON_free(settings);
+        return rc;
+    }
     cgs_interval w = cgs_wilson(successes, n);
     cJSON *j = cJSON_CreateObject(), *pair = cJSON_CreateArray();
     cJSON_AddStringToObject(j, "format", FORMAT);
@@ -165,6 +201,7 @@ cgs_status cgs_eval_line(const cgs_eval_settings *s, const cgs_starts *starts,
     cJSON_AddItemToArray(pair, cJSON_CreateNumber(w.high));
     cJSON_AddItemToObject(j, "wilson", pair);
     put_seconds(j, "seconds", seconds);
+    cJSON_AddItemToObject(j, "first_plan", describe_first(&first));
     cJSON_AddStringToObject(j, "code_version", cgs_version());
     cJSON_AddStringToObject(j, "code_commit", cgs_commit());
     cJSON_AddItemToObject(j, "outcomes",
@@ -203,6 +240,18 @@ static const char *parse_digits(const char *digits, cgs_eval_result *r) {
     return NULL;
 }
 
+static double number_of(const cJSON *j) { return cJSON_IsNumber(j) ? j->valuedouble : NAN; }
+
+static void parse_first(const cJSON *j, cgs_first_plans *f) {
+    const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(j, "seconds");
+    double successes = number_of(cJSON_GetObjectItemCaseSensitive(j, "successes"));
+    *f = (cgs_first_plans){.successes = successes >= 0 && successes < 1e9 ? (int)successes : -1,
+                           .cost = number_of(cJSON_GetObjectItemCaseSensitive(j, "cost")),
+                           .size = number_of(cJSON_GetObjectItemCaseSensitive(j, "size")),
+                           .p50 = number_of(cJSON_GetArrayItem(seconds, 0)),
+                           .p99 = number_of(cJSON_GetArrayItem(seconds, 1))};
+}
+
 static const char *parse_result(const cJSON *j, cgs_eval_result *r) {
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(j, "format");
     const cJSON *hash = cJSON_GetObjectItemCaseSensitive(j, "hash");
@@ -216,6 +265,7 @@ static const char *parse_result(const cJSON *j, cgs_eval_result *r) {
         return "\"outcomes\" is no list";
     snprintf(r->hash, sizeof r->hash, "%s", hash->valuestring);
     r->seconds = cJSON_IsNumber(seconds) ? seconds->valuedouble : 0;
+    parse_first(cJSON_GetObjectItemCaseSensitive(j, "first_plan"), &r->first);
     if (cJSON_IsString(digits)) return parse_digits(digits->valuestring, r);
     r->episodes = cJSON_GetArraySize(all);
     r->success = malloc((size_t)r->episodes);

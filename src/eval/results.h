@@ -3,9 +3,15 @@
  * One line is one model, one planner setting and one seed, with every setting and every
  * episode inside:
  *   {"format":"cgs-eval","version":1,"hash":"...","settings":{...},"episodes":n,"successes":k,
- *    "rate":r,"wilson":[low,high],"seconds":s,"code_version":"...","code_commit":"...",
+ *    "rate":r,"wilson":[low,high],"seconds":s,
+ *    "first_plan":{"successes":k,"cost":c,"size":x,"seconds":[p50,p99]},
+ *    "code_version":"...","code_commit":"...",
  *    "outcomes":[{"episode":e,"step":t,"success":true,"first":a,"actions":a,"solves":2,
- *                 "planned":c,"reached":c,"seconds":s}, ...]}
+ *                 "planned":c,"reached":c,"seconds":s,"first_plan":true,"first_cost":c}, ...]}
+ *
+ * `first_plan` is of the first plans alone: how many of them reached the goal, the median of the
+ * costs that the model gives them, the root mean square of their values, and percentiles of the
+ * seconds of their solves.  Lines from before it do not have it.
  *
  * A compact line has in place of that list only what tables and comparisons read:
  *    "outcomes":{"success":"0110...","solves":n,"seconds":s}, a digit per episode, and sums.
@@ -46,11 +52,20 @@ typedef struct cgs_eval_settings {
                 * it; 0 where nothing depends on it, and then it is left out */
 } cgs_eval_settings;
 
+/* The first plans of a result; successes < 0: its line is from before they were recorded. */
+typedef struct cgs_first_plans {
+    int successes;
+    double cost, size, p50, p99; /* NAN where there is none */
+} cgs_first_plans;
+/* of n outcomes, or an error: no memory */
+cgs_status cgs_first_plans_of(cgs_first_plans *f, const cgs_outcome *o, int n);
+
 typedef struct cgs_eval_result {
     char hash[17];
     int episodes, successes;
     double seconds;   /* planner time per episode, mean */
     uint8_t *success; /* (episodes) owned */
+    cgs_first_plans first;
 } cgs_eval_result;
 
 /* The settings as JSON, and their hash.  The caller frees *json. */

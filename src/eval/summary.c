@@ -21,6 +21,14 @@ static const cgs_eval_run *runs_of(const cgs_evaluation *e, int seeds, int setti
     return e->run + ((size_t)setting * (size_t)e->models + (size_t)model) * (size_t)seeds;
 }
 
+static void add_first(cgs_first_plans *to, const cgs_first_plans *f, int seeds) {
+    to->successes = f->successes < 0 || to->successes < 0 ? -1 : to->successes + f->successes;
+    to->cost += f->cost / seeds;
+    to->size += f->size / seeds;
+    to->p50 += f->p50 / seeds;
+    to->p99 += f->p99 / seeds;
+}
+
 static void summarise_row(cgs_summary_row *row, const cgs_eval_run *r, int seeds, double *rates) {
     *row = (cgs_summary_row){.model = r->model, .plan = &r->plan, .seeds = seeds};
     for (int i = 0; i < seeds; i++) {
@@ -29,6 +37,7 @@ static void summarise_row(cgs_summary_row *row, const cgs_eval_run *r, int seeds
         row->episodes += x->episodes;
         row->successes += x->successes;
         row->seconds += x->seconds / seeds;
+        add_first(&row->first, &x->first, seeds);
     }
     row->mean = cgs_mean(rates, seeds);
     row->sd = cgs_sample_sd(rates, seeds);

@@ -13,6 +13,9 @@ typedef struct cgs_summary_row {
     double mean, sd;     /* of the seeds' rates, in percent; sd with divisor seeds - 1 */
     cgs_interval wilson; /* of all episodes together, in percent */
     double seconds;      /* planner time of an episode */
+    /* first plans: successes of all seeds, -1 where a line does not say; means over seeds of the
+     * other numbers */
+    cgs_first_plans first;
 } cgs_summary_row;
 
 /* A sweep over one setting with everything else fixed. */

@@ -330,7 +330,7 @@ static cgs_status read_archive(reader *r) {
     const char *path = r->w->path;
     char *data;
     size_t bytes;
-    CGS_TRY(cgs_zip_open(&r->zip, r->w));
+    CGS_TRY(cgs_zip_open(&r->zip, r->w, false));
     CGS_TRY(find_folder(r));
     CGS_TRY(read_member(r, "byteorder", &data, &bytes));
     bool little = !data || (bytes == 6 && memcmp(data, "little", 6) == 0);

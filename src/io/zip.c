@@ -122,11 +122,12 @@ static cgs_status read_entry(cgs_zip *z, unsigned char *p, size_t n, cgs_zip_mem
     p[CENTRAL_BYTES - 1 + name] = '\0';
     m->name = (const char *)p + CENTRAL_BYTES - 1;
 
-    if (method != 0 || (flags & 1) || packed != m->bytes)
-        return cgs_fail(CGS_EFORMAT,
-                        "%s: member %s is compressed or encrypted (method %u); torch stores its "
-                        "members as they are",
-                        path, m->name, method);
+    m->packed = packed;
+    m->deflated = z->may_deflate && method == 8;
+    if ((flags & 1) || !(m->deflated || (method == 0 && packed == m->bytes)))
+        return cgs_fail(CGS_EFORMAT, "%s: member %s is compressed or encrypted (method %u)%s", path,
+                        m->name, method,
+                        z->may_deflate ? "" : "; torch stores its members as they are");
     return CGS_OK;
 }
 
@@ -134,10 +135,11 @@ static int compare_member(const void *a, const void *b) {
     return strcmp(((const cgs_zip_member *)a)->name, ((const cgs_zip_member *)b)->name);
 }
 
-cgs_status cgs_zip_open(cgs_zip *z, const cgs_weights *file) {
+cgs_status cgs_zip_open(cgs_zip *z, const cgs_weights *file, bool may_deflate) {
     directory d = {0};
     memset(z, 0, sizeof *z);
     z->file = file;
+    z->may_deflate = may_deflate;
     CGS_TRY(find_directory(file, &d));
     if (d.offset > d.end || d.bytes > d.end - d.offset || d.bytes > MAX_DIRECTORY ||
         d.count > d.bytes / CENTRAL_BYTES)
@@ -182,7 +184,7 @@ cgs_status cgs_zip_find(cgs_zip *z, const char *name, cgs_zip_member **out) {
                         m->header);
     CGS_TRY(cgs_weights_pread(z->file, m->header, b, sizeof b));
     uint64_t offset = m->header + LOCAL_BYTES + le(b + 26, 2) + le(b + 28, 2);
-    if (memcmp(b, "PK\3\4", 4) != 0 || offset > z->end || m->bytes > z->end - offset)
+    if (memcmp(b, "PK\3\4", 4) != 0 || offset > z->end || m->packed > z->end - offset)
         return cgs_fail(CGS_EFORMAT, "%s: member %s: its %" PRIu64 " bytes do not lie in the file",
                         path, name, m->bytes);
     m->offset = offset;

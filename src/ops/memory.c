@@ -285,9 +285,9 @@ cgs_status tape_plan_memory(cgs_tape *t) {
     for (int i = 0; i < t->records; i++) tape_record(t, i)->directions = t->directions;
     for (int i = 0; i < t->nodes; i++) {
         cgs_tensor *x = &tape_node_at(t, i)->tensor;
-        if (x->view_of || x->outside || tape_node_at(t, i)->segment >= 0) continue;
+        if (x->view_of || x->outside) continue;
         size_t bytes = cgs_align_up(cgs_bytes(x) ? cgs_bytes(x) : 1);
-        if (use[i].data.last >= 0)
+        if (use[i].data.last >= 0 && tape_node_at(t, i)->segment < 0)
             buffers[count++] = (buffer){.when = use[i].data, .bytes = bytes, .node = i};
         if (use[i].grad_begun && use[i].grad_of == i)
             buffers[count++] =

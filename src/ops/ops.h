@@ -102,6 +102,7 @@ typedef struct cgs_record {
     const uint64_t *step; /* draws of dropout and directions depend on it */
     bool batch_invariant; /* see cgs_tape_batch_invariant */
     int directions;       /* that tangents are pushed along */
+    bool alone; /* in[0] is a result of the tape that nothing else reads: it may be overwritten */
     union {
         /* frames are resized to (size, size); pixel = (v/255 - mean)/std */
         struct {
@@ -287,9 +288,10 @@ typedef struct cgs_backend {
     cgs_op_fn tangent[CGS_OP_COUNT]; /* optional, all or none: after forward of the record */
 
     /* Optional, both or none.  Whether forward of a record, not prepared yet, may run for some
-     * batch elements with the bits that it has for all; and a segment of such records.  seconds:
-     * NULL, or (records) sums to which the time of each record is added. */
-    bool (*separable)(cgs_device *d, const cgs_record *r);
+     * batch elements with the bits that it has for all, if its backward runs, too, or not; and a
+     * segment of such records.  seconds: NULL, or (records) sums to which the time of each record
+     * is added. */
+    bool (*separable)(cgs_device *d, const cgs_record *r, bool backward);
     void (*forward_segment)(cgs_device *d, const cgs_segment *s, double *seconds);
 
     /* Optional.  Runs one direction of a finished tape: does what calls(ctx) would do, and

@@ -1,4 +1,5 @@
-/* segments.c - runs of records that a chunk of batch elements goes through at a time.
+/* segments.c - runs of records of a forward pass that a chunk of batch elements goes through at a
+ * time.
  *
  * Record by record, each operation reads and writes the activations of the whole batch, and every
  * member of a team waits for the others after it.  In a segment each member takes a chunk of the
@@ -79,7 +80,8 @@ static void cut(cgs_tape *t) {
     int n = elements_of(t), first = 0, linears = 0, rows = 0;
     for (int i = 0; n > 0 && i <= t->records; i++) {
         cgs_record *r = i < t->records ? tape_record(t, i) : NULL;
-        bool fits = r && share_out(r, n, t->share[i]) && t->device->ops->separable(t->device, r);
+        bool fits = r && share_out(r, n, t->share[i]) &&
+                    t->device->ops->separable(t->device, r, t->active[i]);
         bool linear = fits && r->op == CGS_OP_linear;
         int mine = linear ? (int)(cgs_rows(r->in[0]) / (size_t)n) : 0;
         if (!fits || (rows && linear && mine != rows)) {
@@ -90,6 +92,13 @@ static void cut(cgs_tape *t) {
         linears += linear;
         if (linear) rows = mine;
     }
+}
+
+/* whether backward reads what slot k of record i has */
+static bool needed_later(const cgs_tape *t, int i, int k) {
+    const cgs_record *r = tape_record(t, i);
+    if (!t->active[i] || k > CGS_MAX_IN) return t->active[i];
+    return k < CGS_MAX_IN ? tape_backward_reads_in(r, k) : tape_backward_reads_out(r);
 }
 
 /* A node that only one segment uses is in its lanes. */
@@ -104,7 +113,9 @@ static void mark_lanes(cgs_tape *t) {
             int at = x ? tape_node_of(t, tape_root(x)) : -1;
             if (at < 0) continue;
             tape_node *n = tape_node_at(t, at);
-            if (n->segment == UNUSED)
+            if (needed_later(t, i, k))
+                n->segment = SEVERAL;
+            else if (n->segment == UNUSED)
                 n->segment = inside ? s : SEVERAL;
             else if (n->segment != s || !inside)
                 n->segment = SEVERAL;
@@ -126,8 +137,7 @@ static void mark_lanes(cgs_tape *t) {
 
 cgs_status tape_find_segments(cgs_tape *t) {
     size_t n = (size_t)t->records;
-    if (t->one_by_one || t->loss || t->seeded || !t->device->ops->separable || n == 0)
-        return CGS_OK;
+    if (t->one_by_one || !t->device->ops->separable || n == 0) return CGS_OK;
     t->segment = calloc(n, sizeof *t->segment);
     t->in_order = calloc(n, sizeof *t->in_order);
     t->share = calloc(n, sizeof *t->share);

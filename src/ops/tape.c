@@ -91,6 +91,13 @@ static void join_records(cgs_tape *t) {
             if (r->in[k] && !tape_root(r->in[k])->outside)
                 ((tape_node *)(void *)tape_root(r->in[k]))->readers++;
     }
+    for (int i = 0; i < t->records; i++) {
+        cgs_record *r = tape_record(t, i);
+        const cgs_tensor *x = r->in[0] ? tape_root(r->in[0]) : NULL;
+        if (!x || x->outside || x->keep) continue;
+        const tape_node *n = (const tape_node *)(const void *)x;
+        r->alone = n->readers == 1 && n->producer >= 0 && t->directions == 0;
+    }
     for (int i = 0; i + 1 < t->records; i++) {
         cgs_record *first = tape_record(t, i), *second = tape_record(t, i + 1);
         bool reads = false;

@@ -76,7 +76,7 @@ cgs_status tape_plan_memory(cgs_tape *t);
 /* The node of a tensor of the tape, -1 of a parameter. */
 int tape_node_of(const cgs_tape *t, const cgs_tensor *x);
 
-/* Finds the segments of a tape that only runs forward, and marks what exists only in lanes. */
+/* Finds the segments of a tape's forward pass, and marks what exists only in lanes. */
 cgs_status tape_find_segments(cgs_tape *t);
 /* bytes of a node's tensor in a lane, which has the elements of a chunk */
 size_t tape_lane_bytes(const cgs_tape *t, const tape_node *n);

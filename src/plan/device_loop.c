@@ -16,9 +16,11 @@
 #include "core/threads.h"
 #include "plan/planner_kernels.h"
 #include "plan/planners.h"
+#include "plan/refine.h"
 #include "plan/search.h"
 
 enum { GRAPHS = 8, MOST_CALLS = 20000 };
+static const size_t MOST_WORK = (size_t)4 << 30; /* bytes; planners with more run on the host */
 
 /* some iterations as one launch */
 typedef struct loop_graph {
@@ -39,7 +41,7 @@ struct cgs_device_loop {
     cgs_plan_state host;    /* pointers into it           */
     cgs_plan_state state;   /* pointers on the device     */
     unsigned char *memory;  /* device                     */
-    void *work;             /* device: candidates, costs, gradients */
+    void *work;             /* device: what a planner keeps between its kernels */
     size_t inputs, outputs; /* the front ends, the rest begins; in between both */
 
     loop_graph graphs[GRAPHS];
@@ -51,8 +53,13 @@ struct cgs_device_loop {
 
 bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q) {
     const cgs_device_scorer *r = q->on_device;
-    return r && r->device == s->device && r->K == s->K &&
-           !(q->unit && s->kind->needs & CGS_NEEDS_RESIDUAL);
+    if (!r || r->device != s->device || r->K != s->K) return false;
+    if (!(s->kind->needs & CGS_NEEDS_RESIDUAL)) return true;
+    return r->residual && r->R <= s->config.R && !q->unit;
+}
+
+static bool is_filtered(const cgs_device_loop *s) {
+    return s->kind->reads & CGS_READS_COLOUR && cgs_plan_colour(&s->config) > 0;
 }
 
 /* the first pass measures, the second binds */
@@ -61,9 +68,12 @@ static void layout(cgs_device_loop *s) {
     cgs_plan_state *h = &s->host;
     size_t E = (size_t)s->max_E, En = E * (size_t)s->n, T = (size_t)s->iterations;
     bool adam = s->kind->kernel == CGS_KERNEL_ADAM;
+    bool newton = s->kind->kernel == CGS_KERNEL_GAUSS_NEWTON;
     h->stream = CGS_TAKE(a, uint64_t, E);
     h->solve = CGS_TAKE(a, uint64_t, E);
     h->rates = CGS_TAKE(a, double, adam ? 3 * T : 0);
+    h->filter = CGS_TAKE(a, double, is_filtered(s) ? (size_t)cgs_plan_actions(&s->config) : 0);
+    h->gn.start = CGS_TAKE(a, float, newton ? En : 0);
     h->turn = CGS_TAKE(a, uint64_t, E);
     h->m = CGS_TAKE(a, float, adam ? En : 0);
     h->v = CGS_TAKE(a, float, adam ? En : 0);
@@ -83,22 +93,77 @@ static void *on_device(const cgs_device_loop *s, const void *host) {
     return s->memory + ((const unsigned char *)host - s->mirror.base);
 }
 
+/* the next `bytes` of memory at base, NULL: none yet */
+static void *take(unsigned char *base, size_t *used, size_t bytes) {
+    size_t at = *used;
+    *used += (bytes + 255) / 256 * 256;
+    return base ? base + at : NULL;
+}
+
+/* Pointers to what kernels keep for themselves; returns the bytes it takes. */
+static size_t place_work(const cgs_device_loop *s, cgs_plan_state *d, unsigned char *base) {
+    size_t E = (size_t)s->max_E, n = (size_t)s->n, EK = E * (size_t)s->K, used = 0;
+    d->cost = take(base, &used, EK * sizeof(float));
+    d->plans = take(base, &used, EK * n * sizeof(float));
+    d->elite = take(base, &used, E * (size_t)d->keep * n * sizeof(float));
+    if (s->kind->kernel != CGS_KERNEL_GAUSS_NEWTON) return used;
+    cgs_gauss_newton_state *g = &d->gn;
+    size_t R = (size_t)g->R, rows = (size_t)g->per * (size_t)g->kept, order = (size_t)g->order;
+    g->residual = take(base, &used, EK * R * sizeof(float));
+    g->row = take(base, &used, E * rows * (R + n) * sizeof(float));
+    g->smooth = take(base, &used, E * order * R * sizeof(float));
+    g->unknown = take(base, &used, E * order * R * sizeof(double));
+    g->system = take(base, &used, E * 2 * order * order * sizeof(double));
+    g->vector = take(base, &used, E * (2 * rows + order + n) * sizeof(double));
+    return used;
+}
+
+static cgs_plan_state settings(const cgs_device_loop *s) {
+    const cgs_plan_config *c = &s->config;
+    cgs_plan_state d = {.K = s->K,
+                        .n = s->n,
+                        .elites = cgs_plan_elites(c),
+                        .tau = c->tau,
+                        .decay = s->kind->reads & CGS_READS_DECAY ? cgs_plan_decay(c) : 1,
+                        .mirror = c->mirror,
+                        .actions = cgs_plan_actions(c),
+                        .channels = c->A / c->frameskip};
+    if (s->kind->reads & CGS_READS_KEEP) d.keep = (int)cgs_plan_icem_kept(c);
+    if (s->kind->kernel == CGS_KERNEL_GAUSS_NEWTON) {
+        size_t per, kept, rows;
+        cgs_plan_gauss_newton_rows(c, &per, &kept);
+        rows = per * kept;
+        d.gn = (cgs_gauss_newton_state){.R = c->R,
+                                        .per = (int)per,
+                                        .kept = (int)kept,
+                                        .order = rows < (size_t)s->n ? (int)rows : s->n,
+                                        .gamma = c->gamma,
+                                        .damping = c->damping,
+                                        .ridge = c->ridge};
+    }
+    return d;
+}
+
 static cgs_status fill(cgs_device_loop *s) {
     const cgs_plan_config *c = &s->config;
     cgs_plan_state *h = &s->host, *d = &s->state;
-    size_t E = (size_t)s->max_E, n = (size_t)s->n, K = (size_t)s->K;
     void *p;
     layout(s);
     CGS_TRY(cgs_arena_bind(&s->mirror, "planner"));
     layout(s);
     CGS_TRY(s->device->ops->alloc(s->device, &p, s->mirror.size));
     s->memory = p;
-    size_t values = E * K * n, costs = E * K;
-    CGS_TRY(s->device->ops->alloc(s->device, &s->work, (values + costs + 64) * sizeof(float)));
-    *d = (cgs_plan_state){.K = s->K, .n = s->n, .elites = cgs_plan_elites(c), .tau = c->tau};
+    *d = settings(s);
+    CGS_TRY(s->device->ops->alloc(s->device, &s->work, place_work(s, d, NULL)));
+    place_work(s, d, s->work);
     d->stream = on_device(s, h->stream);
     d->solve = on_device(s, h->solve);
     d->rates = on_device(s, h->rates);
+    if (is_filtered(s)) {
+        cgs_noise_filter((double *)(uintptr_t)h->filter, d->actions, cgs_plan_colour(c));
+        d->filter = on_device(s, h->filter);
+    }
+    d->gn.start = on_device(s, h->gn.start);
     d->turn = on_device(s, h->turn);
     d->m = on_device(s, h->m);
     d->v = on_device(s, h->v);
@@ -110,8 +175,6 @@ static cgs_status fill(cgs_device_loop *s) {
     d->best_cost = on_device(s, h->best_cost);
     d->low = on_device(s, h->low);
     d->average = on_device(s, h->average);
-    d->cost = s->work;
-    d->plans = (float *)s->work + (costs + 63) / 64 * 64;
     if (s->kind->needs & CGS_NEEDS_GRADIENT) {
         d->grad = d->plans;
         d->plans = d->mean;
@@ -125,6 +188,16 @@ static cgs_status fill(cgs_device_loop *s) {
     return CGS_OK;
 }
 
+/* whether its options are among those that kernels know, at these sizes */
+static bool has_kernels(const cgs_device_loop *s) {
+    const cgs_plan_config *c = &s->config;
+    cgs_plan_state d = settings(s);
+    if (s->kind->reads & CGS_READS_ESS && c->ess > 0) return false;
+    if (s->kind->reads & CGS_READS_SHRINK && c->shrink < 1) return false;
+    if (is_filtered(s) && s->n > s->kernels->most_filtered) return false;
+    return s->kind->kernel != CGS_KERNEL_GAUSS_NEWTON || place_work(s, &d, NULL) <= MOST_WORK;
+}
+
 cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cgs_plan_config *c,
                                   int max_E) {
     const cgs_planner_kind *kind;
@@ -133,8 +206,6 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cg
     int K = cgs_planner_candidates(kind, c);
     const cgs_planner_kernels *kernels = cgs_planner_kernels_of(d);
     if (!kernels || kind->kernel == CGS_KERNEL_NONE || K > kernels->most_candidates) return CGS_OK;
-    /* options that the kernels do not have */
-    if (c->mirror || cgs_plan_colour(c) > 0 || c->ess > 0 || cgs_plan_decay(c) < 1) return CGS_OK;
     cgs_device_loop *s = calloc(1, sizeof *s);
     if (!s) return cgs_fail(CGS_ENOMEM, "planner: no memory");
     *s = (cgs_device_loop){.device = d,
@@ -145,8 +216,8 @@ cgs_status cgs_device_loop_create(cgs_device_loop **out, cgs_device *d, const cg
                            .n = c->H * c->A,
                            .K = K,
                            .iterations = cgs_plan_iterations(c)};
-    cgs_status rc = fill(s);
-    if (rc != CGS_OK) {
+    cgs_status rc = has_kernels(s) ? fill(s) : CGS_OK;
+    if (rc != CGS_OK || !s->memory) {
         cgs_device_loop_destroy(s);
         return rc;
     }
@@ -171,6 +242,7 @@ static void update(const cgs_device_loop *s) {
     case CGS_KERNEL_REFIT: s->kernels->refit(s->device, &s->state); return;
     case CGS_KERNEL_REWEIGHT: s->kernels->reweight(s->device, &s->state); return;
     case CGS_KERNEL_ADAM: s->kernels->adam(s->device, &s->state); return;
+    case CGS_KERNEL_GAUSS_NEWTON: s->kernels->gauss_newton(s->device, &s->state); return;
     case CGS_KERNEL_NONE: return; /* has no device loop */
     }
 }
@@ -184,6 +256,8 @@ static void iterate(void *ctx) {
         if (s->kind->reads & CGS_READS_SAMPLES) s->kernels->sample(s->device, d);
         if (s->kind->needs & CGS_NEEDS_GRADIENT)
             r->gradient(r->ctx, d->plans, d->E, d->cost, d->grad);
+        else if (s->kind->needs & CGS_NEEDS_RESIDUAL)
+            r->residual(r->ctx, d->plans, d->E, d->K, d->cost, d->gn.residual);
         else
             r->cost(r->ctx, d->plans, d->E, d->K, d->cost);
         update(s);
@@ -238,6 +312,8 @@ static void set_inputs(cgs_device_loop *s, const cgs_plan_problem *q, uint64_t s
         h->mean[i] = q->start ? q->start[i] : 0;
         h->spread[i] = s->config.sigma * (q->unit ? q->unit[i] : 1);
     }
+    if (s->kind->kernel == CGS_KERNEL_GAUSS_NEWTON)
+        memcpy((float *)(uintptr_t)h->gn.start, h->mean, n * sizeof *h->mean);
     if (s->kind->kernel == CGS_KERNEL_ADAM) {
         memset(h->m, 0, n * sizeof *h->m);
         memset(h->v, 0, n * sizeof *h->v);
@@ -271,6 +347,7 @@ cgs_status cgs_device_loop_solve(cgs_device_loop *s, const cgs_plan_problem *q, 
     void *handle;
     s->scorer = q->on_device;
     s->state.E = q->E;
+    s->state.gn.R = s->scorer->R;
     CGS_TRY(s->scorer->begin(s->scorer->ctx, q->E));
     bool whole = deadline <= 0 && (double)all * s->scorer->calls <= MOST_CALLS;
     set_inputs(s, q, solves);

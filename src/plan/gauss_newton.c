@@ -42,10 +42,17 @@ static size_t part(own *o, size_t count, size_t size) {
     return at;
 }
 
+void cgs_plan_gauss_newton_rows(const cgs_plan_config *c, size_t *per, size_t *kept) {
+    size_t K = (size_t)c->K;
+    *per = c->mirror ? K / 2 : K - 1;
+    *kept = least((size_t)c->reuse + 1, (size_t)cgs_plan_iterations(c));
+}
+
 static own sizes(const cgs_plan_config *c) {
-    size_t n = (size_t)c->H * (size_t)c->A, R = (size_t)c->R, K = (size_t)c->K;
-    own o = {.per = c->mirror ? K / 2 : K - 1};
-    o.rows = o.per * least((size_t)c->reuse + 1, (size_t)cgs_plan_iterations(c));
+    size_t n = (size_t)c->H * (size_t)c->A, R = (size_t)c->R, kept;
+    own o = {0};
+    cgs_plan_gauss_newton_rows(c, &o.per, &kept);
+    o.rows = o.per * kept;
     o.order = least(o.rows, n);
     o.start = part(&o, n, sizeof(float));
     o.row = part(&o, o.rows * (R + n), sizeof(float));

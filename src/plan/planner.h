@@ -157,6 +157,9 @@ typedef struct cgs_device_scorer {
     cgs_status (*begin)(void *ctx, int E); /* before each solve: brings what it needs there */
     void (*cost)(void *ctx, const float *plans, int E, int K, float *cost);
     void (*gradient)(void *ctx, const float *plans, int E, float *cost, float *grad);
+    /* NULL: it has none; R: values in a residual */
+    void (*residual)(void *ctx, const float *plans, int E, int K, float *cost, float *residual);
+    int R;
 } cgs_device_scorer;
 
 /* What to solve.  Everything is borrowed for the length of the call. */

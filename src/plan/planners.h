@@ -77,7 +77,8 @@ typedef enum cgs_planner_kernel {
     CGS_KERNEL_NONE, /* nothing: the loop always runs on the host */
     CGS_KERNEL_REFIT,
     CGS_KERNEL_REWEIGHT,
-    CGS_KERNEL_ADAM
+    CGS_KERNEL_ADAM,
+    CGS_KERNEL_GAUSS_NEWTON
 } cgs_planner_kernel;
 
 struct cgs_search; /* search.h */

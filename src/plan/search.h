@@ -24,6 +24,7 @@ typedef struct cgs_search {
 size_t cgs_plan_cem_memory(const cgs_plan_config *c, int E);
 void cgs_plan_cem_update(cgs_search *s);
 /* icem.c */
+size_t cgs_plan_icem_kept(const cgs_plan_config *c); /* elites that are candidates again */
 size_t cgs_plan_icem_memory(const cgs_plan_config *c, int E);
 void cgs_plan_icem_propose(cgs_search *s);
 void cgs_plan_icem_update(cgs_search *s);
@@ -31,6 +32,8 @@ void cgs_plan_icem_update(cgs_search *s);
 size_t cgs_plan_mppi_memory(const cgs_plan_config *c, int E);
 void cgs_plan_mppi_update(cgs_search *s);
 /* gauss_newton.c */
+/* Rows that an iteration adds, and iterations whose rows are used together, at most. */
+void cgs_plan_gauss_newton_rows(const cgs_plan_config *c, size_t *per, size_t *kept);
 size_t cgs_plan_gauss_newton_memory(const cgs_plan_config *c, int E);
 void cgs_plan_gauss_newton_begin(cgs_search *s);
 void cgs_plan_gauss_newton_update(cgs_search *s);

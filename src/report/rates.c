@@ -206,6 +206,22 @@ static bool fill_run(cgs_rate_run *r, const cJSON *outcomes) {
     return true;
 }
 
+static cgs_rate_first first_of(const cJSON *line) {
+    const cJSON *j = cJSON_GetObjectItemCaseSensitive(line, "first_plan");
+    const cJSON *seconds = cgs_json_list(j, "seconds");
+    double successes = cgs_json_number(j, "successes");
+    cgs_rate_first f = {.successes = successes >= 0 && successes < 1e9 ? (int)successes : -1,
+                        .cost = cgs_json_number(j, "cost"),
+                        .size = cgs_json_number(j, "size"),
+                        .p50 = NAN,
+                        .p99 = NAN};
+    if (cJSON_GetArraySize(seconds) == 2) {
+        f.p50 = cJSON_GetNumberValue(cJSON_GetArrayItem(seconds, 0));
+        f.p99 = cJSON_GetNumberValue(cJSON_GetArrayItem(seconds, 1));
+    }
+    return f;
+}
+
 static void add_line(void *user, const cJSON *line) {
     reader *rd = user;
     const cJSON *settings = NULL, *outcomes = NULL;
@@ -247,6 +263,7 @@ static void add_line(void *user, const cJSON *line) {
     }
     run->model = m;
     run->setting = s;
+    run->first = first_of(line);
     snprintf(run->pairing, sizeof run->pairing, "%s", pairing);
     snprintf(run->train, sizeof run->train, "%s", seed);
     snprintf(run->start, sizeof run->start, "%.120s", strchr(pairing, '/'));
@@ -401,6 +418,14 @@ static const cgs_rate_run *partner(const cgs_protocol *q, const cgs_rate_run *r,
     return NULL;
 }
 
+static void add_first(cgs_rate_first *to, const cgs_rate_first *f) {
+    to->successes = to->successes < 0 || f->successes < 0 ? -1 : to->successes + f->successes;
+    to->cost += f->cost;
+    to->size += f->size;
+    to->p50 += f->p50;
+    to->p99 += f->p99;
+}
+
 bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out) {
     double *rates = malloc((size_t)(q->runs > 0 ? q->runs : 1) * sizeof *rates), seconds = 0;
     int at = 0, solves = 0;
@@ -412,8 +437,13 @@ bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out) {
         out->successes += r->successes;
         seconds += r->seconds;
         solves += r->solves;
+        add_first(&out->first, &r->first);
     }
     if (out->runs) {
+        out->first.cost /= out->runs;
+        out->first.size /= out->runs;
+        out->first.p50 /= out->runs;
+        out->first.p99 /= out->runs;
         out->mean = cgs_mean(rates, out->runs);
         out->sd = cgs_sample_sd(rates, out->runs);
         cgs_interval w = cgs_wilson(out->successes, out->episodes);

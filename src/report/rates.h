@@ -25,6 +25,13 @@ typedef struct cgs_rate_setting {
     char key[320];  /* all numbers */
 } cgs_rate_setting;
 
+/* First plans alone: how many reached the goal, -1 where lines do not say; medians of the model's
+ * cost, size of actions, seconds of a solve. */
+typedef struct cgs_rate_first {
+    int successes;
+    double cost, size, p50, p99;
+} cgs_rate_first;
+
 /* One line of the file. */
 typedef struct cgs_rate_run {
     int model, setting;
@@ -34,6 +41,7 @@ typedef struct cgs_rate_run {
     char seed[32], commit[32]; /* of the starts; of the code */
     int episodes, successes, solves;
     double seconds;   /* of planning, all episodes together */
+    cgs_rate_first first;
     uint8_t *success; /* (episodes) */
 } cgs_rate_run;
 
@@ -64,6 +72,7 @@ typedef struct cgs_rate {
     double mean, sd;
     cgs_interval wilson;
     double solve_seconds; /* NAN without solves */
+    cgs_rate_first first; /* successes of all runs; means over runs of the other numbers */
 } cgs_rate;
 /* false when there is no result */
 bool cgs_rate_of(const cgs_protocol *q, int setting, int model, cgs_rate *out);

@@ -286,6 +286,49 @@ static void rate_table(cgs_page *p, const cgs_protocol *q, const int *index, int
     cgs_page_table_end(p);
 }
 
+/* whether a line of the protocol says what first plans did */
+static bool has_first(const cgs_protocol *q) {
+    for (int i = 0; i < q->runs; i++)
+        if (q->run[i].first.successes >= 0) return true;
+    return false;
+}
+
+static void first_cell(cgs_page *p, const cgs_protocol *q, int setting, int model) {
+    cgs_rate r;
+    char main[32], below[96];
+    if (!cgs_rate_of(q, setting, model, &r) || r.first.successes < 0) {
+        cgs_page_cell(p, "\xE2\x80\x93", NULL, NULL, 0);
+        return;
+    }
+    snprintf(main, sizeof main, "%.1f", 100.0 * r.first.successes / r.episodes);
+    snprintf(below, sizeof below, "cost %.3g, size %.2f\n%.3g, %.3g ms", r.first.cost, r.first.size,
+             1e3 * r.first.p50, 1e3 * r.first.p99);
+    cgs_page_cell(p, main, below, NULL, 0);
+}
+
+/* what the model's cost, the model and the predicate do, apart */
+static void first_table(cgs_page *p, const cgs_protocol *q) {
+    char label[96];
+    if (!has_first(q)) return;
+    cgs_page_subtitle(p, "The first plan alone");
+    cgs_page_table(p, q->settings_count > 10);
+    cgs_page_row(p);
+    cgs_page_head(p, "planner");
+    for (int m = 0; m < q->models; m++) cgs_page_head(p, q->model[m].name);
+    for (int i = 0; i < q->settings_count; i++) {
+        cgs_page_row(p);
+        cgs_setting_label(q, i, label, sizeof label);
+        cgs_page_name(p, label, -1);
+        for (int m = 0; m < q->models; m++) first_cell(p, q, i, m);
+    }
+    cgs_page_table_end(p);
+    cgs_page_note(p, "Percent of goals reached by the first plan, without replanning; below it the "
+                     "median cost that the model gives these plans (how well the search minimises "
+                     "it), the root mean square of their standardised actions (what the predicate "
+                     "may reward by itself), and median and 99th percentile of the time of a solve, "
+                     "per episode of a batch.");
+}
+
 /* adds a word to a list unless it is there */
 static void add_word(char *list, size_t size, const char *word) {
     size_t n = strlen(word), used = strlen(list);
@@ -348,12 +391,14 @@ static void success_of(cgs_page *p, const cgs_folder *f, const cgs_protocol *q) 
     if (!all) cgs_page_subtitle(p, "All %d settings", q->settings_count);
     rate_table(p, q, index, q->settings_count, !all);
     cgs_page_note(p,
-                  "Success in percent: mean \xC2\xB1 sample deviation over evaluation seeds, and "
-                  "Wilson's 95 %% interval of all episodes together. Differences are paired, start "
+                  "Success in percent: mean \xC2\xB1 sample deviation over seeds (of starts and of "
+                  "training), and Wilson's 95 %% interval of all episodes together. Differences "
+                  "are paired, start "
                   "by start, with Newcombe's 95 %% interval and McNemar's exact p; coloured where "
                   "the interval excludes zero. The paper's numbers are for its model size "
                   "(224 \xC3\x97 224 pixels%s) and its data.",
                   frozen ? ", DINOv2 features" : ", 18 M parameters");
+    first_table(p, q);
     cgs_protocol_note(p, f, q);
     free(index);
 }

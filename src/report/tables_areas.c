@@ -185,7 +185,7 @@ void cgs_tables_temperature(cgs_tables *t) {
             points = cgs_tables_grid(t, points, t->protocol[i].q, t->index, n, CGS_OVER_TAU);
     if (points == 0) return;
     cgs_tables_begin(t, &open, "Over temperature",
-                     "Percent of starts with MPPI, mean over evaluation seeds, and the area over "
+                     "Percent of starts with MPPI, mean over seeds, and the area over "
                      "log2 \xCF\x84; the paper's area, over its own grid, in brackets.");
     cgs_md_entry(&t->text, "\xCF\x84");
     for (int p = 0; p < points; p++) {

@@ -60,9 +60,10 @@ void cgs_tables_success(cgs_tables *t) {
         for (int k = 0; k < n; k++)
             if (is_headline(&q->setting[t->index[k]])) t->index[kept++] = t->index[k];
         if (kept == 0) continue;
-        cgs_tables_begin(t, &open, "Success at K = 128",
-                         "Percent of starts, mean \xC2\xB1 sample deviation over evaluation "
-                         "seeds; the paper's mean in brackets; the best of ours in bold.");
+        cgs_tables_begin(
+            t, &open, "Success at K = 128",
+            "Percent of starts, mean \xC2\xB1 sample deviation over seeds (of "
+            "starts and of training); the paper's mean in brackets; the best of ours in bold.");
         cgs_md_entry(&t->text, t->protocol[i].label);
         for (int m = 0; m < q->models; m++) cgs_md_entry(&t->text, q->model[m].name);
         cgs_md_end(&t->text);
@@ -106,7 +107,7 @@ void cgs_tables_over_K(cgs_tables *t) {
             points = cgs_tables_grid(t, points, q, t->index, n, CGS_OVER_K);
         if (points == 0) continue;
         cgs_tables_begin(t, &open, "Over K",
-                         "Percent of starts, mean over evaluation seeds; the paper's mean in "
+                         "Percent of starts, mean over seeds; the paper's mean in "
                          "brackets.");
         cgs_md_entry(&t->text, t->protocol[i].label);
         for (int p = 0; p < points; p++) {

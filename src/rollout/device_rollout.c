@@ -5,6 +5,7 @@
  * the rollout's tape, or, for sizes the device has a fused predictor for, a tape that only makes
  * modulations of actions and one kernel that does all steps of all rows.  Where gradients are asked
  * for, which are of few plans, a kernel embeds the actions, and that tape is one product. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ typedef struct device_rollout {
     cgs_tensor *modulation;     /* (G * K, T, layers * 6D) */
     cgs_tensor weight, bias;    /* from embedded actions to the modulations of all layers at once */
     void *stacked;              /* their memory */
+    float *latents;             /* (G * K, H, D) of a fused run, where residuals are wanted */
     int G;                      /* episodes in one fused run */
 } device_rollout;
 
@@ -87,7 +89,27 @@ static void take_costs(const cgs_rollout *r, float *to, int n, int count, int st
     r->on->kernels->blend(r->on->device, to, part, weight, n, r->part, count, stride);
 }
 
-static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost) {
+/* residuals of a run of the tape into (E * K, R) */
+static void take_residuals(const cgs_rollout *r, const cgs_rollout_run *run, float *to) {
+    int at = 0, R = cgs_rollout_residuals(r);
+    for (int i = 0; i < r->parts; i++) {
+        int width = cgs_cols(r->now[i]);
+        cgs_residual_part part = {.now = r->now[i]->data,
+                                  .then = r->then[i]->data,
+                                  .to = to,
+                                  .width = width,
+                                  .stride = width,
+                                  .at = at,
+                                  .R = R,
+                                  .root = sqrtf(r->weight[i])};
+        r->on->kernels->residuals(r->on->device, run, &part);
+        at += width;
+    }
+}
+
+/* residual: NULL, or (E * K, R) */
+static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, float *cost,
+                      float *residual) {
     cgs_rollout_run run = run_of(r, plans, K);
     for (run.e0 = 0; run.e0 < E; run.e0 += r->G)
         for (run.k0 = 0; run.k0 < K; run.k0 += r->part) {
@@ -95,12 +117,26 @@ static void tape_cost(const cgs_rollout *r, const float *plans, int E, int K, fl
             run.count = least(r->part, K - run.k0);
             forward(r, &run);
             take_costs(r, cost + (size_t)run.e0 * (size_t)K + (size_t)run.k0, run.n, run.count, K);
+            if (residual) take_residuals(r, &run, residual);
         }
 }
 
-/* grad: NULL, or (E, H, A) */
+/* the same of a fused run, whose latents are those of all steps */
+static void take_fused_residuals(const cgs_rollout *r, const cgs_rollout_run *run, float *to) {
+    size_t D = (size_t)run->D;
+    cgs_residual_part part = {.now = r->on->latents + (size_t)(run->H - 1) * D,
+                              .then = r->on->goal + (size_t)run->e0 * D,
+                              .to = to,
+                              .width = run->D,
+                              .stride = run->H * run->D,
+                              .R = run->D,
+                              .root = 1};
+    r->on->kernels->residuals(r->on->device, run, &part);
+}
+
+/* residual: NULL, or (E * K, D); grad: NULL, or (E, H, A) */
 static void fused(const cgs_rollout *r, const float *plans, int E, int K, float *cost,
-                  float *grad) {
+                  float *residual, float *grad) {
     const device_rollout *o = r->on;
     cgs_rollout_run run = run_of(r, plans, K);
     run.G = o->G;
@@ -122,8 +158,10 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
                                  .goal = o->goal + e0 * D,
                                  .modulation = o->modulation->data,
                                  .cost = cost + e0 * (size_t)K,
+                                 .latents = residual ? o->latents : NULL,
                                  .gradient = grad ? o->modulation->grad : NULL};
         o->kernels->predictor_run(o->device, o->predictor, &job);
+        if (residual) take_fused_residuals(r, &run, residual);
         if (!grad) continue;
         cgs_tape_backward(o->condition);
         o->kernels->actions_back(o->device, &o->encoder, &run, o->embedded->grad,
@@ -131,19 +169,23 @@ static void fused(const cgs_rollout *r, const float *plans, int E, int K, float 
     }
 }
 
-static void score(void *ctx, const float *plans, int E, int K, float *cost) {
+static void residuals(void *ctx, const float *plans, int E, int K, float *cost, float *residual) {
     const cgs_rollout *r = ctx;
     if (r->on->predictor)
-        fused(r, plans, E, K, cost, NULL);
+        fused(r, plans, E, K, cost, residual, NULL);
     else
-        tape_cost(r, plans, E, K, cost);
+        tape_cost(r, plans, E, K, cost, residual);
+}
+
+static void score(void *ctx, const float *plans, int E, int K, float *cost) {
+    residuals(ctx, plans, E, K, cost, NULL);
 }
 
 static void gradient(void *ctx, const float *plans, int E, float *cost, float *grad) {
     const cgs_rollout *r = ctx;
     const device_rollout *o = r->on;
     if (o->predictor) {
-        fused(r, plans, E, 1, cost, grad);
+        fused(r, plans, E, 1, cost, NULL, grad);
         return;
     }
     int n = r->config.horizon * r->A, T = r->T * r->A;
@@ -286,6 +328,12 @@ static cgs_status open_predictor(device_rollout *o, const cgs_rollout *r, cgs_le
     CGS_TRY(o->kernels->predictor_open(o->device, &o->predictor, &w, o->G * K,
                                        r->config.gradient ? r->config.horizon : 0));
     if (!o->predictor) return CGS_OK;
+    if (r->config.residual) {
+        size_t values = (size_t)(o->G * K) * (size_t)(r->config.horizon * r->D);
+        void *p;
+        CGS_TRY(o->device->ops->alloc(o->device, &p, values * sizeof(float)));
+        o->latents = p;
+    }
     return open_condition(o, r, m);
 }
 
@@ -317,7 +365,9 @@ cgs_status device_rollout_create(cgs_rollout *r, cgs_model *m) {
                                     .ctx = r,
                                     .begin = begin,
                                     .cost = score,
-                                    .gradient = gradient};
+                                    .gradient = gradient,
+                                    .residual = c->residual ? residuals : NULL,
+                                    .R = cgs_rollout_residuals(r)};
     return CGS_OK;
 }
 
@@ -327,6 +377,7 @@ void device_rollout_destroy(cgs_rollout *r) {
     if (o->predictor) o->kernels->predictor_close(o->device, o->predictor);
     cgs_tape_destroy(o->condition);
     if (o->saved) o->device->ops->release(o->device, o->saved);
+    if (o->latents) o->device->ops->release(o->device, o->latents);
     if (o->stacked) o->device->ops->release(o->device, o->stacked);
     if (o->memory) o->device->ops->release(o->device, o->memory);
     free(o);
@@ -335,7 +386,8 @@ void device_rollout_destroy(cgs_rollout *r) {
 
 const cgs_device_scorer *cgs_rollout_device_scorer(const cgs_rollout *r) {
     const char *loop = cgs_environment(CGS_ENV_DEVICE_LOOP);
-    if (!r->on || r->fn || !r->has_goal || (loop && !strcmp(loop, "0"))) return NULL;
+    if (!r->on || r->fn || r->residual_fn || !r->has_goal || (loop && !strcmp(loop, "0")))
+        return NULL;
     return &r->on->scorer;
 }
 

@@ -54,12 +54,23 @@ typedef struct cgs_predictor_job {
     float *gradient;         /* of each row's cost by modulation, or NULL */
 } cgs_predictor_job;
 
+/* Where the compared part of a run's last latents goes as residuals: values at .. at+width-1 of R
+ * in each row of to (E*K, R), times `root`. */
+typedef struct cgs_residual_part {
+    const float *now, *then; /* (G*part, stride) of which `width` count, (G, width) */
+    float *to;
+    int width, stride, at, R;
+    float root;
+} cgs_residual_part;
+
 typedef struct cgs_rollout_kernels {
     void (*gather)(cgs_device *d, const cgs_rollout_run *r);
     /* to (rows, valid) = weight[0] part[0] + weight[1] part[1] of the first `valid` of every
      * `run` values; to's rows are `stride` apart.  part[1] may be NULL. */
     void (*blend)(cgs_device *d, float *to, const float *const part[2], const float weight[2],
                   int rows, int run, int valid, int stride);
+    /* root (now - then) of a run */
+    void (*residuals)(cgs_device *d, const cgs_rollout_run *r, const cgs_residual_part *p);
     /* to (valid, n) = factor * the last n of the T values in each row of from (rows, T) */
     void (*tails)(cgs_device *d, float *to, const float *from, int valid, int T, int n,
                   float factor);

@@ -62,7 +62,7 @@ sed '2s/"threads":1/"threads":2/' new.jsonl >bad.jsonl && refused 'line 2 was me
 
 # what runs each matrix product, and why; not in the file
 "$cgs" bench ops --device cpu --seconds 0 --save ops.jsonl >out || fail "bench ops"
-grep -Eq '^  product 8224x192x576 bf16 to bf16 A B\^T \+ bias +(oneDNN|own tiles|own vectors) +[a-z].*' out ||
+grep -Eq '^  product 8224x192x576 bf16 to bf16 A B\^T \+ bias +(oneDNN|own tiles|own vectors|own bf16 pairs) +[a-z].*' out ||
     fail "what runs a linear layer: $(grep product out)"
 grep -Eq '^  product 576x(2080|8224)x192 bf16 to f32 A\^T B ' out || fail "what runs the gradient of its weights"
 grep -q '"product":' ops.jsonl && fail "a choice is no figure"

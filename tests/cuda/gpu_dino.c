@@ -180,12 +180,15 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, const cgs_dinow
     s.gd_steps = 4;
     s.H = H;
     s.A = cgs_model_action_block(&m->base);
+    s.frameskip = m->base.frameskip;
+    s.R = m->base.width;
     /* one token a frame: grouped as usual, hundreds of rows; many: no more than are used */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = H,
                              .samples = cgs_planner_candidates(kind, &s),
                              .gradient = kind->needs & CGS_NEEDS_GRADIENT,
+                             .residual = kind->needs & CGS_NEEDS_RESIDUAL,
                              .group = cgs_dinowm_is_patch(c) ? EPISODES : 0,
                              .act = CGS_F32};
     size_t D = (size_t)m->base.width, bytes = (size_t)(EPISODES * H * s.A) * sizeof *plan;
@@ -197,6 +200,8 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, const cgs_dinow
     cgs_plan_problem q = {.E = EPISODES,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
+                          .residual = cgs_rollout_residual,
+                          .R = cgs_rollout_residuals(r),
                           .ctx = r,
                           .on_device = cgs_rollout_device_scorer(r)};
     OK(cgs_planner_solve(p, &q, &result));

@@ -35,15 +35,8 @@ static cgs_lewm_config paper_predictor(int layers) {
 
 enum { EPISODES = 3, K = 64, HORIZON = 5 };
 
-/* a whole solve, twice: the second must give the same bytes */
-static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
-                    const cgs_lewm_config *c, int samples, int turns, float *plan,
-                    double *seconds) {
-    cgs_lewm *m;
-    cgs_rollout *r;
-    cgs_planner *p;
-    cgs_plan_result result;
-    OK(random_model_of(&m, c, d, 4)); /* gates are not zero: actions matter */
+static cgs_plan_config settings_of(const cgs_planner_kind *kind, const cgs_lewm_config *c,
+                                   int samples, int turns) {
     cgs_plan_config s = cgs_plan_defaults();
     snprintf(s.kind.s, sizeof s.kind.s, "%s", kind->name);
     s.K = samples;
@@ -51,14 +44,52 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
     s.gd_steps = 2 * turns;
     s.H = HORIZON;
     s.A = cgs_lewm_action_block(c);
+    s.frameskip = c->frameskip;
+    s.R = c->width;
+    return s;
+}
+
+/* the device's own operations while allocations are counted */
+static const cgs_backend *own_ops;
+static int allocations;
+
+static cgs_status count_alloc(cgs_device *d, void **p, size_t bytes) {
+    allocations++;
+    return own_ops->alloc(d, p, bytes);
+}
+
+/* allocations in d's memory during a solve */
+static int allocations_of(cgs_device *d, cgs_planner *p, const cgs_plan_problem *q,
+                          cgs_plan_result *result) {
+    cgs_backend counting = *d->ops;
+    own_ops = d->ops;
+    counting.alloc = count_alloc;
+    d->ops = &counting;
+    allocations = 0;
+    cgs_status rc = cgs_planner_solve(p, q, result);
+    d->ops = own_ops;
+    OK(rc);
+    return allocations;
+}
+
+/* a whole solve, twice: the second must give the same bytes, and takes no memory */
+static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
+                    const cgs_plan_config *s, float *plan, double *seconds) {
+    const cgs_planner_kind *kind = cgs_planner_kind_of(s->kind.s);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    cgs_planner *p;
+    cgs_plan_result result;
+    OK(random_model_of(&m, c, d, 4)); /* gates are not zero: actions matter */
     cgs_rollout_config rc = {.episodes = EPISODES,
                              .context = 1,
                              .horizon = HORIZON,
-                             .samples = cgs_planner_candidates(kind, &s),
+                             .samples = cgs_planner_candidates(kind, s),
                              .gradient = kind->needs & CGS_NEEDS_GRADIENT,
+                             .residual = kind->needs & CGS_NEEDS_RESIDUAL,
                              .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
-    OK(cgs_planner_create(&p, &s, EPISODES));
+    OK(cgs_planner_create(&p, s, EPISODES));
     OK(cgs_planner_use_device(p, d));
     float *z = malloc(2 * EPISODES * (size_t)c->width * sizeof *z);
     cgs_rng g = cgs_rng_stream(6, CGS_STREAM_TEST, 0);
@@ -67,19 +98,22 @@ static void plan_on(cgs_device *d, const cgs_planner_kind *kind, cgs_dtype act,
     cgs_plan_problem q = {.E = EPISODES,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
+                          .residual = cgs_rollout_residual,
+                          .R = cgs_rollout_residuals(r),
                           .ctx = r,
                           .on_device = cgs_rollout_device_scorer(r)};
-    size_t values = (size_t)EPISODES * HORIZON * (size_t)s.A, bytes = values * sizeof *plan;
+    size_t values = (size_t)EPISODES * HORIZON * (size_t)s->A, bytes = values * sizeof *plan;
     float *unit = malloc(bytes); /* a prior's */
     for (size_t i = 0; i < values; i++) unit[i] = 0.2f * (float)(i % 7 + 1);
     if (kind->needs & CGS_NEEDS_PRIOR) q.unit = unit;
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
-    assert_int_equal(result.iterations, cgs_plan_iterations(&s));
-    assert_int_equal(result.device_loop, q.on_device != NULL);
+    assert_int_equal(result.iterations, cgs_plan_iterations(s));
+    bool units = q.unit && kind->needs & CGS_NEEDS_RESIDUAL; /* on the host */
+    assert_int_equal(result.device_loop, q.on_device && !units);
     cgs_planner_reset(p);
     double begin = cgs_now();
-    OK(cgs_planner_solve(p, &q, &result));
+    assert_int_equal(allocations_of(d, p, &q, &result), 0);
     *seconds = cgs_now() - begin;
     assert_memory_equal(plan, result.plan, bytes);
     free(z);
@@ -105,30 +139,69 @@ static double apart(const float *got, const float *want, size_t n, double *size)
 }
 
 /* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
-void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
-    cgs_lewm_config c;
-    OK(cgs_lewm_preset(&c, "small"));
-    size_t n = (size_t)EPISODES * HORIZON * (size_t)cgs_lewm_action_block(&c);
+static int agree(cgs_device *cpu, cgs_device *gpu, const cgs_lewm_config *c, const char *what,
+                 const cgs_plan_config *s) {
+    size_t n = (size_t)EPISODES * HORIZON * (size_t)s->A;
     float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
-    const cgs_planner_kind *kind;
+    double seconds, size;
     int failed = 0;
-    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
-        double seconds, size;
-        if (!on_device(kind)) continue;
-        plan_on(cpu, kind, CGS_F32, &c, 16, 3, want, &seconds);
-        for (int inside = 0; inside < 2; inside++) {
-            set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
-            plan_on(gpu, kind, CGS_F32, &c, 16, 3, got, &seconds);
-            double worst = apart(got, want, n, &size);
-            print_message("%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
-                          "%.1f ms\n",
-                          kind->name, inside ? "device" : "host", worst, size, 1e3 * seconds);
-            failed += !(size > 0.01 && worst <= 1e-3);
-        }
+    plan_on(cpu, CGS_F32, c, s, want, &seconds);
+    for (int inside = 0; inside < 2; inside++) {
+        set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
+        plan_on(gpu, CGS_F32, c, s, got, &seconds);
+        double worst = apart(got, want, n, &size);
+        print_message("%s%s, loop on the %s: plans differ by %.2e, the largest entry is %.2f; "
+                      "%.1f ms\n",
+                      s->kind.s, what, inside ? "device" : "host", worst, size, 1e3 * seconds);
+        failed += !(size > 0.01 && worst <= 1e-3);
     }
     set_variable("CGS_DEVICE_LOOP", NULL);
     free(want);
     free(got);
+    return failed;
+}
+
+void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "small"));
+    const cgs_planner_kind *kind;
+    int failed = 0;
+    for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
+        if (!on_device(kind)) continue;
+        cgs_plan_config s = settings_of(kind, &c, 16, 3);
+        failed += agree(cpu, gpu, &c, "", &s);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* what planners read beside their candidates; more rows of gn than values of a plan */
+void gpu_plan_options(cgs_device *cpu, cgs_device *gpu) {
+    static const struct {
+        const char *kind, *what;
+        int K, reuse;
+        bool mirror;
+        float colour, decay, ridge;
+    } cases[] = {
+        {"mppi", ", mirrored", 16, 0, true, -1, 0, 0.01f},
+        {"mppi", ", coloured, shrinking", 15, 0, true, 1, 0.9f, 0.01f},
+        {"cem", ", coloured", 16, 0, false, 2, 0, 0.01f},
+        {"icem", ", white, mirrored", 15, 0, true, 0, 0, 0.01f},
+        {"gn", ", mirrored, reusing", 16, 1, true, 1, 0, 0.01f},
+        {"gn", ", without a ridge", 9, 2, false, -1, 1, 0},
+        {"gn", ", more rows than values", 60, 1, false, -1, 0, 0.01f},
+    };
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "small"));
+    int failed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cgs_plan_config s = settings_of(cgs_planner_kind_of(cases[i].kind), &c, cases[i].K, 3);
+        s.reuse = cases[i].reuse;
+        s.mirror = cases[i].mirror;
+        s.colour = cases[i].colour;
+        s.decay = cases[i].decay;
+        s.ridge = cases[i].ridge;
+        failed += agree(cpu, gpu, &c, cases[i].what, &s);
+    }
     assert_int_equal(failed, 0);
 }
 
@@ -141,10 +214,11 @@ void gpu_plan_paper(cgs_device *gpu) {
     for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double by_tape, by_kernel, size;
         if (!on_device(kind)) continue;
+        cgs_plan_config s = settings_of(kind, &c, K, 10);
         set_variable("CGS_ROLLOUT", "tape");
-        plan_on(gpu, kind, CGS_BF16, &c, K, 10, want, &by_tape);
+        plan_on(gpu, CGS_BF16, &c, &s, want, &by_tape);
         set_variable("CGS_ROLLOUT", NULL);
-        plan_on(gpu, kind, CGS_BF16, &c, K, 10, got, &by_kernel);
+        plan_on(gpu, CGS_BF16, &c, &s, got, &by_kernel);
         double worst = apart(got, want, n, &size);
         print_message("%s, published predictor, bf16, %d episodes: by the tape %.1f ms, fused %.1f "
                       "ms; plans differ by %.2e, the largest entry is %.2f\n",
@@ -153,15 +227,6 @@ void gpu_plan_paper(cgs_device *gpu) {
     }
     free(want);
     free(got);
-}
-
-/* the device's own operations while allocations are counted */
-static const cgs_backend *own_ops;
-static int allocations;
-
-static cgs_status count_alloc(cgs_device *d, void **p, size_t bytes) {
-    allocations++;
-    return own_ops->alloc(d, p, bytes);
 }
 
 /* solves take no device memory, also where the number of episodes changes; q is of the most */
@@ -277,6 +342,60 @@ static bool costs_on(cgs_device *d, cgs_dtype act, int layers, int C, int count,
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
     return fused;
+}
+
+/* Residuals of the fused rollout, inside the device: their squares are its costs, and they are
+ * those of the tape, as far as bf16 goes. */
+void gpu_plan_residuals(cgs_device *gpu) {
+    enum { COUNT = 2, SAMPLES = 10, STEPS = 2 };
+    cgs_lewm_config c = paper_predictor(1);
+    cgs_lewm *m;
+    cgs_rollout *r;
+    OK(random_model_of(&m, &c, gpu, 8));
+    cgs_rollout_config rc = {.episodes = COUNT,
+                             .context = 1,
+                             .horizon = STEPS,
+                             .samples = SAMPLES,
+                             .residual = true,
+                             .act = CGS_BF16};
+    OK(cgs_rollout_create(&r, m, &rc));
+    size_t D = (size_t)c.width, rows = COUNT * SAMPLES, n = rows * STEPS;
+    size_t values = n * (size_t)cgs_lewm_action_block(&c), places = rows * (D + 1);
+    float *given = malloc((values + 2 * COUNT * D) * sizeof *given);
+    float *got = malloc(2 * places * sizeof *got), *tape = got + places;
+    cgs_rng g = cgs_rng_stream(12, CGS_STREAM_TEST, 0);
+    for (size_t i = 0; i < values + 2 * COUNT * D; i++) given[i] = (float)cgs_rng_normal(&g);
+    OK(cgs_rollout_set(r, COUNT, given + values, NULL, given + values + COUNT * D));
+    const cgs_device_scorer *q = cgs_rollout_device_scorer(r);
+    void *memory;
+    assert_non_null(q);
+    OK(gpu->ops->alloc(gpu, &memory, (values + places) * sizeof *got));
+    float *inside = (float *)memory + values; /* costs, then residuals */
+    OK(gpu->ops->upload(gpu, memory, given, values * sizeof *given));
+    OK(q->begin(q->ctx, COUNT));
+    q->residual(q->ctx, memory, COUNT, SAMPLES, inside, inside + rows);
+    OK(gpu->ops->sync(gpu));
+    OK(gpu->ops->download(gpu, got, inside, places * sizeof *got));
+    gpu->ops->release(gpu, memory);
+    OK(cgs_rollout_residual(r, given, COUNT, SAMPLES, tape, tape + rows));
+    double error = 0, norm = 0;
+    for (size_t row = 0; row < rows; row++) {
+        double squares = 0;
+        for (size_t j = 0; j < D; j++) {
+            double x = got[rows + row * D + j], y = tape[rows + row * D + j];
+            squares += x * x;
+            error += (x - y) * (x - y);
+            norm += y * y;
+        }
+        assert_true(fabs(squares - got[row]) <= 1e-5 * squares);
+    }
+    print_message("residuals, %s: differ from the tape's by %.2e\n",
+                  cgs_rollout_fused(r) ? "fused" : "NOT FUSED", sqrt(error / norm));
+    assert_true(sqrt(error / norm) < 2e-2);
+    free(given);
+    free(got);
+    cgs_rollout_destroy(r);
+    cgs_lewm_destroy(m);
 }
 
 /* gradients of costs by plans, (count, H, A) */

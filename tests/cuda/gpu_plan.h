@@ -6,6 +6,8 @@
 
 /* Plans of all planners in f32, the loop on the host and on the device. */
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu);
+/* ... and what they read beside their candidates. */
+void gpu_plan_options(cgs_device *cpu, cgs_device *gpu);
 /* Plans of the published predictor in bf16, by the tape and fused: finite; prints their times. */
 void gpu_plan_paper(cgs_device *gpu);
 /* The bits of an episode's costs do not depend on the others of its batch. */
@@ -20,5 +22,8 @@ void gpu_plan_costs(cgs_device *cpu, cgs_device *gpu, int layers, int C, int cou
                     int H, const char *rollout);
 void gpu_plan_gradients(cgs_device *cpu, cgs_device *gpu, int layers, int C, int count, int H,
                         const char *rollout);
+
+/* Residuals of the fused rollout: their squares are its costs, and they are the tape's. */
+void gpu_plan_residuals(cgs_device *gpu);
 
 #endif /* CGS_TESTS_GPU_PLAN_H */

@@ -389,6 +389,10 @@ static void test_planners_agree(void **state) {
     (void)state;
     gpu_plan_agree(&cpu, &gpu);
 }
+static void test_planner_options(void **state) {
+    (void)state;
+    gpu_plan_options(&cpu, &gpu);
+}
 static void test_paper_plans(void **state) {
     (void)state;
     gpu_plan_paper(&gpu);
@@ -407,6 +411,7 @@ static void test_fused_small(void **state) {
     (void)state;
     gpu_plan_costs(&cpu, &gpu, 1, 1, 1, 20, 2, NULL);
     gpu_plan_gradients(&cpu, &gpu, 1, 1, 2, 2, NULL);
+    gpu_plan_residuals(&gpu);
 }
 
 /* windows that grow and slide, one and two plans of a block, 4 and 16 plans of a cluster */
@@ -523,9 +528,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_refusals),
     };
     const struct CMUnitTest plan[] = {
-        cmocka_unit_test(test_planners_agree), cmocka_unit_test(test_fused_windows),
-        cmocka_unit_test(test_fused),          cmocka_unit_test(test_paper_plans),
-        cmocka_unit_test(test_device_loop),    cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_planners_agree),  cmocka_unit_test(test_fused_windows),
+        cmocka_unit_test(test_fused),           cmocka_unit_test(test_paper_plans),
+        cmocka_unit_test(test_device_loop),     cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_planner_options),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),

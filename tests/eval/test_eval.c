@@ -287,6 +287,9 @@ static void test_hashes(void **state) {
          "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
         {"pg-gn", "a9c51c0a21e6eee0",
          "\"samples\":65,\"iters\":29,\"sigma\":0.7,\"gamma\":1,\"decay\":0.8,"},
+        {"covo", "311d9f07f4e8d514",
+         "\"samples\":65,\"iters\":29,\"tau\":0.015,\"sigma\":0.7,\"gamma\":1,"},
+        {"lm", "a35f13b36384d201", "\"iters\":29,\"gamma\":1,"},
         {"prior", "315a5fd647cdb36d", ""},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {

@@ -1,5 +1,5 @@
 /* test_segments.c - segments (ops/segments.c): the same bytes as record by record, for any batch
- * and any number of threads, with less memory. */
+ * and any number of threads, with less memory; the same gradients, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -196,21 +196,55 @@ static void test_changed_weights(void **state) {
     free(got[1]);
 }
 
-/* a tape with a loss has none: backward reads what segments keep in lanes only */
-static void test_not_for_training(void **state) {
-    (void)state;
-    cgs_lewm_config c = tiny(16);
+/* Gradients of an encoder that is trained on 128 images, after two updates: backward reads what
+ * segments wrote, and weights change between runs. */
+static float *gradients(const cgs_lewm_config *c, int threads, bool one_by_one, size_t *n) {
     bench b;
-    OK(cgs_device_open(&b.d, "cpu", 2));
-    OK(cgs_lewm_create(&b.m, &c, &b.d, true));
-    OK(cgs_params_init(&b.m->params, 0));
+    OK(cgs_device_open(&b.d, "cpu", threads));
+    OK(cgs_lewm_create(&b.m, c, &b.d, true));
+    cgs_params *p = &b.m->params;
+    OK(cgs_params_init(p, 0));
     OK(cgs_tape_create(&b.t, &b.d, CGS_BF16));
-    cgs_tensor *x = input(&b, CGS_U8, 4, DIM(40, c.image_size, c.image_size, 3));
-    cgs_tensor *z = cgs_lewm_encode(b.t, b.m, x, false);
-    OK(cgs_tape_finish(b.t, cgs_mse(b.t, z, cgs_stop_gradient(b.t, z))));
-    assert_int_equal(cgs_tape_segments(b.t), 0);
+    if (one_by_one) cgs_tape_one_by_one(b.t);
+    cgs_tensor *x = input(&b, CGS_U8, 4, DIM(128, c->image_size, c->image_size, 3));
+    cgs_tensor *target = input(&b, CGS_F32, 2, DIM(128, c->width));
+    cgs_tensor *z = cgs_lewm_encode(b.t, b.m, x, true);
+    OK(cgs_tape_finish(b.t, cgs_mse(b.t, z, target)));
+    fill(&b, x);
+    fill(&b, target);
+    bool tiles = cgs_cpu_of(&b.d)->tiles;
+    assert_int_equal(cgs_tape_segments(b.t) > 0, cgs_cpu_of(&b.d)->pairs && !tiles && !one_by_one);
+    for (int run = 1;; run++) {
+        cgs_tape_forward(b.t);
+        cgs_tape_backward(b.t);
+        if (run == 3) break;
+        cgs_adamw how = {1e-3f, 0.9f, 0.999f, 1e-8f, 0, 1, (uint64_t)run};
+        b.d.ops->adamw(&b.d, &how, p->values, p->grads, p->moment1, p->moment2, p->bf16,
+                       p->trainable);
+    }
+    *n = p->trainable;
+    float *got = malloc(*n * sizeof *got);
+    assert_non_null(got);
+    memcpy(got, p->grads, *n * sizeof *got);
     cgs_tape_destroy(b.t);
     stop(&b);
+    return got;
+}
+
+static void test_training(void **state) {
+    (void)state;
+    for (int class_bits = 16; class_bits <= 32; class_bits += 16) {
+        cgs_lewm_config c = tiny(class_bits);
+        size_t n;
+        float *want = gradients(&c, 2, true, &n);
+        for (int threads = 1; threads <= 3; threads++) {
+            float *got = gradients(&c, threads, false, &n);
+            if (memcmp(want, got, n * sizeof *got) != 0)
+                fail_msg("%d bits, %d threads: other gradients", class_bits, threads);
+            free(got);
+        }
+        free(want);
+    }
 }
 
 int main(void) {
@@ -218,7 +252,7 @@ int main(void) {
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_instruction_sets),
         cmocka_unit_test(test_changed_weights),
-        cmocka_unit_test(test_not_for_training),
+        cmocka_unit_test(test_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

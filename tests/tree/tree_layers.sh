@@ -11,7 +11,7 @@ layers="
 cli
 report study api bench
 analysis
-eval train collect
+eval train collect convert
 rollout
 plan loss>model model env data
 ops

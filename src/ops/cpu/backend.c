@@ -150,12 +150,25 @@ static cgs_status open_cpu(cgs_device *d) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* Weights that a tape does not train stay constant over its runs. */
-static bool constant_weights(const cgs_record *r) { return !r->in[1]->wants_grad || !r->out->grad; }
+/* whether backward runs, once memory is planned */
+static bool trains(const cgs_record *r) { return r->out->grad; }
 
-/* Rows of such a tape may be a few of many (plans of a batch), and they get the same bits in any.
- */
-static cgs_product forward_product(const cgs_record *r) {
+/* Weights that a tape does not train stay constant over its runs. */
+static bool constant_weights(const cgs_record *r, bool backward) {
+    return !r->in[1]->wants_grad || !backward;
+}
+
+/* the pieces in which all gradients are made in one pass, or none */
+static cgs_cpu_pieces joint_pieces(const cgs_device *d, const cgs_record *r) {
+    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
+    bool bf16 = x->dtype == CGS_BF16 && y->dtype == CGS_BF16;
+    if (!bf16 || !W->wants_grad || r->batch_invariant) return (cgs_cpu_pieces){0};
+    return cgs_gemm_joint(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
+}
+
+/* Rows of a tape with constant weights may be a few of many (plans of a batch), and they get the
+ * same bits in any.  Large layers that are trained run in chunks, too. */
+static cgs_product forward_product(const cgs_device *d, const cgs_record *r, bool backward) {
     const cgs_tensor *x = r->in[0], *y = r->out;
     return (cgs_product){.M = cgs_rows(x),
                          .N = (size_t)cgs_cols(y),
@@ -164,13 +177,15 @@ static cgs_product forward_product(const cgs_record *r) {
                          .out = x->dtype == CGS_BF16 ? y->dtype : CGS_F32,
                          .b_transposed = true,
                          .bias = r->in[2],
-                         .batch_invariant = constant_weights(r) || r->batch_invariant};
+                         .batch_invariant = constant_weights(r, backward) || r->batch_invariant,
+                         .in_chunks = joint_pieces(d, r).pieces > 0};
 }
 
-static bool separable(cgs_device *d, const cgs_record *r) {
+static bool separable(cgs_device *d, const cgs_record *r, bool backward) {
     if (r->op != CGS_OP_linear) return true;
-    cgs_product p = forward_product(r);
-    return r->in[1]->bf16 && constant_weights(r) && cgs_gemm_separable(d, &p);
+    cgs_product p = forward_product(d, r, backward);
+    bool may = constant_weights(r, backward) || p.in_chunks;
+    return r->in[1]->bf16 && may && cgs_gemm_separable(d, &p);
 }
 
 /* Rows in a run of a layer's gradients: equal runs, so that the last one is not short. */
@@ -179,18 +194,11 @@ static size_t run_of(size_t n, bool same) {
     return same && n >= 2 * CGS_CPU_LINEAR_ROWS ? ((n + runs - 1) / runs + 31) / 32 * 32 : n;
 }
 
-/* the pieces in which all of them are made in one pass, or none */
-static cgs_cpu_pieces joint_pieces(const cgs_device *d, const cgs_record *r) {
-    const cgs_tensor *x = r->in[0], *W = r->in[1], *y = r->out;
-    bool bf16 = x->dtype == CGS_BF16 && y->dtype == CGS_BF16;
-    if (!bf16 || !W->wants_grad || r->batch_invariant) return (cgs_cpu_pieces){0};
-    return cgs_gemm_joint(d, cgs_rows(x), (size_t)cgs_cols(x), (size_t)cgs_cols(y));
-}
-
-/* A GELU and the layer that reads it: backward of the layer is backward of both. */
+/* A GELU and the layer that reads it: backward of the layer is backward of both.  Forward leaves
+ * GELU's slope where its input was. */
 static bool joins(cgs_device *d, const cgs_record *first, const cgs_record *second, bool alone) {
     return alone && first->op == CGS_OP_activation && first->arg.activation.kind == CGS_GELU &&
-           first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
+           first->alone && first->in[0]->dtype == CGS_BF16 && first->in[0]->wants_grad &&
            second->op == CGS_OP_linear && second->in[0] == first->out &&
            joint_pieces(d, second).pieces > 0;
 }
@@ -206,8 +214,8 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
     size_t floats = mixed ? result + 2 * n * k + 2 * k * m : CGS_CPU_ROW_BLOCKS * m + 2 * k * m;
     CGS_TRY(need_shared(d, floats * sizeof(float)));
     const void *used = x->dtype == CGS_BF16 ? (const void *)W->bf16 : W->data;
-    cgs_product p = forward_product(r);
-    bool constant = constant_weights(r), alone = p.batch_invariant;
+    cgs_product p = forward_product(d, r, trains(r));
+    bool constant = constant_weights(r, trains(r)), alone = p.batch_invariant;
     cgs_product longest = {.K = k > m ? k : m};
     CGS_TRY(need_thread(d, cgs_cpu_of(d)->table->tiles_scratch(&longest)));
     CGS_TRY(cgs_gemm_prepare(d, &p, &l->forward));
@@ -250,9 +258,9 @@ static cgs_status prepare_linear(cgs_device *d, cgs_record *r) {
             CGS_TRY(cgs_gemm_prepare(d, &dx, &l->back[tail].dx[accumulate]));
         if (W->wants_grad) CGS_TRY(cgs_gemm_prepare(d, &dW, &l->back[tail].dW[accumulate]));
     }
-    if (!used || !constant) return CGS_OK;
-    CGS_TRY(cgs_gemm_prepack(d, l->forward, used, &l->W_forward));
-    if (x->wants_grad && type == x->dtype && n > 0)
+    if (!used) return CGS_OK;
+    if (constant || p.in_chunks) CGS_TRY(cgs_gemm_prepack(d, l->forward, used, &l->W_forward));
+    if (constant && x->wants_grad && type == x->dtype && n > 0)
         CGS_TRY(cgs_gemm_prepack(d, l->back[0].dx[r->accumulate[0]], used, &l->W_dx));
     return CGS_OK;
 }

@@ -28,6 +28,7 @@ typedef struct cgs_product {
     bool accumulate;      /* C += instead of C =     */
     bool joint;           /* one of a linear layer's gradients, made together in one pass */
     bool batch_invariant; /* a row of C has the same bits for every M */
+    bool in_chunks;       /* some rows at a time, where that is possible with the same bits */
     /* of each run of `tokens` rows the first `unread` may be left out in the first columns */
     size_t tokens, unread, unread_columns;
 } cgs_product;

@@ -77,8 +77,8 @@ static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     if (p->M * p->N * p->K == 0) return "nothing to multiply";
     if (p->in != CGS_BF16) return "factors in f32";
     if (!c->tiles && !c->pairs) return "no instructions for bf16 pairs";
-    if (!c->tiles && !p->batch_invariant)
-        return "no AMX; own pairs are for batch-invariant products";
+    if (!c->tiles && !p->batch_invariant && !p->in_chunks)
+        return "no AMX; own pairs are for batch-invariant products and chunks";
     if (p->N % 32) return "columns no multiple of 32";
     if (p->a_transposed && p->M % 32) return "rows no multiple of 32";
     if (!p->a_transposed && p->K % (c->tiles ? 32 : 2))
@@ -284,7 +284,8 @@ static bool same(const cgs_product *a, const cgs_product *b) {
     return a->M == b->M && a->N == b->N && a->K == b->K && a->in == b->in && a->out == b->out &&
            a->a_transposed == b->a_transposed && a->b_transposed == b->b_transposed &&
            a->bias == b->bias && a->accumulate == b->accumulate &&
-           a->batch_invariant == b->batch_invariant && a->joint == b->joint;
+           a->batch_invariant == b->batch_invariant && a->in_chunks == b->in_chunks &&
+           a->joint == b->joint;
 }
 
 cgs_status cgs_gemm_prepare(cgs_device *d, const cgs_product *p, cgs_gemm **out) {
@@ -394,7 +395,8 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes) {
 }
 
 bool cgs_gemm_separable(const cgs_device *d, const cgs_product *p) {
-    return p->batch_invariant && !p->a_transposed && !not_by_pairs(cgs_cpu_of(d), p);
+    bool may = p->batch_invariant || p->in_chunks;
+    return may && !p->a_transposed && !not_by_pairs(cgs_cpu_of(d), p);
 }
 
 bool cgs_gemm_is_fresh(const cgs_prepacked *k) { return k->fresh; }
@@ -434,7 +436,9 @@ bool cgs_gemm_choice_at(const cgs_device *d, int i, cgs_gemm_choice *out) {
         out->why = "bf16, gradients of a layer in one pass";
     } else if (g->tiles) {
         out->code = cpu->tiles ? "own tiles" : "own bf16 pairs";
-        out->why = cpu->tiles ? "bf16, and AMX is used" : "bf16, batch-invariant";
+        out->why = cpu->tiles             ? "bf16, and AMX is used"
+                   : g->p.batch_invariant ? "bf16, batch-invariant"
+                                          : "bf16, of a large layer that is trained";
     } else if (g->block[1][1]) {
         out->code = "oneDNN";
         out->why = not_by_pairs(cpu, &g->p);

@@ -29,9 +29,9 @@ void cgs_gemm_changed(cgs_device *d, const void *p, size_t bytes);
  * where a member that comes late has to make the same steps as those before it. */
 void cgs_gemm_settle(cgs_prepacked *k);
 
-/* Whether a product, by constant weights, can also run for some of its rows, by a member of a team
- * alone, with the same bits.  Its prepacked weights have to be fresh then: refresh is run by all
- * members, settle comes after it. */
+/* Whether a product, by weights that no pass changes, can also run for some of its rows, by a
+ * member of a team alone, with the same bits.  Its prepacked weights have to be fresh then: refresh
+ * is run by all members, settle comes after it. */
 bool cgs_gemm_separable(const cgs_device *d, const cgs_product *p);
 bool cgs_gemm_is_fresh(const cgs_prepacked *k);
 void cgs_gemm_refresh(cgs_device *d, const cgs_gemm *g, const void *B, cgs_prepacked *k);

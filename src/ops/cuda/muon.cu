@@ -27,8 +27,7 @@ __device__ void fetch(tiles &t, const float *L, const float *R, int n, int k, in
         if (transposed)
             t.right[depth][at] = inside && j0 + at < m ? R[(size_t)(j0 + at) * k + k0 + depth] : 0;
     }
-    if (transposed) return;
-    for (int e = threadIdx.x; e < DEPTH * SIDE; e += THREADS * THREADS) {
+    for (int e = threadIdx.x; !transposed && e < DEPTH * SIDE; e += THREADS * THREADS) {
         int depth = e / SIDE, at = e % SIDE;
         bool inside = k0 + depth < k && j0 + at < m;
         t.right[depth][at] = inside ? R[(size_t)(k0 + depth) * m + j0 + at] : 0;

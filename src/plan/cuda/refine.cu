@@ -3,113 +3,66 @@
  * The arithmetic is that of plan/refine.c and plan/planner.c: sums over candidates run in double
  * and in the same order, one thread per sum, so that equal costs give equal plans.  This file is
  * compiled without fused multiply-add.  A CTA takes one episode, except where candidates are
- * drawn: inverting the normal distribution in double is the only work here worth spreading. */
+ * drawn: inverting the normal distribution in double is the only work here worth spreading.
+ * Sampled Gauss-Newton has a file of its own. */
 #include "ops/cuda/normal.cuh"
-
-extern "C" {
-#include "plan/planner_kernels.h"
-}
+#include "plan/cuda/costs.cuh"
+#include "plan/cuda/gauss_newton.h"
 
 namespace {
 
 /* ranks are found by comparing all with all; costs and weights lie in shared memory */
-enum { THREADS = 256, MOST_CANDIDATES = 4096, MOST_SHARED = MOST_CANDIDATES * 12 /* bytes */ };
+enum { MOST_CANDIDATES = 4096, MOST_SHARED = MOST_CANDIDATES * 12 /* bytes */ };
+enum { DRAWING = 64 /* threads for the filtered noise of a candidate */, MOST_FILTERED = 8192 };
+
+/* a value of candidate k of episode e, that is not drawn: of the mean or of a kept elite */
+__device__ bool is_known(const cgs_plan_state &s, size_t e, size_t k, size_t j, float *value) {
+    bool elite = k && (int)k <= s.keep && s.turn[e] > 0;
+    *value = elite ? s.elite[(e * s.keep + k - 1) * s.n + j] : s.mean[e * s.n + j];
+    return elite || k == 0;
+}
+
+/* Where its noise is and which sign it has: that of the candidate, or of the one it mirrors. */
+struct noise_of {
+    uint64_t key, at;
+    float sign;
+    __device__ noise_of(const cgs_plan_state &s, size_t e, size_t k)
+        : key(rng_at(s.stream[e], (s.solve[e] << 32) + s.turn[e])) {
+        bool mirrored = s.mirror && k % 2 == 0;
+        at = (uint64_t)(mirrored ? k - 1 : k) << 32;
+        sign = mirrored ? -1 : 1;
+    }
+};
 
 __global__ void __launch_bounds__(THREADS) draw_candidates(cgs_plan_state s) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, n = (size_t)s.n;
     if (i >= (size_t)s.E * s.K * n) return;
     size_t j = i % n, row = i / n, k = row % s.K, e = row / s.K;
-    float value = s.mean[e * n + j];
-    if (k) {
-        uint64_t key = rng_at(s.stream[e], (s.solve[e] << 32) + s.turn[e]);
-        value += s.spread[e * n + j] * normal_at(key, ((uint64_t)k << 32) + j);
+    float value;
+    if (!is_known(s, e, k, j, &value)) {
+        noise_of noise(s, e, k);
+        value += s.spread[e * n + j] * (noise.sign * normal_at(noise.key, noise.at + j));
     }
     s.plans[i] = value;
 }
 
-/* ---- one value out of a CTA ------------------------------------------------------------------ */
-
-/* The smallest value and its index, and the first index of one that is not finite; where there is
- * none, the number of values. */
-struct scan {
-    float value;
-    int index, bad;
-    __device__ scan(int n) : value(INFINITY), index(n), bad(n) {}
-    __device__ void see(float v, int i) {
-        if (!isfinite(v) && i < bad) bad = i;
-        if (v < value) {
-            value = v;
-            index = i;
-        }
-    }
-    __device__ void join(float v, int i, int b) {
-        if (v < value || (v == value && i < index)) {
-            value = v;
-            index = i;
-        }
-        if (b < bad) bad = b;
-    }
-};
-
-/* what all threads saw; every thread gets it */
-__device__ void join_block(scan &mine) {
-    __shared__ float values[THREADS / 32];
-    __shared__ int indices[THREADS / 32], bad[THREADS / 32];
-    for (int o = 16; o > 0; o /= 2)
-        mine.join(__shfl_xor_sync(0xffffffffu, mine.value, o),
-                  __shfl_xor_sync(0xffffffffu, mine.index, o),
-                  __shfl_xor_sync(0xffffffffu, mine.bad, o));
-    __syncthreads(); /* the last results were read */
-    if (threadIdx.x % 32 == 0) {
-        values[threadIdx.x / 32] = mine.value;
-        indices[threadIdx.x / 32] = mine.index;
-        bad[threadIdx.x / 32] = mine.bad;
-    }
+/* A CTA has a candidate: its white noise, then the circular convolution with the filter. */
+__global__ void __launch_bounds__(DRAWING) draw_filtered(cgs_plan_state s) {
+    extern __shared__ float white[]; /* (n) */
+    size_t n = (size_t)s.n, row = blockIdx.x, k = row % s.K, e = row / s.K;
+    noise_of noise(s, e, k ? k : 1);
+    for (size_t j = threadIdx.x; j < n; j += DRAWING) white[j] = normal_at(noise.key, noise.at + j);
     __syncthreads();
-    for (int w = 0; w < THREADS / 32; w++) mine.join(values[w], indices[w], bad[w]);
-}
-
-/* what an episode has before an iteration, asked for at once */
-struct before {
-    int iteration;
-    bool bad;
-    float best;
-    __device__ before(const cgs_plan_state &s, int e)
-        : iteration((int)s.turn[e]), bad(s.bad[2 * e] != 0), best(s.best_cost[e]) {}
-};
-
-/* What every planner does with the costs of an episode: cost and plans are shared or global memory
- * of this episode.  Returns the candidate of lowest cost. */
-__device__ int note_costs(const cgs_plan_state &s, int e, const before &b, int K, const float *cost,
-                          const float *plans) {
-    scan found(K);
-    for (int k = threadIdx.x; k < K; k += THREADS) found.see(cost[k], k);
-    join_block(found);
-    int index = found.index < K ? found.index : 0; /* 0: nothing is finite */
-    bool better = b.iteration == 0 || found.value < b.best;
-    if (better)
-        for (int j = threadIdx.x; j < s.n; j += THREADS)
-            s.best_plan[(size_t)e * s.n + j] = plans[(size_t)index * s.n + j];
-    if (threadIdx.x == 0) {
-        if (found.bad < K && !b.bad) {
-            s.bad[2 * e] = b.iteration + 1;
-            s.bad[2 * e + 1] = found.bad;
-            s.bad_value[e] = cost[found.bad];
+    for (size_t j = threadIdx.x; j < n; j += DRAWING) {
+        float value, shaped = 0;
+        int t = (int)j / s.channels, c = (int)j % s.channels, T = s.actions;
+        if (!is_known(s, e, k, j, &value)) {
+            for (int from = 0; from < T; from++)
+                shaped += (float)(s.filter[(t - from + T) % T] * white[from * s.channels + c]);
+            value += s.spread[e * n + j] * (noise.sign * shaped);
         }
-        if (better) s.best_cost[e] = found.value;
-        s.low[(size_t)b.iteration * s.E + e] = found.value;
+        s.plans[row * n + j] = value;
     }
-    return index;
-}
-
-/* The mean cost: a long sum by one thread, of a warp that mostly has nothing else to do by then. */
-__device__ void note_average(const cgs_plan_state &s, int e, const before &b, int K,
-                             const float *cost) {
-    if (threadIdx.x != THREADS - 1) return;
-    double sum = 0;
-#pragma unroll 16 /* loads in flight; the additions keep their order */
-    for (int k = 0; k < K; k++) sum += cost[k];
-    s.average[(size_t)b.iteration * s.E + e] = (float)(sum / K);
 }
 
 /* ---- refinements -------------------------------------------------------------------------------
@@ -160,6 +113,8 @@ __global__ void __launch_bounds__(THREADS) refit_proposal(cgs_plan_state s, bool
         s.mean[(size_t)e * n + j] = (float)sum;
         if (M > 1) s.spread[(size_t)e * n + j] = (float)sqrt(square / (M - 1));
     }
+    for (int i = threadIdx.x; i < s.keep * n; i += THREADS)
+        s.elite[(size_t)e * s.keep * n + i] = plans[(size_t)order[i / n] * n + i % n];
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
@@ -191,6 +146,7 @@ __global__ void __launch_bounds__(THREADS) reweight_proposal(cgs_plan_state s, b
         for (int k = 0; k < K; k++) sum += weight[k] * plans[(size_t)k * n + j];
         s.mean[(size_t)e * n + j] = (float)sum;
     }
+    shrink_spread(s, e);
     if (threadIdx.x == 0) s.turn[e]++;
 }
 
@@ -240,6 +196,12 @@ bool stages(const cgs_plan_state *s, size_t *bytes) {
 
 void sample(cgs_device *d, const cgs_plan_state *s) {
     size_t values = (size_t)s->E * s->K * s->n;
+    if (s->filter) {
+        unsigned rows = (unsigned)s->E * (unsigned)s->K;
+        draw_filtered<<<rows, DRAWING, s->n * sizeof(float), stream_of(d)>>>(*s);
+        LAUNCHED(d, "filtered candidates");
+        return;
+    }
     draw_candidates<<<blocks_for(values, THREADS), THREADS, 0, stream_of(d)>>>(*s);
     LAUNCHED(d, "candidates");
 }
@@ -269,7 +231,7 @@ void adam(cgs_device *d, const cgs_plan_state *s) {
 
 extern "C" {
 
-const cgs_planner_kernels cgs_cuda_planner_kernels = {MOST_CANDIDATES, sample, refit, reweight,
-                                                      adam};
+const cgs_planner_kernels cgs_cuda_planner_kernels = {
+    MOST_CANDIDATES, MOST_FILTERED, sample, refit, reweight, adam, cgs_cuda_gauss_newton};
 
 } /* extern "C" */

@@ -50,6 +50,17 @@ struct blend_parts {
     }
 };
 
+struct take_residuals {
+    cgs_rollout_run r;
+    cgs_residual_part p;
+    template <int V> __device__ void at(size_t i) const {
+        size_t j = i % p.width, k = i / p.width % r.count, g = i / p.width / r.count;
+        size_t row = (r.e0 + g) * r.K + r.k0 + k;
+        float now = p.now[(g * r.part + k) * p.stride + j], then = p.then[g * p.width + j];
+        p.to[row * p.R + p.at + j] = p.root * (now - then);
+    }
+};
+
 void gather(cgs_device *d, const cgs_rollout_run *r) {
     size_t values = (size_t)r->G * r->part * (r->C - 1 + r->H) * r->A;
     if (r->z_run) values += (size_t)r->G * (r->C + 1) * r->D;
@@ -67,6 +78,11 @@ void blend(cgs_device *d, float *to, const float *const part[2], const float wei
                             (size_t)stride});
 }
 
+void residuals(cgs_device *d, const cgs_rollout_run *r, const cgs_residual_part *p) {
+    launch_each(d, (size_t)r->n * r->count * p->width, false, "residuals of plans",
+                take_residuals{*r, *p});
+}
+
 void tails(cgs_device *d, float *to, const float *from, int valid, int T, int n, float factor) {
     launch_each(d, (size_t)valid * n, false, "gradients of plans",
                 take_tails{to, from, (size_t)T, (size_t)n, factor});
@@ -78,6 +94,7 @@ extern "C" {
 
 const cgs_rollout_kernels cgs_cuda_rollout_kernels = {gather,
                                                       blend,
+                                                      residuals,
                                                       tails,
                                                       cgs_cuda_actions_fit,
                                                       cgs_cuda_actions_embed,

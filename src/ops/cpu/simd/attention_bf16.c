@@ -288,6 +288,28 @@ static score_row row_of(const cgs_record *r, const head *h, size_t i, float *s, 
     return row;
 }
 
+/* Part `i` of `n` of what the next head's backward reads and writes, of rows far from each other:
+ * fetched while this one is computed. */
+static void fetch_next(const cgs_record *r, const head *h, size_t b, size_t hd, size_t i,
+                       size_t n) {
+    size_t heads = (size_t)r->arg.attention.heads, batch = (size_t)r->in[0]->dim[0];
+    b += (hd + 1) / heads;
+    hd = (hd + 1) % heads;
+    if (b == batch) return;
+    head next = head_of(r, b, hd);
+    for (size_t t = h->T * i / n; t < h->T * (i + 1) / n; t++) {
+        for (size_t at = 0; at < h->W; at += 32) {
+            const uint16_t *g = (const uint16_t *)r->out->grad + next.out + t * h->all + at;
+            size_t in = next.in + t * h->in_row + at;
+            _mm_prefetch((const char *)g, _MM_HINT_T1);
+            for (size_t part = 0; part < 3; part++, in += h->all) {
+                _mm_prefetch((const char *)((const uint16_t *)r->in[0]->data + in), _MM_HINT_T1);
+                _mm_prefetch((const char *)((const uint16_t *)r->in[0]->grad + in), _MM_HINT_T1);
+            }
+        }
+    }
+}
+
 /* `n` rows (h->Wc) times `scale` are the gradient of q, k or v from element `at` on */
 static void give_rows(const cgs_record *r, const head *h, size_t at, float *row, size_t n,
                       float scale) {
@@ -337,6 +359,7 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
         for (size_t i1 = 0; i1 < n; i1 += block) {
             size_t some = min_size(block, n - i1), high_rows = round_up(some, variant->rows);
             const uint32_t *left = q + (i0 + i1) * words, *gradient = g + (i0 + i1) * words;
+            fetch_next(r, &h, b, hd, (i0 + i1) / block, round_up(h.T, block) / block);
             variant->multiply(s, h.Tc, left, words, kt, h.Tc, high_rows, cols, words, false);
             variant->multiply(dp, h.Tc, gradient, words, vt, h.Tc, high_rows, cols, words, false);
             for (size_t i = 0; i < some; i += 2) {

@@ -1,5 +1,5 @@
 /* elementwise.c - add, activation and dropout: one result per element. */
-#include "ops/cpu/simd/simd.h"
+#include "ops/cpu/simd/linear_pairs.h"
 #include "ops/cpu/simd/vectors.h"
 
 /* ---- add: x + y ---------------------------------------------------------------------- */
@@ -49,6 +49,17 @@ static void activate(cgs_activation kind, float *y, const float *x, size_t n) {
 #pragma omp simd
         for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
         break;
+    }
+}
+
+/* ... of GELU and its slope, which share an exponential */
+static void gelu_and_slope(float *y, uint16_t *slope, const float *x, size_t n) {
+    float density;
+#pragma omp simd private(density)
+    for (size_t i = 0; i < n; i++) {
+        float cdf = normal_cdf(x[i], &density), s = cdf + x[i] * density;
+        y[i] = x[i] * cdf;
+        slope[i] = (uint16_t)(int32_t)((s - CGS_SLOPE_LEAST) * (1 / CGS_SLOPE_STEP) + 0.5f);
     }
 }
 
@@ -117,7 +128,11 @@ void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
         size_t len = min_size(CHUNK, n - at);
         if (activate_rounded(r, at, len)) continue;
         float *po = row_to(out->data, out->dtype, at, ob);
-        activate(r->arg.activation.kind, po, data_in(x, at, len, xb), len);
+        const float *px = data_in(x, at, len, xb);
+        if (r->next)
+            gelu_and_slope(po, (uint16_t *)x->data + at, px, len);
+        else
+            activate(r->arg.activation.kind, po, px, len);
         row_done(out->data, out->dtype, at, len, po);
     }
 }

@@ -6,8 +6,8 @@
  * they are in cache: dx = dy W, a part of db, and dy and x interleaved in pairs of rows.  Then dW =
  * dy^T x of the run, from the interleaved rows, which are still in L2.
  *
- * If x is the result of a GELU that nothing else reads, dx is multiplied by its derivative here,
- * and never written: what is written is the gradient of what entered the GELU. */
+ * If x is the result of a GELU that nothing else reads, dx is multiplied by its slope here, and
+ * never written: what is written is the gradient of what entered the GELU. */
 #include "ops/cpu/simd/linear_pairs.h"
 
 #include "ops/cpu/simd/pairs.h"
@@ -128,25 +128,43 @@ static inline __m512 widen_half(__m256i x) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-/* The derivative of GELU to 1.3e-5, negligible beside the rounding of its product to bf16: 1/2 and
- * an odd polynomial, constant beyond 5. */
-static inline __m512 gelu_slope(__m512 x) {
-    static const float p[] = {-2.071754761e-02f, 4.651416391e-02f,  -2.772835300e-02f,
-                              2.122925825e-02f,  -6.844178881e-02f, 9.511905735e-02f,
-                              -8.535793174e-02f, 7.708967080e-02f,  -7.154153421e-02f,
-                              6.682614698e-02f,  -7.512279799e-02f, 1.421305813e-01f};
-    x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-5.0f)), _mm512_set1_ps(5.0f));
-    __m512 s = _mm512_fmsub_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.08f), _mm512_set1_ps(1.0f));
-    __m512 sum = _mm512_set1_ps(p[0]);
-#pragma GCC unroll 16
-    for (size_t i = 1; i < sizeof p / sizeof p[0]; i++)
-        sum = _mm512_fmadd_ps(sum, s, _mm512_set1_ps(p[i]));
-    return _mm512_fmadd_ps(sum, x, _mm512_set1_ps(0.5f));
+/* 32 slopes of GELU from `at` on, as forward has left them */
+static inline void slopes(__m512 to[2], const cgs_tensor *gelu, size_t at) {
+    const __m512 step = _mm512_set1_ps(CGS_SLOPE_STEP), least = _mm512_set1_ps(CGS_SLOPE_LEAST);
+    __m512i x = _mm512_loadu_si512((const uint16_t *)gelu->data + at);
+    __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
+    __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
+    to[0] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), step, least);
+    to[1] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), step, least);
+}
+
+/* What DOWN rows of the next step will read and write, fetched little by little: the processor
+ * stalls where it has more to wait for than a few lines. */
+typedef struct ahead {
+    const uint16_t *from[4]; /* dy, x, where dx goes, slopes; NULL: nothing */
+} ahead;
+
+static ahead ahead_of(const layer *l, size_t at) {
+    const cgs_tensor *x = l->r->in[0], *y = l->r->out, *into = l->gelu ? l->gelu : x;
+    if (at + DOWN > l->first + l->n) return (ahead){{NULL}};
+    return (ahead){{(const uint16_t *)y->grad + at * l->m, (const uint16_t *)x->data + at * l->k,
+                    (const uint16_t *)into->grad + at * l->k,
+                    l->gelu ? (const uint16_t *)l->gelu->data + at * l->k : NULL}};
+}
+
+/* the share of these that belongs to columns c to c + ACROSS of dx */
+static inline void prefetch_part(const layer *l, const ahead *next, size_t c) {
+    for (int i = 0; i < 4; i++) {
+        size_t width = i ? l->k : l->m, from = DOWN * width * c / l->k / 32 * 32;
+        size_t to = DOWN * width * (c + ACROSS) / l->k / 32 * 32;
+        for (size_t at = from; next->from[i] && at < to; at += 32)
+            _mm_prefetch((const char *)(next->from[i] + at), _MM_HINT_T1);
+    }
 }
 
 /* `rows` <= DOWN rows of dx, from row `at` on, from those of dy */
-__attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, size_t at, size_t rows,
-                                                             const uint32_t *dy) {
+__attribute__((target("avx512bf16"))) static void
+rows_of_dx(const layer *l, size_t at, size_t rows, const uint32_t *dy, const ahead *next) {
     size_t words = l->m / 2;
     const cgs_tensor *into = l->gelu ? l->gelu : l->r->in[0];
     bool add = l->gelu ? l->r->before->accumulate[0] : l->r->accumulate[0];
@@ -156,12 +174,20 @@ __attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, siz
         __m512 s[DOWN][2];
 #pragma GCC unroll 16
         for (int i = 0; i < DOWN; i++) s[i][0] = s[i][1] = _mm512_setzero_ps();
+        prefetch_part(l, next, c);
         multiply(s, dy, words, 1, l->W + c * words, words);
-        if (!l->gelu && !add && rows == DOWN) {
+        if (!add && rows == DOWN) {
 #pragma GCC unroll 16
-            for (int i = 0; i < DOWN; i++)
+            for (int i = 0; i < DOWN; i++) {
+                __m512 slope[2];
+                if (l->gelu) {
+                    slopes(slope, l->gelu, (at + (size_t)i) * l->k + c);
+                    s[i][0] = _mm512_mul_ps(s[i][0], slope[0]);
+                    s[i][1] = _mm512_mul_ps(s[i][1], slope[1]);
+                }
                 _mm512_storeu_si512(to + (size_t)i * l->k,
                                     (__m512i)_mm512_cvtne2ps_pbh(s[i][1], s[i][0]));
+            }
             continue;
         }
 #pragma GCC unroll 16
@@ -170,12 +196,11 @@ __attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, siz
             _mm512_store_ps(sums[i] + 16, s[i][1]);
         }
         for (size_t i = 0; i < rows; i++, to += l->k) {
-            __m512 low = _mm512_load_ps(sums[i]), high = _mm512_load_ps(sums[i] + 16);
+            __m512 low = _mm512_load_ps(sums[i]), high = _mm512_load_ps(sums[i] + 16), slope[2];
             if (l->gelu) {
-                __m512i x =
-                    _mm512_loadu_si512((const uint16_t *)l->gelu->data + (at + i) * l->k + c);
-                low = _mm512_mul_ps(low, gelu_slope(widen_half(_mm512_castsi512_si256(x))));
-                high = _mm512_mul_ps(high, gelu_slope(widen_half(_mm512_extracti64x4_epi64(x, 1))));
+                slopes(slope, l->gelu, (at + i) * l->k + c);
+                low = _mm512_mul_ps(low, slope[0]);
+                high = _mm512_mul_ps(high, slope[1]);
             }
             if (add) {
                 __m512i old = _mm512_loadu_si512(to);
@@ -187,51 +212,63 @@ __attribute__((target("avx512bf16"))) static void rows_of_dx(const layer *l, siz
     }
 }
 
-static void prefetch(const void *p, size_t bytes) {
-    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
-}
-
 /* rows `at` to `at` + `rows` of the run */
 static void step_rows(const layer *l, size_t at, size_t rows) {
     const cgs_tensor *x = l->r->in[0], *y = l->r->out;
     const uint16_t *dy = (const uint16_t *)y->grad + (l->first + at) * l->m;
     const uint16_t *px = (const uint16_t *)x->data + (l->first + at) * l->k;
-    const uint16_t *into = (l->gelu ? l->gelu : x)->grad;
     weave_left(l, dy, rows, at / 2);
     weave_right(l, px, rows, at / 2);
     for (size_t i = 0; cgs_wants(l->r, 0) && i < rows; i += DOWN) {
         size_t some = min_size(DOWN, rows - i);
         const uint16_t *from = dy + i * l->m;
-        if (at + rows + i + DOWN <= l->n) { /* the next step */
-            prefetch(from + rows * l->m, DOWN * l->m * 2);
-            prefetch(px + (rows + i) * l->k, DOWN * l->k * 2);
-            prefetch(into + (l->first + at + rows + i) * l->k, DOWN * l->k * 2);
-            if (l->gelu)
-                prefetch((const uint16_t *)l->gelu->data + (l->first + at + rows + i) * l->k,
-                         DOWN * l->k * 2);
-        }
         if (some < DOWN) {
             uint16_t *whole = (uint16_t *)(l->right + l->pairs * l->k); /* (DOWN,m) */
             memcpy(whole, from, some * l->m * 2);
             memset(whole + some * l->m, 0, (DOWN - some) * l->m * 2);
             from = whole;
         }
-        rows_of_dx(l, l->first + at + i, some, (const uint32_t *)from);
+        ahead next = ahead_of(l, l->first + at + rows + i);
+        rows_of_dx(l, l->first + at + i, some, (const uint32_t *)from, &next);
     }
 }
 
 /* ---- the second step: dW -----------------------------------------------------------------------
  */
 
-/* DEEP blocks of dW, from row i and column j on */
-__attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, size_t i, size_t j,
+/* the sums of a block of dW, which are lines of cache far from each other */
+static void prefetch_block(const float *sums, size_t k) {
+    for (size_t q = 0; q < DOWN; q++, sums += k) {
+        _mm_prefetch((const char *)sums, _MM_HINT_T0);
+        _mm_prefetch((const char *)(sums + 16), _MM_HINT_T0);
+    }
+}
+
+/* where the n-th DEEP blocks begin: so that the longer factor is read once */
+typedef struct place {
+    size_t i, j;
+} place;
+static place place_of(const layer *l, size_t n) {
+    size_t down = l->m / (DEEP * DOWN), across = l->k / ACROSS;
+    bool tall = l->m > l->k;
+    size_t i = tall ? n / across : n % down, j = tall ? n % across : n / down;
+    return (place){i * DEEP * DOWN, j * ACROSS};
+}
+
+/* DEEP blocks of dW; while they are summed, the first of the next ones is fetched */
+__attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, place at, place next,
                                                                bool add) {
     size_t pairs = (l->n + 1) / 2, depth = round_up(pairs, DEPTH) / DEPTH;
     depth = (pairs + depth - 1) / depth;
     for (size_t t = 0; t < pairs; t += depth, add = true) {
-        const uint32_t *b = l->right + j * l->pairs + t * ACROSS;
-        for (size_t down = i; down < i + DEEP * DOWN; down += DOWN) {
-            float *to = l->dW + down * l->k + j;
+        const uint32_t *b = l->right + at.j * l->pairs + t * ACROSS;
+        for (size_t down = at.i; down < at.i + DEEP * DOWN; down += DOWN) {
+            float *to = l->dW + down * l->k + at.j;
+            bool last = down + DOWN == at.i + DEEP * DOWN;
+            if (t == 0 && !last)
+                prefetch_block(to + DOWN * l->k, l->k);
+            else if (t + depth >= pairs && last)
+                prefetch_block(l->dW + next.i * l->k + next.j, l->k);
             __m512 s[DOWN][2];
 #pragma GCC unroll 16
             for (int q = 0; q < DOWN; q++) {
@@ -252,18 +289,15 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, s
 
 /* rows l->first to `end`, by one thread */
 static void piece_of(layer *l, size_t end, size_t run) {
-    bool tall = l->m > l->k, add = false;
-    size_t down = l->m / (DEEP * DOWN), across = l->k / ACROSS;
+    bool add = false;
+    size_t blocks = l->m / (DEEP * DOWN) * (l->k / ACROSS);
     memset(l->db, 0, l->m * sizeof *l->db);
     if (l->first >= end) memset(l->dW, 0, l->m * l->k * sizeof *l->dW);
     for (; l->first < end; l->first += run, add = true) {
         l->n = min_size(run, end - l->first);
         for (size_t at = 0; at < l->n; at += STEP) step_rows(l, at, min_size(STEP, l->n - at));
-        for (size_t block = 0; block < down * across; block++) { /* the longer factor once */
-            size_t i = tall ? block / across : block % down;
-            size_t j = tall ? block % across : block / down;
-            blocks_of_dW(l, i * DEEP * DOWN, j * ACROSS, add);
-        }
+        for (size_t n = 0; n < blocks; n++)
+            blocks_of_dW(l, place_of(l, n), place_of(l, n + 1 < blocks ? n + 1 : n), add);
     }
 }
 

@@ -5,6 +5,11 @@
 
 #include "ops/cpu/simd/simd.h"
 
+/* What forward of a fused GELU leaves in place of its input: the slope, from -0.13 to 1.13, as a
+ * 16-bit number of steps above the least, 1.1e-5 exact. */
+#define CGS_SLOPE_LEAST (-0.25f)
+#define CGS_SLOPE_STEP (1.5f / 65536)
+
 /* W in bf16; scratch: linear_pairs_words of them */
 void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, const cgs_cpu_pieces *how,
                                    const uint16_t *W, uint32_t *scratch);

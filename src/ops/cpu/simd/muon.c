@@ -7,7 +7,7 @@
 
 enum { ROWS = 6, COLUMNS = 32 };
 
-/* C (n,m) = scale A (n,k) B (k,m) + own Z (n,m) */
+/* C (n,m) = scale A (n,k) B (k,m) + own Z (n,m); Z may be NULL */
 static void product(float *C, const float *A, const float *B, float scale, const float *Z,
                     float own, size_t n, size_t k, size_t m) {
     for (size_t i0 = 0; i0 < n; i0 += ROWS)
@@ -31,7 +31,7 @@ static void product(float *C, const float *A, const float *B, float scale, const
             for (size_t i = 0; i < rows; i++)
                 for (size_t j = 0; j < columns; j++) {
                     size_t at = (i0 + i) * m + j0 + j;
-                    C[at] = scale * sum[i][j] + own * Z[at];
+                    C[at] = scale * sum[i][j] + (Z ? own * Z[at] : 0);
                 }
         }
 }
@@ -50,7 +50,7 @@ static float *equalise(float *X, float *Y, float *A, float *B, size_t s, size_t 
     for (size_t i = 0; i < s * l; i++) X[i] *= one;
     for (int step = 0; step < CGS_MUON_STEPS; step++) {
         transpose(Y, X, s, l);
-        product(A, X, Y, 1, A, 0, s, l, s);
+        product(A, X, Y, 1, NULL, 0, s, l, s);
         product(B, A, A, CGS_MUON_C, A, CGS_MUON_B, s, s, s);
         product(Y, B, X, 1, X, CGS_MUON_A, s, s, l);
         float *keep = X;
@@ -74,7 +74,6 @@ static void step(const cgs_muon *a, const cgs_matrix *q, float *p, const float *
         U[i] = beta * mi + rest * gi;
     }
     if (tall) transpose(X, U, r, c);
-    memset(A, 0, s * s * sizeof *A); /* products read what they replace, times 0 */
     float *end = equalise(X, Y, A, B, s, n / s);
     if (tall) {
         float *other = end == X ? Y : X;
