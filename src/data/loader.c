@@ -113,14 +113,21 @@ static cgs_status fill_extra(const cgs_loader *l, int i, int episode, int start,
     return CGS_OK;
 }
 
+static int64_t first_row(const cgs_loader *l, int64_t window) {
+    const cgs_windows *w = l->c.windows;
+    return l->c.source->ep_offset[w->episode[window]] + w->start[window];
+}
+
 static cgs_status fill(const cgs_loader *l, place *p) {
     const cgs_source *s = l->c.source;
     const cgs_windows *w = l->c.windows;
     const size_t T = (size_t)w->num_steps, S = (size_t)l->c.image_size;
     const size_t block = (size_t)w->span * (size_t)s->action_dim;
+    for (int b = 0; p->pixels && s->expect_pixels && b < p->count; b++)
+        s->expect_pixels(s->self, first_row(l, p->windows[b]), w->num_steps, w->frameskip);
     for (int b = 0; b < p->count; b++) {
         int episode = w->episode[p->windows[b]], start = w->start[p->windows[b]];
-        int64_t row = s->ep_offset[episode] + start;
+        int64_t row = first_row(l, p->windows[b]);
         float *raw = p->raw + (size_t)b * block;
         if (p->pixels)
             CGS_TRY(s->read_pixels(s->self, row, w->num_steps, w->frameskip,

@@ -342,6 +342,20 @@ static cgs_status read_pixels(void *self, int64_t first, int count, int stride, 
     return CGS_OK;
 }
 
+/* Lets the kernel read all of them at once, where they are not in memory, instead of each when it
+ * is copied. */
+static void expect_pixels(void *self, int64_t first, int count, int stride) {
+    const cgs_packed *p = self;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < count; i++) {
+        int64_t row = first + (int64_t)i * stride;
+        if (row < 0 || row >= p->source.rows) return;
+        size_t at = (size_t)p->frames[row].at, from = at / page * page;
+        posix_madvise((void *)(uintptr_t)(p->map + from), at - from + p->frames[row].bytes,
+                      POSIX_MADV_WILLNEED);
+    }
+}
+
 static cgs_status read_rows(void *self, int column, int64_t first, int count, int stride,
                             float *out) {
     const cgs_packed *p = self;
@@ -468,6 +482,7 @@ static cgs_status open_tables(cgs_packed *p) {
                              .width = (int)h->width,
                              .self = p,
                              .read_pixels = read_pixels,
+                             .expect_pixels = expect_pixels,
                              .read_rows = read_rows};
     CGS_TRY(check_tables(p));
     cgs_column *pixels = &p->columns[h->columns];

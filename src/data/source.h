@@ -58,6 +58,8 @@ struct cgs_source {
     void *self;
     /* Rows first, first+stride, ... of the image column: out (count, height, width, 3). */
     cgs_status (*read_pixels)(void *self, int64_t first, int count, int stride, uint8_t *out);
+    /* Optional: these rows of it will be read soon. */
+    void (*expect_pixels)(void *self, int64_t first, int count, int stride);
     /* The same rows of a number column, converted: out (count, values). */
     cgs_status (*read_rows)(void *self, int column, int64_t first, int count, int stride,
                             float *out);

@@ -51,11 +51,11 @@ struct cgs_device_loop {
     int span;
 };
 
+/* The loop of Gauss-Newton has one spread for all actions: those of a prior go by the host. */
 bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q) {
     const cgs_device_scorer *r = q->on_device;
     if (!r || r->device != s->device || r->K != s->K) return false;
-    if (!(s->kind->needs & CGS_NEEDS_RESIDUAL)) return true;
-    return r->residual && r->R <= s->config.R && !q->unit;
+    return !(s->kind->needs & CGS_NEEDS_RESIDUAL) || (!q->unit && r->residual && r->R <= s->config.R);
 }
 
 static bool is_filtered(const cgs_device_loop *s) {

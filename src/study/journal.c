@@ -95,6 +95,13 @@ static cgs_status read_journal(cgs_study *s) {
     return rc;
 }
 
+/* does the command of g name the output of another stage, as most name the dataset? */
+static bool reads(const cgs_stage *g, const cgs_stage *other) {
+    for (int i = 0; i < g->words; i++)
+        if (!strcmp(g->word[i], other->output)) return true;
+    return false;
+}
+
 /* Finished stages whose output was deleted, as weights are before lines are published, are remade
  * only for those that need them and have to run. */
 static void spare(cgs_study *s) {
@@ -106,6 +113,8 @@ static void spare(cgs_study *s) {
         bool runs = g->selected && !g->spared && !(g->finished && there);
         bool all = !strcmp(g->row->needs, "*"); /* takes whatever exists */
         for (int k = 0; runs && !all && k < g->need_count; k++) wanted[g->needs[k]] = true;
+        for (int k = 0; runs && k < i; k++)
+            if (reads(g, &s->stage[k])) wanted[k] = true;
     }
     free(wanted); /* without memory nothing is spared */
 }

@@ -208,7 +208,9 @@ static const cgs_variant dino_and_lewm[] = {
     "lines= --compact|start_seeds=0,1|K=1,8,32,128|I=1,5,30|tau=16,128|held=100|held_K=128|"       \
     "held_pg_K=128|prior=prior.episodes=1200 prior.updates=2000 prior.every=100 "                  \
     "prior.patience=5 prior.hidden=256 prior.batch=256|validate=1000|checkpoint=1000|"
-#define LAPTOP LAPTOP_ROWS "preset=small|side=64|every=5|train=train.batch=32|seeds=3072,1,2|" SHORT
+#define LAPTOP                                                                                     \
+    LAPTOP_ROWS                                                                                    \
+        "preset=small|side=64|every=5|train=train.batch=32 optim.kind=muon|seeds=3072,1,2|" SHORT
 /* Minutes of two quiet cores.  An episode that succeeds with its first plan needs no second, so
  * most evaluations on TwoRooms take little more than half as long. */
 #define EVALUATED                                                                                  \
@@ -272,19 +274,19 @@ const cgs_recipe cgs_recipes[] = {
      "env=tworooms",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=4000", BRIEF "episodes=6000",
              LAPTOP "seeds=3072,1,2,3,4|episodes=4000|updates=3000|"
-                    "minutes=collect:0.1 train:2.2 " EVALUATED_SOON,
+                    "minutes=collect:0.1 train:2.8 " EVALUATED_SOON,
              TINY LAPTOP_ROWS "seeds=3072,1,2")},
     {"reacher", "Reacher: the same", MAIN, three, COUNT(three), "env=reacher",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=3000",
-             LAPTOP "episodes=3000|updates=15000|minutes=collect:0.2 train:11 " EVALUATED,
+             LAPTOP "episodes=3000|updates=15000|minutes=collect:0.2 train:14 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"cube", "Cube: the same", MAIN, three, COUNT(three), "env=cube",
      PRESETS(PAPER "episodes=10000", SMALL "episodes=2000", BRIEF "episodes=1500",
-             LAPTOP "episodes=1500|updates=15000|minutes=collect:4 train:11 " EVALUATED,
+             LAPTOP "episodes=1500|updates=15000|minutes=collect:4 train:14 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"pusht", "PushT: the same", MAIN, three, COUNT(three), "env=pusht",
      PRESETS(PAPER "episodes=18500", SMALL "episodes=4000", BRIEF "episodes=8000",
-             LAPTOP "episodes=4000|updates=30000|minutes=collect:0.6 train:22 " EVALUATED,
+             LAPTOP "episodes=4000|updates=30000|minutes=collect:0.6 train:28 " EVALUATED,
              TINY LAPTOP_ROWS)},
     {"ablations", "PushT: ramp, history N, weights of SIGReg and CGS", "collect train at-K report",
      ablations, COUNT(ablations), "env=pusht",

@@ -34,6 +34,7 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
         c->train.batch = 64;
         c->train.lr = 1e-3f;
         strcpy(c->train.recipe.s, "robust");
+        strcpy(c->train.optimiser.s, "muon");
     }
     return CGS_OK;
 }
@@ -65,6 +66,7 @@ static void dinowm_method(cgs_run_config *c, const cgs_method *m, const char *en
     if (small) c->train.head_lr *= 10;
     strcpy(c->train.schedule.s, "constant");
     strcpy(c->train.recipe.s, "published");
+    strcpy(c->train.optimiser.s, "adamw");
 }
 
 static void lewm_method(cgs_run_config *c, const cgs_method *m, const char *env) {

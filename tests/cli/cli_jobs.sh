@@ -13,7 +13,7 @@ exec "$cgs" reproduce tworooms --preset tiny --out a --device cpu --threads 1 --
 SH
 chmod +x "$tmp/tiny"
 timeless() { # of lines; pages between, which show what there is by then, have their own sizes
-    sed -E 's/"(seconds|finished)":("[^"]*"|[0-9.e+-]+)//g; s/[0-9]+ (frames\/s|KiB)//g' "$1"
+    sed -E 's/"(seconds|finished)":("[^"]*"|[0-9.e+-]+|\[[^]]*\])//g; s/[0-9]+ (frames\/s|KiB)//g' "$1"
 }
 same() { # FOLDER: as one after another?
     for f in results.jsonl stages.jsonl; do

@@ -59,6 +59,11 @@ tiny "$tmp/a" --seeds 3072,1 >"$tmp/more"
 [ ! -e "$tmp/a/models/lewm/model.safetensors" ] || fail "weights that nobody needs"
 cmp "$tmp/lines" "$tmp/a/results.jsonl" || fail "other weights than before"
 cmp "$tmp/kept/models/lewm-s1/model.safetensors" "$tmp/a/models/lewm-s1/model.safetensors" || fail "other weights than before"
+# ---- with weights and without data: the data are made again
+rm "$tmp/a/data.h5"
+sed -i '/"strict protocol, seed 1"/d' "$tmp/a/stages.jsonl"
+tiny "$tmp/a" --seeds 3072,1 --only strict >"$tmp/more" || fail "weights without data: $(tail -3 "$tmp/more")"
+[ -s "$tmp/a/data.h5" ] || fail "no data for the missing result"
 # ---- a seed more: only its own
 tiny "$tmp/a" --seeds 3072,1,2 >"$tmp/third"
 [ "$(grep -c 'train.seed=2 ' "$tmp/third")" = 3 ] || fail "the third seed was not trained"

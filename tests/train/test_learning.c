@@ -93,6 +93,7 @@ static cgs_run_config tiny(const char *recipe) {
     cgs_run_config c;
     OK(cgs_run_preset(&c, "small"));
     assert_string_equal(c.train.recipe.s, "robust");
+    assert_string_equal(c.train.optimiser.s, "muon");
     c.model.image_size = 32;
     c.model.width = 48;
     c.model.encoder_layers = 1;
@@ -295,11 +296,13 @@ static void test_refusals(void **state) {
     c = tiny("robust");
     OK(cgs_run_method(&c, "dinowm-cls", ""));
     assert_string_equal(c.train.recipe.s, "published");
+    assert_string_equal(c.train.optimiser.s, "adamw");
     strcpy(c.train.recipe.s, "robust");
     assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, false), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "is for LeWM"));
     OK(cgs_run_preset(&c, "paper"));
     assert_string_equal(c.train.recipe.s, "published");
+    assert_string_equal(c.train.optimiser.s, "adamw");
     cgs_device_close(&d);
 }
 

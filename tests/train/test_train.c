@@ -79,7 +79,7 @@ static cgs_run_config resume_config(const char *precision) {
     bool apart = !strcmp(precision, "class"), many = !strcmp(precision, "long");
     bool muon = !strcmp(precision, "muon");
     strcpy(c.train.precision.s, apart || many ? "bf16" : muon ? "f32" : precision);
-    if (muon) strcpy(c.train.optimiser.s, "muon");
+    strcpy(c.train.optimiser.s, muon ? "muon" : "adamw");
     if (apart) c.model.class_bits = 32;
     if (many) {
         c.model.width = 96;
