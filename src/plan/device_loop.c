@@ -55,7 +55,8 @@ struct cgs_device_loop {
 bool cgs_device_loop_takes(const cgs_device_loop *s, const cgs_plan_problem *q) {
     const cgs_device_scorer *r = q->on_device;
     if (!r || r->device != s->device || r->K != s->K) return false;
-    return !(s->kind->needs & CGS_NEEDS_RESIDUAL) || (!q->unit && r->residual && r->R <= s->config.R);
+    return !(s->kind->needs & CGS_NEEDS_RESIDUAL) ||
+           (!q->unit && r->residual && r->R <= s->config.R);
 }
 
 static bool is_filtered(const cgs_device_loop *s) {
