@@ -196,4 +196,4 @@ else
     [ "$(cat runs/there/model.safetensors beside/model.safetensors | wc -c)" -gt 0 ] &&
         cmp runs/there/model.safetensors beside/model.safetensors || fail "the place of the copy changed the model"
 fi
-echo "check and train agree on 26 files"
+echo "check and train agree on 27 files"
