@@ -61,7 +61,7 @@ cgs_status cgs_optimiser_open(cgs_optimiser *o, cgs_params *p, const char *kind,
                               const cgs_group *group, int groups) {
     *o = (cgs_optimiser){.params = p, .muon = !strcmp(kind, "muon")};
     if (!o->muon && strcmp(kind, "adamw") != 0)
-        return cgs_fail(CGS_EARG, "optim.kind: \"%.20s\" is not adamw or muon", kind);
+        return cgs_fail(CGS_EARG, "optim.kind: \"%.20s\" is not recipe, adamw or muon", kind);
     const cgs_backend *ops = p->device->ops;
     cgs_matrix *list = malloc(((size_t)p->count + 1) * sizeof *list);
     o->gap = malloc(((size_t)p->count + CGS_GROUPS) * sizeof *o->gap);

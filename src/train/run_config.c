@@ -34,7 +34,6 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size) {
         c->train.batch = 64;
         c->train.lr = 1e-3f;
         strcpy(c->train.recipe.s, "robust");
-        strcpy(c->train.optimiser.s, "muon");
     }
     return CGS_OK;
 }
@@ -66,7 +65,6 @@ static void dinowm_method(cgs_run_config *c, const cgs_method *m, const char *en
     if (small) c->train.head_lr *= 10;
     strcpy(c->train.schedule.s, "constant");
     strcpy(c->train.recipe.s, "published");
-    strcpy(c->train.optimiser.s, "adamw");
 }
 
 static void lewm_method(cgs_run_config *c, const cgs_method *m, const char *env) {

@@ -44,8 +44,9 @@
     X(float, lr, 5e-5, 0, 10, "optim.lr", "peak learning rate")                                    \
     X(float, head_lr, 1e-5, 0, 10, "optim.head_lr",                                                \
       "DINO-WM: rate of projector, adapter and aggregation head")                                  \
-    X(text, optimiser, "adamw", 0, 0, "optim.kind",                                                \
-      "adamw, or muon: matrices go along equalised momentum, the rest by adamw")                   \
+    X(text, optimiser, "recipe", 0, 0, "optim.kind",                                               \
+      "adamw, muon (matrices go along equalised momentum, the rest by adamw), or recipe: muon of " \
+      "robust, adamw of published")                                                                \
     X(text, schedule, "cosine", 0, 0, "optim.schedule",                                            \
       "of the learning rates: cosine or constant")                                                 \
     X(float, warmup, 0.01, 0, 1, "optim.warmup", "fraction of updates with a rising rate")         \

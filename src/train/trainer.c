@@ -258,8 +258,8 @@ static cgs_status make_model(cgs_trainer *t, const char *data) {
     l->cls = cgs_learner_class_of(&t->config);
     CGS_TRY(l->cls->open(l, &t->config, t->source, data, t->device, act));
     t->model = l->model;
-    CGS_TRY(
-        cgs_optimiser_open(&t->optimiser, t->model->params, c->optimiser.s, l->group, l->groups));
+    const char *kind = strcmp(c->optimiser.s, "recipe") ? c->optimiser.s : t->recipe->optimiser;
+    CGS_TRY(cgs_optimiser_open(&t->optimiser, t->model->params, kind, l->group, l->groups));
     size_t stats = t->model->params->stats;
     t->latents = malloc((size_t)c->batch * (size_t)(t->history + 1) * (size_t)t->model->width *
                         sizeof *t->latents);

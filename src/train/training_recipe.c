@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const cgs_training_recipe recipes[] = {
-    {"published", 0, false},
-    {"robust", 0.35f, true},
+    {"published", 0, false, "adamw"},
+    {"robust", 0.35f, true, "muon"},
 };
 
 cgs_status cgs_training_recipe_find(const cgs_training_recipe **out, const char *name) {

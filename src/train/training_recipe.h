@@ -1,4 +1,5 @@
-/* training_recipe.h - named ways of training LeWM: how weights start and what is stored.
+/* training_recipe.h - named ways of training LeWM: how weights start, what moves them and what
+ * is stored.
  *
  * `published` is the paper's, to the letter.  `robust` also learns where patches look alike, and
  * validates and stores weights with batch-norm statistics of their own. */
@@ -17,6 +18,7 @@ typedef struct cgs_training_recipe {
     /* Batch norm's statistics are computed with the weights that are validated or stored, instead
      * of averaged over the updates that led to them. */
     bool own_statistics;
+    const char *optimiser; /* what `optim.kind=recipe` stands for */
 } cgs_training_recipe;
 
 cgs_status cgs_training_recipe_find(const cgs_training_recipe **out, const char *name);

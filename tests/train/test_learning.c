@@ -93,7 +93,7 @@ static cgs_run_config tiny(const char *recipe) {
     cgs_run_config c;
     OK(cgs_run_preset(&c, "small"));
     assert_string_equal(c.train.recipe.s, "robust");
-    assert_string_equal(c.train.optimiser.s, "muon");
+    assert_string_equal(c.train.optimiser.s, "recipe");
     c.model.image_size = 32;
     c.model.width = 48;
     c.model.encoder_layers = 1;
@@ -296,13 +296,18 @@ static void test_refusals(void **state) {
     c = tiny("robust");
     OK(cgs_run_method(&c, "dinowm-cls", ""));
     assert_string_equal(c.train.recipe.s, "published");
-    assert_string_equal(c.train.optimiser.s, "adamw");
+    assert_string_equal(c.train.optimiser.s, "recipe");
     strcpy(c.train.recipe.s, "robust");
     assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, false), CGS_EARG);
     assert_non_null(strstr(cgs_last_error(), "is for LeWM"));
+    const cgs_training_recipe *r;
+    OK(cgs_training_recipe_find(&r, "published"));
+    assert_string_equal(r->optimiser, "adamw");
+    OK(cgs_training_recipe_find(&r, "robust"));
+    assert_string_equal(r->optimiser, "muon");
     OK(cgs_run_preset(&c, "paper"));
     assert_string_equal(c.train.recipe.s, "published");
-    assert_string_equal(c.train.optimiser.s, "adamw");
+    assert_string_equal(c.train.optimiser.s, "recipe");
     cgs_device_close(&d);
 }
 

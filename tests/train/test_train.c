@@ -213,7 +213,7 @@ static void test_muon_threads(void **state) {
     OK(cgs_device_open(&d, "cpu", 1));
     strcpy(c.train.optimiser.s, "muons");
     assert_int_equal(cgs_trainer_create(&t, &c, data, dir, &d, false), CGS_EARG);
-    assert_non_null(strstr(cgs_last_error(), "not adamw or muon"));
+    assert_non_null(strstr(cgs_last_error(), "not recipe, adamw or muon"));
     cgs_device_close(&d);
 }
 
