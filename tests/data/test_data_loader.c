@@ -263,6 +263,7 @@ static void bad_actions(void **state) {
     spoiled s = {.source = *cgs_packed_source(packed), .real = cgs_packed_source(packed)};
     s.source.self = &s;
     s.source.read_pixels = spoiled_pixels;
+    s.source.expect_pixels = NULL;
     s.source.read_rows = spoiled_rows;
     int episode = windows.episode[split.train[0]];
     const struct {
