@@ -59,7 +59,7 @@ int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned second
         const struct rlimit limit = {seconds, seconds}, none = {0, 0};
         setrlimit(RLIMIT_CPU, &limit);
         setrlimit(RLIMIT_CORE, &none);
-        alarm(2 * seconds);           /* a sanitizer's allocator may have been locked at the fork */
+        alarm(20 * seconds);          /* a sanitizer's allocator may have been locked at the fork */
         cgs_set_log(drop_line, NULL); /* the parent will report the same */
         cgs_h5_unlock();
         attempt(user);
