@@ -21,8 +21,9 @@ bool cgs_h5_object_type(hid_t group, const char *name, H5O_type_t *type);
 /* Tries something in a child process first: 0 when it finished there, whatever the outcome, else
  * the signal that killed it.  libhdf5 crashes or never returns on some damaged files (those of the
  * old object formats, which carry no checksums), and this turns both into a return value; the limit
- * is `seconds` of CPU time.  Where no child can be made, or it waits for 20 times as long, it returns 0.  The child may use libhdf5
- * and memory, nothing else: other threads do not exist in it. */
+ * is `seconds` of CPU time.  Where no child can be made, or it waits for 20 times as long, it
+ * returns 0.  The child may use libhdf5 and memory, nothing else: other threads do not exist in it.
+ */
 int cgs_h5_try_in_child(void (*attempt)(void *user), void *user, unsigned seconds);
 
 #endif /* CGS_DATA_H5_H */
