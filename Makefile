@@ -7,7 +7,7 @@
 #   make test-gpu   the tests that need a GPU
 #   make test-isas test-emulated   the tests under every instruction set; on other processors
 #   make bench      speed, as JSON lines
-#   make install    program, library, header, man page, completion; PREFIX=/usr/local,
+#   make install    program, library, headers, man page, completion; PREFIX=/usr/local,
 #                   LIBDIR=PREFIX/lib, PYTHONDIR=PREFIX/share/cgs/python, DESTDIR=
 #   make deb        Debian packages into build/deb (scripts/setup.sh deb installs the tools)
 #   make dist       a relocatable folder with the shared libraries it needs
@@ -181,10 +181,10 @@ $(B)/libcgs.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
-# the shared library shows what the public header declares and nothing else
-$(B)/cgs.map: include/cgs/cgs.h
+# the shared library shows what the public headers declare and nothing else
+$(B)/cgs.map: include/cgs/cgs.h include/cgs/env.h
 	@mkdir -p $(@D)
-	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $< | sort -u; \
+	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $^ | sort -u; \
 	   echo '  local: *; };'; } > $@
 
 $(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map
@@ -375,7 +375,7 @@ install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 	install -d $(at)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
 	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)
 	install -m 755 $(B)/cgs $(at)/bin/cgs
-	install -m 644 include/cgs/cgs.h $(at)/include/cgs/cgs.h
+	install -m 644 include/cgs/cgs.h include/cgs/env.h $(at)/include/cgs
 	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(VERSION)
 	ln -sf libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(SOVER)
 	ln -sf libcgs.so.$(SOVER) $(DESTDIR)$(LIBDIR)/libcgs.so

@@ -6,6 +6,7 @@
 #include "analysis/decode.h"
 #include "analysis/document.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"
@@ -152,6 +153,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"out", "D.json", "result file of strips; PNGs go beside it (decode.json)", OPT_STR, &j.out,
          false},
         {"episodes", "N", "starts to choose strips from (16)", OPT_INT, &o->episodes, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o->env, false},
         {"planner", "P", planners, OPT_STR, &o->planner, false},
         {"samples", "N", "candidates K per iteration (128)", OPT_INT, &o->samples, false},
         {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
@@ -170,6 +172,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK) rc = cgs_env_option(&o->env);
     for (int i = 0; rc == CGS_OK && i < words.count; i++)
         rc = cgs_config_assign(&section, 1, words.word[i]);
     if (rc == CGS_OK && j.updates >= 0) {

@@ -1,6 +1,7 @@
 /* cmd_eval.c - cgs eval: goal-reaching success with intervals, sweeps and comparisons. */
 #include <string.h>
 
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"
@@ -195,7 +196,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories; several are compared on the same starts", OPT_LIST,
          &models, true},
         {"data", "F.h5", "dataset to draw starts and goals from", OPT_STR, &o.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"planner", "LIST", names, OPT_LIST, &planners, false},
@@ -253,6 +254,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK) rc = cgs_env_option(&o.env);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);

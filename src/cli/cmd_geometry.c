@@ -5,6 +5,7 @@
 #include "analysis/document.h"
 #include "analysis/geometry.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -148,7 +149,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories to compare", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset to draw windows and anchors from", OPT_STR, &j.o.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.o.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &j.o.env, false},
         {"windows", "N", "number of windows, chosen by the seed (2)", OPT_INT, &j.o.windows, false},
         {"window", "E:S ...", "windows to use: episode:step, or episode:step:frame", OPT_LIST,
          &windows, false},
@@ -171,6 +172,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_env_option(&j.o.env);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&window_list, "window", &windows);
     if (rc == CGS_OK && window_list.count > CGS_MAX_WINDOWS)

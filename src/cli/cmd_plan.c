@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/document.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/verbs.h"
@@ -171,6 +173,7 @@ static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *
     cJSON_AddStringToObject(d, "command", j->command);
     cJSON_AddStringToObject(d, "code_commit", cgs_commit());
     cJSON_AddStringToObject(d, "env", env->id);
+    cgs_document_env(d, env->id);
     cJSON_AddStringToObject(d, "title", title);
     cJSON_AddStringToObject(d, "method", model->card.method);
     cJSON_AddStringToObject(d, "planner", j->planner);
@@ -225,6 +228,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     cgs_outcome outcome;
     watcher w = {.j = j, .side = s->model->image_size};
     CGS_TRY(cgs_dataset_env(data, j->env, &env));
+    CGS_TRY(cgs_env_can_plan(env));
     CGS_TRY(cgs_loaded_model_fits(s, env, cgs_dataset_source(data)));
     CGS_TRY(cgs_history_parse(&history, j->history));
     cgs_loop_config c = {.model = s->model,
@@ -303,7 +307,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
         {"data", "F.h5", "dataset to take start and goal from", OPT_STR, &j.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &j.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"planner", "P", planners, OPT_STR, &j.planner, false},
@@ -330,6 +334,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &j.words);
+    if (rc == CGS_OK) rc = cgs_env_option(&j.env);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = cgs_list_taus(tau, &tau_count, "tau", &taus);
     if (rc == CGS_OK && tau_count > 1)

@@ -5,6 +5,7 @@
 #include "analysis/document.h"
 #include "analysis/prior_quality.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -203,7 +204,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"zero", "Z",
          "what counts as doing nothing, zero control or the mean action: control, mean (control)",
          OPT_STR, &j.zero, false},
-        {"env", "ID", "environment of the starts (the dataset's)", OPT_STR, &q->env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &q->env, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "precision of the model, f32 or bf16 (as trained)", OPT_STR,
          &j.precision, false},
@@ -212,6 +213,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
+    if (rc == CGS_OK) rc = cgs_env_option(&q->env);
     if (rc == CGS_OK) rc = check(&j, &settings, &seeds);
     snprintf(j.config.kind.s, sizeof j.config.kind.s, "%s", j.kind);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)

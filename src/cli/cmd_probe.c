@@ -6,6 +6,7 @@
 #include "analysis/document.h"
 #include "analysis/probe_run.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -89,7 +90,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"data", "F.h5", "dataset to probe", OPT_STR, &o.data, true},
         {"model", "DIR ...", "model directories; none: only the environment", OPT_LIST, &models,
          false},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
         {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
          &targets, false},
         {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_INT,
@@ -106,6 +107,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
+    if (rc == CGS_OK) rc = cgs_env_option(&o.env);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)
         rc = cgs_config_assign(&section, 1, settings.word[i]);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);

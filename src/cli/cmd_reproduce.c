@@ -11,6 +11,7 @@
 
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/study_run.h"
 #include "cli/verbs.h"
 #include "core/file.h"
@@ -256,6 +257,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &j.run.jobs, false},
         {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
+        {"env", "ID", "instead of the study's environment: another, or a plug-in's path", OPT_STR,
+         &j.study.env, false},
         {"backbone", "FILE", "DINO-WM: weights of the frozen backbone instead of a stand-in",
          OPT_STR, &j.study.backbone, false},
         {"only", "STAGE ...", "run only these stages and those they need", OPT_LIST, &only, false},
@@ -267,6 +270,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     /* the command to resume with is the one given, copied before parsing changes argv */
     cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && j.study.env && strchr(j.study.env, '/')) j.study.plug_in = j.study.env;
+    if (rc == CGS_OK) rc = cgs_env_option(&j.study.env);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG, "name a study; cgs reproduce list shows them");
     if (rc == CGS_OK && !strcmp(words.word[0], "list")) return print_list();

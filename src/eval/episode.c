@@ -365,7 +365,7 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     const cgs_proprio_scale *p = &l->config.proprio;
     for (int i = 0; i < n && p->dim; i++) {
         double raw[CGS_ENV_MAX_DIM];
-        l->config.env->column(l->envs.env[l->active[i]], l->column, raw);
+        cgs_env_read_column(l->envs.env[l->active[i]], l->column, raw);
         for (int k = 0; k < p->dim; k++)
             l->sensed[i * p->dim + k] = (float)((raw[k] - p->mean[k]) / p->std[k]);
     }

@@ -76,6 +76,14 @@ static cgs_status look_at_backbone(builder *b) {
     return CGS_OK;
 }
 
+/* the recipe's environment and its policy give way; what is loaded is asked for in every command */
+static cgs_status other_env(builder *b) {
+    const cgs_study_options *o = b->o;
+    CGS_TRY(given(b, "env", o->plug_in ? o->plug_in : o->env));
+    CGS_TRY(cgs_settings_put(&b->settings, "policy", ""));
+    return option(&b->settings, "plug_in", "env", o->plug_in);
+}
+
 static cgs_status gather(builder *b) {
     const cgs_study_options *o = b->o;
     const cgs_recipe *r = o->recipe;
@@ -90,6 +98,7 @@ static cgs_status gather(builder *b) {
     CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));
     CGS_TRY(cgs_settings_add(&b->settings, sized));
+    if (o->env) CGS_TRY(other_env(b));
     for (int i = 0; i < o->assignments; i++) CGS_TRY(assign(&b->settings, o->assignment[i]));
     CGS_TRY(given(b, "data", o->data));
     CGS_TRY(given(b, "backbone", o->backbone));
@@ -374,7 +383,7 @@ static cgs_status build(builder *b) {
     for (int i = 0; i < ids; i++) free(id[i]);
     free(id);
     CGS_TRY(rc);
-    s->env = strdup(cgs_settings_get(&b->settings, "env"));
+    s->env = strdup(b->o->env ? b->o->env : cgs_settings_get(&b->settings, "env"));
     s->preset = strdup(b->o->preset);
     s->dir = strdup(b->o->dir);
     s->device = strdup(b->o->device ? b->o->device : "auto");
