@@ -4,7 +4,7 @@
  * one exported symbol, `cgs_plug_in`, of type cgs_env_class.  It needs this header alone and
  * links nothing of this library:
  *
- *   gcc -shared -fPIC -I/usr/include -o libmine.so mine.c -lm
+ *   gcc -shared -fPIC -I/usr/include -o libmine.so MINE.c -lm
  *   cgs collect --env ./libmine.so --out mine.h5
  *
  * A program that links this library registers the same table with cgs_env_add.

@@ -280,7 +280,11 @@ static cgs_status set_and_read(test *t) {
     const cgs_env_class *c = t->c;
     double want[CGS_ENV_MAX_DIM];
     char *error;
+    bool over;
     if (!(c->can & CGS_ENV_SET_STATE)) return CGS_OK;
+    /* one step further than the other, or setting could do nothing */
+    CGS_TRY(act_and_step(t, WORLD_A, STEPS, &over));
+    if (over) CGS_TRY(reset(t, WORLD_A));
     CGS_TRY(read_state(t, WORLD_A));
     memcpy(want, at(t, STATE), (size_t)c->state_dim * sizeof *want);
     if (c->restart) {

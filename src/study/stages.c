@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "data/checksum.h"
+#include "env/env.h"
 #include "study/expand.h"
 
 enum { SEEDS_MAX = 64 };
@@ -82,6 +83,13 @@ static cgs_status other_env(builder *b) {
     CGS_TRY(given(b, "env", o->plug_in ? o->plug_in : o->env));
     CGS_TRY(cgs_settings_put(&b->settings, "policy", ""));
     return option(&b->settings, "plug_in", "env", o->plug_in);
+}
+
+/* rows that an environment cannot have: responses are drawn in the plane of two action channels */
+static bool impossible(const builder *b, const char *row) {
+    const cgs_env_class *env;
+    return b->o->env && !strcmp(row, "geometry") && cgs_env_find(b->o->env, &env) == CGS_OK &&
+           env->action_dim < 2;
 }
 
 static cgs_status gather(builder *b) {
@@ -375,7 +383,7 @@ static cgs_status build(builder *b) {
         const char *what = id[k % ids];
         const cgs_study_row *row = cgs_study_row_find(what);
         bool there = (b->o->data && !strcmp(what, "collect")) ||
-                     (b->o->backbone && !strcmp(what, "pretrain"));
+                     (b->o->backbone && !strcmp(what, "pretrain")) || impossible(b, what);
         if (!row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", what);
         b->round = k / ids;
         if (rc == CGS_OK && !there) rc = add_row(b, row, b->round);

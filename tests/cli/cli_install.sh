@@ -22,6 +22,7 @@ version=$("$build/cgs" --version | sed 's/.* //')
 cat >"$tmp/expected" <<END
 ./opt/cgs/bin/cgs
 ./opt/cgs/include/cgs/cgs.h
+./opt/cgs/include/cgs/env.h
 ./opt/cgs/lib/libcgs.a
 ./opt/cgs/lib/libcgs.so
 ./opt/cgs/lib/libcgs.so.$version
@@ -37,7 +38,7 @@ if grep -rl "$tmp" "$at/lib/pkgconfig" "$at/share"; then fail "a file knows the 
 [ "$(readlink "$at/lib/libcgs.so")" = libcgs.so.1 ] || fail "libcgs.so"
 [ "$(readlink "$at/lib/libcgs.so.1")" = "libcgs.so.$version" ] || fail "libcgs.so.1"
 readelf -d "$at/lib/libcgs.so.$version" | grep -q 'SONAME.*\[libcgs.so.1\]' || fail "the soname"
-sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$at/include/cgs/cgs.h" | sort -u >"$tmp/declared"
+sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$at"/include/cgs/*.h | sort -u >"$tmp/declared"
 nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort -u |
     diff "$tmp/declared" - || fail "the library shows other functions than the header declares"
 "$build/cgs" help --man | cmp - "$at/share/man/man1/cgs.1" || fail "the man page is not the program's"
@@ -64,6 +65,11 @@ readelf -d "$tmp/mpc_loop" | grep -q 'NEEDED.*\[libcgs.so.1\]' || fail "it does 
 private=$(sed -n 's/^Libs.private: //p' "$at/lib/pkgconfig/cgs.pc")
 ${CC:-cc} -o "$tmp/mpc_static" "$here/../examples/mpc_loop.c" -I"$at/include" "$at/lib/libcgs.a" \
     $private || fail "it does not link with the archive"
+
+# a plug-in needs the installed headers and no library
+${CC:-cc} -shared -fPIC -o "$tmp/libcartpole.so" "$here/../examples/env_cartpole.c" \
+    $(PKG_CONFIG_SYSROOT_DIR=$tmp/root pkg-config --cflags cgs) -lm || fail "a plug-in does not compile"
+"$at/bin/cgs" envs --env "$tmp/libcartpole.so" | grep -q '^cartpole' || fail "the plug-in is not loaded"
 
 "$build/tests/test_eval" --model "$tmp/model" tworooms none 1
 LD_LIBRARY_PATH=$at/lib "$tmp/mpc_loop" "$tmp/model" tworooms 3 >"$tmp/out" || fail "the loop ended with $?"
