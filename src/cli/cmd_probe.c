@@ -92,7 +92,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
         {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
          &targets, false},
-        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_INT,
+        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_COUNT,
          &o.episodes, false},
         {"out", "P.json", "result file", OPT_STR, &out, false},
         {"cache", "DIR", "folder of cached latents (that of the result file, or each model's)",
@@ -101,7 +101,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &o.device, false},
         {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &o.precision,
          false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &o.threads, false},
         {"json", NULL, "print the result file on standard output", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "core/log.h"
@@ -115,7 +116,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"resume", NULL, "resume from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
-        {"threads", "N", "threads, 0: one per core", OPT_INT, &threads, false},
+        {"threads", "N", "threads, 0: one per core", OPT_THREADS, &threads, false},
         {"watch", NULL, "sparklines instead of a progress bar (on a terminal)", OPT_FLAG, &view,
          false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},

@@ -16,6 +16,7 @@
 
 #include "cli/plain.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "core/file.h"

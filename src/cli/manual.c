@@ -23,6 +23,15 @@ static void list_planners(void) {
                cgs_planner_reads(reads, sizeof reads, kind));
 }
 
+/* what those of --device are */
+static void list_devices(void) {
+    printf("\ndevices:\n"
+           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  this build has %s; cgs info says which work\n",
+           "cuda, cuda:1, ...", "a GPU, the second, ...", "cpu",
+           "this processor, by the best instruction set that it has", "ref",
+           "the reference: one thread, slow, to compare with", cgs_device_names());
+}
+
 static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
     printf("usage: cgs %s%s%s\n\n%s\n\noptions:\n", verb->name, *verb->synopsis ? " " : "",
            verb->synopsis, verb->summary);
@@ -33,7 +42,10 @@ static void usage(const cgs_verb *verb, const cgs_opt *opts, int count) {
     }
     printf("  %-24s %s\n", "--help, -h", "this text");
     for (int i = 0; i < count; i++)
-        if (!strcmp(opts[i].name, "planner")) list_planners();
+        if (!strcmp(opts[i].name, "planner"))
+            list_planners();
+        else if (!strcmp(opts[i].name, "device"))
+            list_devices();
     if (verb->details) printf("\n%s\n", verb->details);
 }
 

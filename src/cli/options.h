@@ -9,7 +9,9 @@
 
 typedef enum cgs_opt_kind {
     OPT_FLAG, /* bool *        present or not                       */
-    OPT_INT,  /* int *                                              */
+    OPT_INT,  /* int *         from 0                               */
+    OPT_COUNT,   /* int *      from 1                               */
+    OPT_THREADS, /* int *      0 (one per core) to CGS_THREADS_MOST */
     OPT_U64,  /* uint64_t *                                         */
     OPT_REAL, /* double *                                           */
     OPT_STR,  /* const char **                                      */

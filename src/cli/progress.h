@@ -1,4 +1,5 @@
-/* progress.h - a progress bar with time left, on standard error and only on a terminal. */
+/* progress.h - progress with time left, on standard error: a bar as wide as the terminal, or, where
+ * there is none, a line now and then (CGS_PROGRESS); and signals that ask to stop. */
 #ifndef CGS_CLI_PROGRESS_H
 #define CGS_CLI_PROGRESS_H
 
@@ -7,10 +8,11 @@
 typedef struct cgs_progress {
     const char *label;
     double total, start, last_draw;
-    bool on;
+    double every; /* seconds between two drawings */
+    bool on, bar;
 } cgs_progress;
 
-/* quiet also silences it on a terminal */
+/* quiet silences it */
 void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool quiet);
 /* note: a short text after the bar, or NULL */
 void cgs_progress_update(cgs_progress *p, double done, const char *note);
