@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "collect/collect.h"

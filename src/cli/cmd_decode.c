@@ -6,6 +6,7 @@
 #include "analysis/decode.h"
 #include "analysis/document.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"

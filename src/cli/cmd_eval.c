@@ -1,6 +1,7 @@
 /* cmd_eval.c - cgs eval: goal-reaching success with intervals, sweeps and comparisons. */
 #include <string.h>
 
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"

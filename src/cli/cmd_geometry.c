@@ -5,6 +5,7 @@
 #include "analysis/document.h"
 #include "analysis/geometry.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"

@@ -1,6 +1,7 @@
 /* cmd_pretrain.c - cgs pretrain: trains a stand-in backbone on collected frames. */
 #include <stdio.h>
 
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -50,7 +51,7 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
     o->user = &w;
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_device_open(&d, device, threads));
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     cgs_progress_begin(&w.bar, "pretrain", o->updates, quiet);
     cgs_status rc = cgs_pretrain(o, out, &d);
     cgs_progress_end(&w.bar);

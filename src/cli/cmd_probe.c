@@ -6,6 +6,7 @@
 #include "analysis/document.h"
 #include "analysis/probe_run.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"

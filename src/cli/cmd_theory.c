@@ -7,6 +7,7 @@
 #include "analysis/theory_model.h"
 #include "analysis/theory_system.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"

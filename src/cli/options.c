@@ -10,6 +10,7 @@
 
 #include "cli/manual.h"
 #include "cli/plain.h"
+#include "core/made_dirs.h"
 #include "core/nearest.h"
 #include "core/threads.h"
 
@@ -132,6 +133,7 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
 
 int cgs_exit_code(const cgs_verb *verb, cgs_status rc) {
     if (rc == CGS_OK || rc == CGS_ESTOPPED) return 0;
+    cgs_remove_empty_dirs();
     fprintf(stderr, "cgs %s: ", verb->name);
     cgs_print_plain(cgs_last_error(), stderr);
     fputc('\n', stderr);

@@ -1,13 +1,13 @@
-/* progress.c - the progress bar and the interrupt flag. */
+/* progress.c - see progress.h. */
 #define _GNU_SOURCE
 #include "cli/progress.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/plain.h"
 #include "cli/terminal.h"
 #include "core/environment.h"
@@ -105,16 +105,6 @@ bool cgs_on_phase(void *phases, const char *phase, double done, double total) {
     return cgs_phases_update(phases, phase, done, total, NULL);
 }
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int sig) {
-    if (interrupted) {
-        signal(sig, SIG_DFL);
-        raise(sig);
-    }
-    interrupted = 1;
-}
-
 bool cgs_wants_debug(void) {
     const char *level = cgs_environment(CGS_ENV_LOG);
     return level && !strcmp(level, "debug");
@@ -129,11 +119,3 @@ static void show_line(void *user, int level, const char *line) {
 }
 
 void cgs_show_log(void) { cgs_set_log(show_line, NULL); }
-
-void cgs_catch_interrupt(void) {
-    struct sigaction a = {.sa_handler = on_signal};
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-bool cgs_interrupted(void) { return interrupted; }

@@ -1,5 +1,5 @@
 /* progress.h - progress with time left, on standard error: a bar as wide as the terminal, or, where
- * there is none, a line now and then (CGS_PROGRESS); and signals that ask to stop. */
+ * there is none, a line now and then (CGS_PROGRESS). */
 #ifndef CGS_CLI_PROGRESS_H
 #define CGS_CLI_PROGRESS_H
 
@@ -33,10 +33,5 @@ bool cgs_on_phase(void *phases, const char *phase, double done, double total);
 /* From here on informational log lines go to standard error, not only warnings. */
 void cgs_show_log(void);
 bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also timings */
-
-/* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
- * verb can leave a resumable state; a second Ctrl-C kills. */
-void cgs_catch_interrupt(void);
-bool cgs_interrupted(void);
 
 #endif /* CGS_CLI_PROGRESS_H */
