@@ -116,7 +116,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
 static cgs_status all(job *j, const char *command) {
     cgs_device d;
     cgs_dataset *data = NULL;
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
     const char *env = rc == CGS_OK ? cgs_dataset_attribute(data, "env") : NULL;
@@ -146,8 +146,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories; each gets its decoder", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset that frames are taken from", OPT_STR, &j.data, true},
-        {"updates", "N", "refit with this many updates (1500 for a first fit)", OPT_COUNT, &j.updates,
-         false},
+        {"updates", "N", "refit with this many updates (1500 for a first fit)", OPT_COUNT,
+         &j.updates, false},
         {"strip", NULL, "plan episodes and draw imagined beside simulated frames", OPT_FLAG,
          &j.strip, false},
         {"out", "D.json", "result file of strips; PNGs go beside it (decode.json)", OPT_STR, &j.out,

@@ -257,9 +257,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
-    if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);
-    if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", &iters);
-    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", &rollouts);
+    if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", 1, &samples);
+    if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", 1, &iters);
+    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", 1, &rollouts);
     if (rc == CGS_OK && o.rollout_count && (o.sample_count || o.iter_count))
         rc = cgs_fail(CGS_EARG, "--rollouts chooses what --samples and --iters would");
     if (rc == CGS_OK) rc = cgs_list_taus(tau, &o.tau_count, "tau", &taus);

@@ -223,7 +223,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         q->seeds = seed;
         q->seed_count = seed_count;
     }
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     if (rc == CGS_OK) rc = j.quality ? measure(&j) : fit_all(&j);
     return cgs_exit_code(self, rc);
 }

@@ -284,8 +284,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     if (rc == CGS_OK) {
         j.study.recipe = cgs_recipe_find(words.word[0]);
         group = cgs_recipe_group_find(words.word[0]);
-        if (!j.study.recipe && !group)
-            rc = unknown_study(words.word[0]);
+        if (!j.study.recipe && !group) rc = unknown_study(words.word[0]);
     }
     if (rc == CGS_OK && (j.run.jobs < 1 || j.run.jobs > JOBS_MAX))
         rc = cgs_fail(CGS_EARG, "--jobs %d: 1 to %d stages at a time", j.run.jobs, JOBS_MAX);

@@ -125,7 +125,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.models, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.edits, "edit", &edits);
-    if (rc == CGS_OK) rc = cgs_list_ints(j.episodes, &j.episode_count, "episode", &episodes);
+    if (rc == CGS_OK) rc = cgs_list_ints(j.episodes, &j.episode_count, "episode", 0, &episodes);
     if (rc == CGS_OK && j.episode_count == 0) j.episodes[j.episode_count++] = 0;
     if (rc == CGS_OK) rc = surprise(&j, command);
     cJSON_Delete(j.doc);

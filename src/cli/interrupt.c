@@ -1,7 +1,7 @@
 /* interrupt.c - see interrupt.h.
  *
- * The handler may do next to nothing, so a thread waits for its sign and then looks at what the
- * program makes of it. */
+ * The handler may do next to nothing, so a thread waits for its sign and then looks whether the
+ * program has ended. */
 #define _GNU_SOURCE
 #include "cli/interrupt.h"
 
@@ -15,10 +15,10 @@
 
 #include "core/made_dirs.h"
 
-enum { PATIENCE = 600 }; /* milliseconds until the flag must have been seen */
+enum { PATIENCE = 800 }; /* milliseconds, from the signal to the end */
 
 static volatile sig_atomic_t interrupted;
-static atomic_bool seen, saves;
+static atomic_bool saves;
 static sem_t sign;
 
 static void on_signal(int sig) {
@@ -35,10 +35,8 @@ static void *see_to_it(void *unused) {
     while (sem_wait(&sign) != 0)
         ;
     nanosleep(&patience, NULL);
-    if (seen) return unused;
     if (saves) {
-        fputs("cgs: stopping after this update, whose state is then saved; a second signal ends "
-              "the program at once, and --resume begins at the last checkpoint\n",
+        fputs("cgs: stopping, and saving what there is; a second signal ends the program at once\n",
               stderr);
         return unused;
     }
@@ -59,7 +57,7 @@ void cgs_catch_interrupt(void) {
     sigset_t all, before;
     static bool done;
     if (done || sem_init(&sign, 0, 0) != 0) return; /* signals kill, as they do by default */
-    sigfillset(&all); /* signals are for the other threads */
+    sigfillset(&all);                               /* signals are for the other threads */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     bool watched = pthread_create(&thread, NULL, see_to_it, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -74,7 +72,4 @@ void cgs_catch_interrupt_to_save(void) {
     cgs_catch_interrupt();
 }
 
-bool cgs_interrupted(void) {
-    if (interrupted) seen = true;
-    return interrupted;
-}
+bool cgs_interrupted(void) { return interrupted; }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "cli/completion.h"
 #include "cli/crash.h"
 #include "cli/instructions.h"
 #include "cli/manual.h"
@@ -38,7 +39,7 @@ static int unknown_verb(const char *where, const char *name) {
 static void print_verbs(FILE *to) {
     fprintf(to, "cgs %s - latent world models that are easy to plan with\n\n", cgs_version());
     fprintf(to, "usage: cgs [--isa SET] VERB [options]\n       cgs help [VERB | settings | --man | "
-                "--bash]\n"
+                "--bash | --zsh | --fish]\n"
                 "       cgs --help | -h | --version\n\n");
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
@@ -57,10 +58,8 @@ static int help(int argc, char **argv) {
         cgs_manual_man(verbs, CGS_COUNT(verbs));
         return 0;
     }
-    if (!strcmp(argv[0], "--bash")) {
-        cgs_manual_bash(verbs, CGS_COUNT(verbs));
+    if (!strncmp(argv[0], "--", 2) && cgs_completion(argv[0] + 2, verbs, CGS_COUNT(verbs)))
         return 0;
-    }
     if (!strcmp(argv[0], "settings")) {
         cgs_manual_settings();
         return 0;

@@ -78,8 +78,8 @@ void cgs_progress_update(cgs_progress *p, double done, const char *note) {
     if (p->bar)
         draw_bar(p, share, left, note);
     else
-        fprintf(stderr, "%s: %.0f%%, %s left%s%s\n", p->label, 100 * share, left,
-                *note ? ", " : "", note);
+        fprintf(stderr, "%s: %.0f%%, %s left%s%s\n", p->label, 100 * share, left, *note ? ", " : "",
+                note);
     fflush(stderr);
 }
 

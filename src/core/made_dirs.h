@@ -1,5 +1,5 @@
-/* made_dirs.h - the directories that this process made, so that a command that fails leaves no empty
- * ones behind. */
+/* made_dirs.h - the directories that this process made, so that a command that fails leaves no
+ * empty ones behind. */
 #ifndef CGS_CORE_MADE_DIRS_H
 #define CGS_CORE_MADE_DIRS_H
 

@@ -63,8 +63,7 @@ static cgs_status open_file(cgs_dataset *d) {
     if (d->file >= 0) return CGS_OK;
     if (cgs_file_is_hdf5(d->path))
         return cgs_fail(CGS_EFORMAT, "%s: a damaged HDF5 file (%s)", d->path, cgs_h5_reason());
-    return cgs_fail(CGS_EFORMAT, "%s: not an HDF5 file: it is %s", d->path,
-                    cgs_file_kind(d->path));
+    return cgs_fail(CGS_EFORMAT, "%s: not an HDF5 file: it is %s", d->path, cgs_file_kind(d->path));
 }
 
 /* the name of link i when it is a column; *is_column says whether */

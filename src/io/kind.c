@@ -33,7 +33,10 @@ static const mark marks[] = {
     {0, "\x1f\x8b", 2, "compressed by gzip"},
     {0, "\x28\xb5\x2f\xfd", 4, "compressed by zstd"},
     {0, "\x80\x02", 2, "a pickle, perhaps weights of an old PyTorch"},
-    {0, "\x7f" "ELF", 4, "a program or a library"},
+    {0,
+     "\x7f"
+     "ELF",
+     4, "a program or a library"},
 };
 
 /* the first member's name tells archives apart */
