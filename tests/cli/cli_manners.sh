@@ -98,7 +98,7 @@ done
 
 # ---- a training says what matters; its settings are beside it, short, or printed when asked for
 "$cgs" train --data data.h5 --out run --size small --threads 1 train.updates=2 train.batch=4 \
-    train.validate_every=1000 optim.lr=1e-3 2>err
+    train.validate_batches=1 optim.lr=1e-3 2>err
 [ "$(wc -l <err)" -lt 12 ] || fail "a wall: $(cat err)"
 grep -q "settings: run/config.txt" err || fail "it does not say where the settings are"
 ! grep -q "^optim.lr" err || fail "settings that nobody asked for"
@@ -133,7 +133,7 @@ PY
 for width in 80 40 200; do
     rm -rf wide
     "$python" widths.py $width "$cgs" train --data data.h5 --out wide --size small --threads 1 \
-        train.updates=60 train.batch=4 >longest || fail "bars on $width columns"
+        train.updates=60 train.batch=4 train.validate_batches=1 >longest || fail "bars on $width columns"
     echo "$width columns: $(cat longest)"
 done
 [ "$(cat longest)" -gt 80 ] || fail "a wide terminal is not used"
@@ -145,7 +145,7 @@ CGS_PROGRESS=0 "$cgs" theory --systems 300 --threads 1 --out t.json 2>err >out
 [ ! -s err ] || fail "CGS_PROGRESS=0 is not silent: $(cat err)"
 
 # ---- SIGTERM is obeyed within a second.  On a busy machine it may take a little longer to be seen.
-# A prior that is stopped is the best so far, and complete.
+# Priors and decoders that are stopped are the best so far, and complete.
 ends() { # FILE COMMAND...: it is told to stop a moment after the file is there, and does
     there=$1
     shift
@@ -160,7 +160,7 @@ ends() { # FILE COMMAND...: it is told to stop a moment after the file is there,
     timeout 1.5 tail --pid=$pid -f /dev/null || { kill -KILL $pid; fail "cgs $* went on"; }
     status=0
     wait $pid || status=$?
-    [ $status != 0 ] || [ "$1" = prior ] || fail "cgs $* was stopped and says it succeeded"
+    [ $status != 0 ] || [ "$1" = prior ] || [ "$1" = decode ] || fail "cgs $* was stopped and says it succeeded"
 }
 many="--model model --data data.h5 --episodes 1200"
 ends data.h5 eval $many --planner zero --seeds 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25 --threads 1
@@ -173,6 +173,6 @@ ends long/metrics.jsonl train --data data.h5 --out long --size small --threads 1
 ends data.h5.frames pretrain --data data.h5 --out b.safetensors --size small --updates 100000
 ends data.h5 prior --model model --data data.h5 prior.updates=1000000 prior.patience=1000000 prior.batch=16
 ends data.h5 theory --systems 1000000
-ends data.h5 geometry --model model --data data.h5 --mechanism --anchors 5000 --out g.json
+ends data.h5 decode --model model --data data.h5 --updates 1000000
 ends data.h5 bench plan --size small --threads 1
 ends data.h5 reproduce tworooms --preset tiny --out study --quiet
