@@ -263,7 +263,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"seeds", "LIST", "training seeds, separated by commas (by recipe: 3072)", OPT_STR, &seeds,
          false},
-        {"jobs", "N", "stages at a time, where they do not need each other (1)", OPT_COUNT,
+        {"jobs", "N", "stages at a time, where they do not need each other (1)", OPT_INT,
          &j.run.jobs, false},
         {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
