@@ -351,8 +351,9 @@ bench: all
 $(B)/cgs.1: $(B)/cgs
 	$(call say,MAN)$(B)/cgs help --man > $@.tmp && mv $@.tmp $@
 
-$(B)/cgs.bash: $(B)/cgs
-	$(call say,BASH)$(B)/cgs help --bash > $@.tmp && mv $@.tmp $@
+COMPLETIONS := $(B)/cgs.bash $(B)/cgs.zsh $(B)/cgs.fish
+$(COMPLETIONS): $(B)/cgs.%: $(B)/cgs
+	$(call say,HELP)$(B)/cgs help --$* > $@.tmp && mv $@.tmp $@
 
 # where things go; DESTDIR before it for packagers
 at := $(DESTDIR)$(PREFIX)
@@ -371,9 +372,10 @@ Cflags: -I$${includedir}
 endef
 export PC
 
-install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
+install: all $(B)/libcgs.a $(B)/cgs.1 $(COMPLETIONS)
 	install -d $(at)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
-	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)
+	  $(at)/share/bash-completion/completions $(at)/share/zsh/site-functions \
+	  $(at)/share/fish/vendor_completions.d $(DESTDIR)$(PYTHONDIR)
 	install -m 755 $(B)/cgs $(at)/bin/cgs
 	install -m 644 include/cgs/cgs.h include/cgs/env.h $(at)/include/cgs
 	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(VERSION)
@@ -383,6 +385,8 @@ install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 	@echo "$$PC" > $(DESTDIR)$(LIBDIR)/pkgconfig/cgs.pc
 	install -m 644 $(B)/cgs.1 $(at)/share/man/man1/cgs.1
 	install -m 644 $(B)/cgs.bash $(at)/share/bash-completion/completions/cgs
+	install -m 644 $(B)/cgs.zsh $(at)/share/zsh/site-functions/_cgs
+	install -m 644 $(B)/cgs.fish $(at)/share/fish/vendor_completions.d/cgs.fish
 	install -m 644 python/cgs.py $(DESTDIR)$(PYTHONDIR)/cgs.py
 
 deb:

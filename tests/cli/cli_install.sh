@@ -30,7 +30,9 @@ cat >"$tmp/expected" <<END
 ./opt/cgs/lib/pkgconfig/cgs.pc
 ./opt/cgs/share/bash-completion/completions/cgs
 ./opt/cgs/share/cgs/python/cgs.py
+./opt/cgs/share/fish/vendor_completions.d/cgs.fish
 ./opt/cgs/share/man/man1/cgs.1
+./opt/cgs/share/zsh/site-functions/_cgs
 END
 sort "$tmp/expected" | diff - "$tmp/files" || fail "other files were installed"
 at=$tmp/root/opt/cgs
@@ -42,7 +44,9 @@ sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$at"/include/cgs/*.h | sort -u >"$tmp/de
 nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort -u |
     diff "$tmp/declared" - || fail "the library shows other functions than the header declares"
 "$build/cgs" help --man | cmp - "$at/share/man/man1/cgs.1" || fail "the man page is not the program's"
-"$build/cgs" help --bash | cmp - "$at/share/bash-completion/completions/cgs" || fail "the completion"
+"$build/cgs" help --bash | cmp - "$at/share/bash-completion/completions/cgs" || fail "bash's completion"
+"$build/cgs" help --zsh | cmp - "$at/share/zsh/site-functions/_cgs" || fail "zsh's completion"
+"$build/cgs" help --fish | cmp - "$at/share/fish/vendor_completions.d/cgs.fish" || fail "fish's completion"
 
 # a distribution has other folders for libraries and modules
 install PREFIX=/usr LIBDIR=/usr/lib/triplet PYTHONDIR=/usr/lib/python3 DESTDIR="$tmp/distribution"
