@@ -1,5 +1,7 @@
 /* cmd_import.c - cgs import: a weight file becomes a model directory, whichever tensor names it
  * uses. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/plain.h"
@@ -7,10 +9,28 @@
 #include "core/file.h"
 #include "env/env.h"
 #include "model/dinowm_store.h"
+#include "train/checkpoint.h"
 
 typedef struct request {
     const char *file, *out, *config, *env, *mean, *std;
+    bool force;
 } request;
+
+/* A file that is there is replaced only if that is asked for. */
+static cgs_status make_room(const request *q, const char *name) {
+    char path[4096];
+    CGS_TRY(cgs_path_join(path, sizeof path, q->out, name));
+    if (q->force || !cgs_file_exists(path)) return CGS_OK;
+    return cgs_fail(CGS_EARG, "%s exists: replace it with --force or choose another folder", path);
+}
+
+/* The training of a model that was replaced cannot go on. */
+static cgs_status end_training(const request *q) {
+    char path[4096];
+    CGS_TRY(cgs_path_join(path, sizeof path, q->out, CGS_CHECKPOINT_FILE));
+    if (remove(path) == 0 || errno == ENOENT) return CGS_OK;
+    return cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
+}
 
 static const cgs_env_class *find_env(const char *id) {
     for (int i = 0; i < cgs_env_count(); i++)
@@ -79,6 +99,8 @@ static cgs_status import_file(const request *q, bool json) {
     cgs_model_card said, card;
     cgs_device d;
     cgs_lewm *m = NULL;
+    CGS_TRY(make_room(q, CGS_WEIGHTS_FILE));
+    CGS_TRY(make_room(q, CGS_CHECKPOINT_FILE));
     CGS_TRY(read_actions(q, &said, &how.action_dim));
     CGS_TRY(cgs_device_open(&d, "cpu", 1));
     cgs_status rc = cgs_model_import(&m, &card, &how, q->file, &d, false);
@@ -89,6 +111,7 @@ static cgs_status import_file(const request *q, bool json) {
             memcpy(card.action_std, said.action_std, sizeof card.action_std);
         }
         rc = cgs_model_save(q->out, m, &card);
+        if (rc == CGS_OK) rc = end_training(q);
     }
     if (rc == CGS_OK) report(q, m, &how, &card, json);
     cgs_lewm_destroy(m);
@@ -105,6 +128,7 @@ static cgs_status import_backbone(const request *q, const cgs_backbone_config *c
     if (q->config || q->env || q->mean || q->std)
         return cgs_fail(CGS_EARG, "%s is a backbone: it has no config.json, environment or actions",
                         q->file);
+    CGS_TRY(make_room(q, CGS_BACKBONE_FILE));
     CGS_TRY(cgs_device_open(&d, "cpu", 1));
     cgs_status rc = cgs_backbone_load(&b, q->file, &view, &d);
     if (rc == CGS_OK) rc = cgs_make_dirs(q->out);
@@ -136,6 +160,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"action-mean", "V,V,...", "means of the training data's actions", OPT_STR, &q.mean, false},
         {"action-std", "V,V,...", "their standard deviations (divisor: rows)", OPT_STR, &q.std,
          false},
+        {"force", NULL, "replace the model in DIR", OPT_FLAG, &q.force, false},
         {"json", NULL, "print one JSON object", OPT_FLAG, &json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);

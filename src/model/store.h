@@ -14,6 +14,7 @@
 typedef struct cgs_model_card {
     char method[64]; /* "lewm-cgs", or "imported"                       */
     char recipe[16]; /* "published", "robust"; "": not known            */
+    char init[256];  /* the model that training began with, or ""       */
     char env[64];    /* environment id of the training data, or ""      */
     char env_version[64];
     char dataset[256]; /* file name of the training data                  */
