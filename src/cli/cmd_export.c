@@ -1,11 +1,27 @@
 /* cmd_export.c - cgs export: a model directory becomes one safetensors file. */
+#include <string.h>
+
 #include "cli/verbs.h"
 #include "model/store.h"
+
+/* A name that promises another format is refused. */
+static cgs_status check_name(const char *out) {
+    static const char *const others[] = {".pt",  ".pth", ".ckpt", ".bin",  ".onnx", ".npz",
+                                         ".npy", ".h5",  ".json", ".gguf", ".zip"};
+    const char *slash = strrchr(out, '/'), *dot = strrchr(slash ? slash : out, '.');
+    for (size_t i = 0; dot && i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(dot, others[i]))
+            return cgs_fail(CGS_EARG,
+                            "%s: what is written is safetensors: name it %.*s.safetensors", out,
+                            (int)(dot - out), out);
+    return CGS_OK;
+}
 
 static cgs_status export_model(const char *dir, const char *out) {
     cgs_device d;
     cgs_lewm *m = NULL;
     cgs_model_card card;
+    CGS_TRY(check_name(out));
     CGS_TRY(cgs_device_open(&d, "cpu", 1));
     cgs_status rc = cgs_model_load(&m, &card, dir, &d, false);
     if (rc == CGS_OK) rc = cgs_lewm_save_weights(m, out, &card);

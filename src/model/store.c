@@ -231,6 +231,22 @@ cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path)
 
 /* ---- models ------------------------------------------------------------------------ */
 
+/* A file that lost its last layers looks like a smaller model.  Where nothing but shapes tells the
+ * number of layers, it is compared with that of models of the same width. */
+static void doubt_layers(cgs_import *how, const cgs_lewm_config *c) {
+    static const struct {
+        int width, encoder, predictor;
+    } usual[] = {{96, 4, 3}, {192, 12, 6}, {384, 12, 6}, {768, 12, 6}, {1024, 24, 6}};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (usual[i].width == c->width &&
+            (c->encoder_layers < usual[i].encoder || c->predictor_layers < usual[i].predictor))
+            snprintf(how->doubt, sizeof how->doubt,
+                     "it has %d encoder and %d predictor layers, models of width %d usually %d and "
+                     "%d: are the last ones missing?",
+                     c->encoder_layers, c->predictor_layers, c->width, usual[i].encoder,
+                     usual[i].predictor);
+}
+
 /* Claims of the shapes, then of whatever describes the model, then guesses. */
 static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *how,
                               const cgs_weights *w, const cgs_named_weights *c) {
@@ -252,6 +268,7 @@ static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *ho
     if (how->action_dim)
         rc = cgs_sizes_claim(s, "model.action_dim", how->action_dim, "the action given");
     if (rc == CGS_OK) rc = cgs_sizes_settle(s, how->guessed, sizeof how->guessed);
+    if (rc == CGS_OK && !how->config && !inside) doubt_layers(how, &s->config);
     if (rc == CGS_OK) rc = cgs_card_check(card, s->config.action_dim);
     return rc == CGS_OK ? rc : cgs_fail_in(rc, how->config ? how->config : w->path);
 }
@@ -263,8 +280,9 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
     cgs_sizes s = {0};
     cgs_model_card seen = {0};
     *out = NULL;
+    how->doubt[0] = '\0';
     CGS_TRY(cgs_weights_open(&w, weights));
-    cgs_status rc = cgs_named_weights_make(&c, w);
+    cgs_status rc = cgs_named_weights_filter(&c, w, how->ignore, how->ignores);
     if (rc == CGS_OK) rc = learn_sizes(&s, &seen, how, w, &c);
     if (rc == CGS_OK) rc = cgs_lewm_create(out, &s.config, d, training);
     if (rc == CGS_OK) rc = load(*out, w, &c);
@@ -273,6 +291,7 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
         *out = NULL;
     }
     how->ignored = c.ignored;
+    memcpy(how->some, c.some, sizeof how->some);
     how->has_card = seen.method[0] != '\0';
     if (card) *card = how->has_card ? seen : cgs_card_default();
     cgs_named_weights_free(&c);
