@@ -70,7 +70,7 @@ cgs_status cgs_onnx_end(cgs_onnx *g, const char *path, const cgs_meta *meta, int
 
 /* name, element type and axes of an input (field 11) or output (12) */
 static void describe(cgs_onnx *g, unsigned field, const char *name, int element, int rank,
-                     const cgs_axis *axis) {
+                     const cgs_onnx_axis *axis) {
     cgs_message *m = &g->graph;
     size_t info = cgs_message_open(m, field);
     cgs_message_text(m, 1, name);
@@ -92,7 +92,7 @@ static void describe(cgs_onnx *g, unsigned field, const char *name, int element,
 }
 
 cgs_value cgs_onnx_input(cgs_onnx *g, const char *name, bool bytes, int rank,
-                         const cgs_axis *axis) {
+                         const cgs_onnx_axis *axis) {
     describe(g, 11, name, bytes ? ELEMENT_BYTE : ELEMENT_FLOAT, rank, axis);
     return named(name);
 }
@@ -214,7 +214,8 @@ cgs_value cgs_onnx_add(cgs_onnx *g, cgs_value a, cgs_value b) { return op2(g, "A
 cgs_value cgs_onnx_multiply(cgs_onnx *g, cgs_value a, cgs_value b) { return op2(g, "Mul", a, b); }
 cgs_value cgs_onnx_product(cgs_onnx *g, cgs_value a, cgs_value b) { return op2(g, "MatMul", a, b); }
 
-void cgs_onnx_output(cgs_onnx *g, cgs_value v, const char *name, int rank, const cgs_axis *axis) {
+void cgs_onnx_output(cgs_onnx *g, cgs_value v, const char *name, int rank,
+                     const cgs_onnx_axis *axis) {
     const cgs_value out = named(name);
     put_node(g, "Identity", 1, &v, 1, &out, 0, NULL);
     describe(g, 12, name, ELEMENT_FLOAT, rank, axis);

@@ -30,12 +30,14 @@ void cgs_onnx_begin(cgs_onnx *g, const char *name, const cgs_params *params);
 cgs_status cgs_onnx_end(cgs_onnx *g, const char *path, const cgs_meta *meta, int metas);
 
 /* An axis of an input or output: a size, or a name where it may be any. */
-typedef struct cgs_axis {
+typedef struct cgs_onnx_axis {
     const char *name; /* or NULL */
     int size;
-} cgs_axis;
-cgs_value cgs_onnx_input(cgs_onnx *g, const char *name, bool bytes, int rank, const cgs_axis *axis);
-void cgs_onnx_output(cgs_onnx *g, cgs_value v, const char *name, int rank, const cgs_axis *axis);
+} cgs_onnx_axis;
+cgs_value cgs_onnx_input(cgs_onnx *g, const char *name, bool bytes, int rank,
+                         const cgs_onnx_axis *axis);
+void cgs_onnx_output(cgs_onnx *g, cgs_value v, const char *name, int rank,
+                     const cgs_onnx_axis *axis);
 
 /* Constants, and stored tensors by their names. */
 cgs_value cgs_onnx_floats(cgs_onnx *g, const float *v, int rank, const int *dim);

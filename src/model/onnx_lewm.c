@@ -88,13 +88,13 @@ static cgs_value tokens(cgs_onnx *g, cgs_value pixels, const cgs_lewm_config *c)
 }
 
 static void encoder(cgs_onnx *g, const cgs_lewm_config *c) {
-    const cgs_axis frames = {"frames", 0}, S = {NULL, c->image_size}, D = {NULL, c->width};
-    cgs_value x = cgs_onnx_input(g, "pixels", true, 4, (cgs_axis[]){frames, S, S, {NULL, 3}});
+    const cgs_onnx_axis frames = {"frames", 0}, S = {NULL, c->image_size}, D = {NULL, c->width};
+    cgs_value x = cgs_onnx_input(g, "pixels", true, 4, (cgs_onnx_axis[]){frames, S, S, {NULL, 3}});
     x = tokens(g, x, c);
     for (int i = 0; i < c->encoder_layers; i++) x = layer(g, x, c, i);
     x = cgs_onnx_layernorm(g, x, "encoder.layernorm", CGS_LEWM_VIT_EPS);
     x = mlp_bn(g, cgs_onnx_reshape(g, x, 2, INTS(-1, c->width)), "projector");
-    cgs_onnx_output(g, x, "latent", 2, (cgs_axis[]){frames, D});
+    cgs_onnx_output(g, x, "latent", 2, (cgs_onnx_axis[]){frames, D});
 }
 
 /* ---- predictor --------------------------------------------------------------------- */
@@ -144,10 +144,10 @@ static cgs_value predictor_layer(cgs_onnx *g, cgs_value x, cgs_value s, const cg
 }
 
 static void predictor(cgs_onnx *g, const cgs_lewm_config *c) {
-    const cgs_axis batch = {"batch", 0}, time = {"time", 0}, D = {NULL, c->width};
-    const cgs_axis block = {NULL, cgs_lewm_action_block(c)};
-    cgs_value z = cgs_onnx_input(g, "latents", false, 3, (cgs_axis[]){batch, time, D});
-    cgs_value s = cgs_onnx_input(g, "actions", false, 3, (cgs_axis[]){batch, time, block});
+    const cgs_onnx_axis batch = {"batch", 0}, time = {"time", 0}, D = {NULL, c->width};
+    const cgs_onnx_axis block = {NULL, cgs_lewm_action_block(c)};
+    cgs_value z = cgs_onnx_input(g, "latents", false, 3, (cgs_onnx_axis[]){batch, time, D});
+    cgs_value s = cgs_onnx_input(g, "actions", false, 3, (cgs_onnx_axis[]){batch, time, block});
     s = cgs_onnx_linear(g, s, "action_encoder.patch_embed", true);
     s = cgs_onnx_silu(g, cgs_onnx_linear(g, s, "action_encoder.embed.0", true));
     s = cgs_onnx_silu(g, cgs_onnx_linear(g, s, "action_encoder.embed.2", true));
@@ -159,7 +159,7 @@ static void predictor(cgs_onnx *g, const cgs_lewm_config *c) {
     x = mlp_bn(g, cgs_onnx_reshape(g, x, 2, INTS(-1, c->width)), "pred_proj");
     const cgs_value back[] = {x, cgs_onnx_op(g, "Shape", 1, &z)};
     cgs_onnx_output(g, cgs_onnx_op(g, "Reshape", 2, back), "prediction", 3,
-                    (cgs_axis[]){batch, time, D});
+                    (cgs_onnx_axis[]){batch, time, D});
 }
 
 /* ---- files ------------------------------------------------------------------------- */

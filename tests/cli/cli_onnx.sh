@@ -8,10 +8,10 @@ cd "$tmp"
 "$cgs" collect --env tworooms --episodes 4 --size 64 --out rooms.h5 >out 2>&1
 "$cgs" train --data rooms.h5 --out model --size small --threads 1 train.updates=30 train.batch=4 \
     loss.sigreg.projections=8 train.validate_batches=1 --quiet
-"$cgs" export model --out onnx --onnx >out || fail "export"
-grep -q "onnx: encoder.onnx, predictor.onnx" out || fail "$(cat out)"
-cp onnx/predictor.onnx first
-"$cgs" export model --out onnx --onnx >out && cmp first onnx/predictor.onnx || fail "other bytes"
+"$cgs" export model --out graphs --onnx >out || fail "export"
+grep -q "graphs: encoder.onnx, predictor.onnx" out || fail "$(cat out)"
+cp graphs/predictor.onnx first
+"$cgs" export model --out graphs --onnx >out && cmp first graphs/predictor.onnx || fail "other bytes"
 cp model/config.json config
 
 # ---- the wire format, read by a few lines that know nothing of ONNX but its field numbers
@@ -35,7 +35,7 @@ def fields(b):
     assert i == len(b)
     return out
 for name, inputs, outputs in (("encoder", 1, 1), ("predictor", 2, 1)):
-    model = fields(open(f"onnx/{name}.onnx", "rb").read())
+    model = fields(open(f"graphs/{name}.onnx", "rb").read())
     graph = fields(dict(model)[7])
     assert dict(fields(dict(model)[8]))[2] == 17, "opset"
     assert sum(k == 11 for k, _ in graph) == inputs and sum(k == 12 for k, _ in graph) == outputs
@@ -57,7 +57,7 @@ for python in /usr/bin/python3 python3; do
     "$python" - <<'PY' || fail "the checker of onnx"
 import onnx
 for name in ("encoder", "predictor"):
-    model = onnx.load(f"onnx/{name}.onnx")
+    model = onnx.load(f"graphs/{name}.onnx")
     onnx.checker.check_model(model, full_check=True)
     print(name, "checked by onnx", onnx.__version__ + ":", len(model.graph.node), "nodes")
 PY

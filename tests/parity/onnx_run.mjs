@@ -2,7 +2,7 @@
 //
 //   node tests/parity/onnx_run.mjs pictures FOLDER SIZE COUNT        makes PNG files and their pixels
 //   node tests/parity/onnx_run.mjs compare FOLDER SIZE MODULES       the rest of FOLDER is made by cgs:
-//     onnx/{encoder,predictor}.onnx, plans.txt, encode.jsonl, rollout.jsonl
+//     graphs/{encoder,predictor}.onnx, plans.txt, encode.jsonl, rollout.jsonl
 //
 // MODULES is a node_modules folder with onnxruntime-web.
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -77,7 +77,7 @@ function near(got, want, name) {
 async function compare(modules) {
   const ort = createRequire(resolve(modules) + '/')('onnxruntime-web')
   ort.env.wasm.numThreads = 1
-  const open = (name) => ort.InferenceSession.create(new Uint8Array(readFileSync(`${folder}/onnx/${name}.onnx`)))
+  const open = (name) => ort.InferenceSession.create(new Uint8Array(readFileSync(`${folder}/graphs/${name}.onnx`)))
   const [encoder, predictor] = [await open('encoder'), await open('predictor')]
   const config = JSON.parse(lines('config').join('\n')).cgs.sizes
   const D = config['model.width'], N = config['model.history']
