@@ -65,7 +65,7 @@ MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || ech
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
 VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
-SOVER   := 1
+SOVER   := 2
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
 CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)

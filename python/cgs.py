@@ -108,9 +108,9 @@ def _candidates():
     if os.environ.get("CGS_LIBRARY"):
         return [os.environ["CGS_LIBRARY"]]
     built = sorted(glob.glob(os.path.join(here, "..", "build", "libcgs.so.*")))
-    installed = os.path.join(here, "..", "..", "..", "lib", "libcgs.so.1")
+    installed = os.path.join(here, "..", "..", "..", "lib", "libcgs.so.2")
     found = built + [p for p in [installed] if os.path.exists(p)]
-    return found or [ctypes.util.find_library("cgs") or "libcgs.so.1"]
+    return found or [ctypes.util.find_library("cgs") or "libcgs.so.2"]
 
 
 def _load():
