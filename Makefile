@@ -10,6 +10,7 @@
 #   make install    program, library, header, man page, completion; PREFIX=/usr/local,
 #                   LIBDIR=PREFIX/lib, PYTHONDIR=PREFIX/share/cgs/python, DESTDIR=
 #   make deb        Debian packages into build/deb (scripts/setup.sh deb installs the tools)
+#   make wheel      a Python wheel with the library into build/wheel
 #   make dist       a relocatable folder with the shared libraries it needs
 #   make dist-gpu   the same with test_gpu, for scripts/gpu_check.sh on a machine with a GPU
 #
@@ -164,7 +165,7 @@ TEST_BIN := $(addprefix $(B)/tests/,$(notdir $(TEST_SRC:.c=)))
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/support/*.c tests/cuda/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb dist \
+.PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb wheel dist \
   dist-gpu clean deps found
 all: found $(B)/made/options $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
@@ -373,7 +374,7 @@ export PC
 
 install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 	install -d $(at)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
-	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)
+	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)/cgs
 	install -m 755 $(B)/cgs $(at)/bin/cgs
 	install -m 644 include/cgs/cgs.h $(at)/include/cgs/cgs.h
 	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(VERSION)
@@ -383,10 +384,13 @@ install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 	@echo "$$PC" > $(DESTDIR)$(LIBDIR)/pkgconfig/cgs.pc
 	install -m 644 $(B)/cgs.1 $(at)/share/man/man1/cgs.1
 	install -m 644 $(B)/cgs.bash $(at)/share/bash-completion/completions/cgs
-	install -m 644 python/cgs.py $(DESTDIR)$(PYTHONDIR)/cgs.py
+	install -m 644 python/cgs/*.py python/cgs/py.typed $(DESTDIR)$(PYTHONDIR)/cgs/
 
 deb:
 	scripts/deb.sh $(VERSION) $(B)/deb
+
+wheel: all
+	scripts/wheel.sh $(B)/libcgs.so.$(VERSION) libcgs.so.$(SOVER) $(B)/wheel
 
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); the archive of 1.10 does not.
 # What it wants itself is written beside it, and of that only what is used is linked.

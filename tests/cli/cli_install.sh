@@ -28,7 +28,7 @@ cat >"$tmp/expected" <<END
 ./opt/cgs/lib/libcgs.so.2
 ./opt/cgs/lib/pkgconfig/cgs.pc
 ./opt/cgs/share/bash-completion/completions/cgs
-./opt/cgs/share/cgs/python/cgs.py
+$(cd "$here/../python" && ls cgs/*.py cgs/py.typed | sed "s,^,./opt/cgs/share/cgs/python/,")
 ./opt/cgs/share/man/man1/cgs.1
 END
 sort "$tmp/expected" | diff - "$tmp/files" || fail "other files were installed"
@@ -45,7 +45,7 @@ nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\
 
 # a distribution has other folders for libraries and modules
 install PREFIX=/usr LIBDIR=/usr/lib/triplet PYTHONDIR=/usr/lib/python3 DESTDIR="$tmp/distribution"
-for file in lib/triplet/libcgs.so.2 lib/triplet/libcgs.a lib/triplet/pkgconfig/cgs.pc lib/python3/cgs.py bin/cgs; do
+for file in lib/triplet/libcgs.so.2 lib/triplet/libcgs.a lib/triplet/pkgconfig/cgs.pc lib/python3/cgs/__init__.py bin/cgs; do
     [ -e "$tmp/distribution/usr/$file" ] || fail "no usr/$file"
 done
 grep -qx 'libdir=${prefix}/lib/triplet' "$tmp/distribution/usr/lib/triplet/pkgconfig/cgs.pc" || fail "libdir"
@@ -79,7 +79,7 @@ grep -q "mars" "$tmp/err" || fail "the message does not name the environment: $(
 # the installed python module finds the installed library
 if command -v python3 >/dev/null; then
     seen=$(env -u CGS_LIBRARY PYTHONPATH="$at/share/cgs/python" PYTHONDONTWRITEBYTECODE=1 \
-        python3 -c 'import cgs; print(cgs.version(), cgs._lib._name)')
+        python3 -c 'import cgs._library; print(cgs.version(), cgs._library.lib._name)')
     case $seen in "$version $tmp/root/opt/"*) ;; *) fail "python loaded $seen" ;; esac
 fi
 
