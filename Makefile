@@ -185,7 +185,7 @@ $(B)/libcgs.a: $(LIB_OBJ)
 # the shared library shows what the public header declares and nothing else
 $(B)/cgs.map: include/cgs/cgs.h
 	@mkdir -p $(@D)
-	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $< | sort -u; \
+	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/  \1;/p' $< | sort -u; \
 	   echo '  local: *; };'; } > $@
 
 $(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map

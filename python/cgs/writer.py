@@ -71,7 +71,7 @@ class Writer(Owner):
                 size *= n
             pointer, count = numbers(values[name], KINDS[kind], size, f'column "{name}"')
             if name == "action" and kind in ("f32", "f64") and count + 1 == rows:
-                pointer, count = numbers([_rows(values[name]), [float("nan")] * size], KINDS[kind],
+                pointer, count = numbers(_rows(values[name]) + [float("nan")] * size, KINDS[kind],
                                          size, name)
             if rows and count != rows:
                 raise ValueError(f'column "{name}" has {count} rows, the others {rows}')

@@ -37,7 +37,7 @@ if grep -rl "$tmp" "$at/lib/pkgconfig" "$at/share"; then fail "a file knows the 
 [ "$(readlink "$at/lib/libcgs.so")" = libcgs.so.2 ] || fail "libcgs.so"
 [ "$(readlink "$at/lib/libcgs.so.2")" = "libcgs.so.$version" ] || fail "libcgs.so.2"
 readelf -d "$at/lib/libcgs.so.$version" | grep -q 'SONAME.*\[libcgs.so.2\]' || fail "the soname"
-sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$at/include/cgs/cgs.h" | sort -u >"$tmp/declared"
+sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/\1/p' "$at/include/cgs/cgs.h" | sort -u >"$tmp/declared"
 nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort -u |
     diff "$tmp/declared" - || fail "the library shows other functions than the header declares"
 "$build/cgs" help --man | cmp - "$at/share/man/man1/cgs.1" || fail "the man page is not the program's"

@@ -117,7 +117,7 @@ cmp bare.h5 mine.h5 || fail "lists and arrays make two files"
 import h5py, numpy as np
 with h5py.File("mine.h5") as f:
     assert f["pixels"].shape == (100, 16, 16, 3) and f["action"].dtype == "f4" and f["kind"].shape == (100,)
-    assert f.attrs["env"] == "mine" and f.attrs["speed"] == 1.5 and f.attrs["seed"] == 2**63
+    assert f.attrs["env"] in ("mine", b"mine") and f.attrs["speed"] == 1.5 and f.attrs["seed"] == 2**63
     action, state = f["action"][:], f["state"][:]
     assert np.isnan(action[24::25]).all() and np.isfinite(np.delete(action, np.s_[24::25], 0)).all()
     steps = np.diff(state.reshape(4, 25, 2), axis=1)

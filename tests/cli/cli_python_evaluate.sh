@@ -29,7 +29,7 @@ import cgs
 theirs = {l["hash"]: l for l in map(json.loads, open("r.jsonl"))}
 sim = cgs.Sim("tworooms", size=64, continuing=True)
 starts = cgs.starts("data.h5", 4, seed=3)
-timed = ("seconds", "first_plan", "outcomes")
+timed = ("seconds", "first_plan", "outcomes", "code_commit")
 
 def same(model, steps=0, **how):
     """Python's result of these settings is a line of cgs eval's."""
@@ -42,12 +42,9 @@ def same(model, steps=0, **how):
     assert {k: v for k, v in mine.items() if k not in timed} == \
            {k: v for k, v in other.items() if k not in timed}, (mine, other)
     for a, b in zip(mine["outcomes"], other["outcomes"]):
-        a, b = {**a, "seconds": 0}, {**b, "seconds": 0}
-        for key in ("planned", "reached", "first_cost"):  # the last bits may depend on the batch
-            x, y = a.pop(key), b.pop(key)
-            assert x == y or math.isclose(x, y, rel_tol=1e-5), (key, x, y)
-        assert a == b, (a, b)
-    assert mine["first_plan"]["successes"] == other["first_plan"]["successes"]
+        assert {**a, "seconds": 0} == {**b, "seconds": 0}, (a, b)
+    for key in ("successes", "cost", "size"):
+        assert mine["first_plan"][key] == other["first_plan"][key], key
     assert r.successes == sum(o.success for o in r.outcomes) == other["successes"]
     return r
 
@@ -110,7 +107,7 @@ went = cgs.evaluate("m1", own, 3, planner="random", threads=1, success=lambda en
                     goal=lambda env: bytes([255]) * (64 * 64 * 3))
 assert went.successes == 3 and [o.first for o in went.outcomes] == [10] * 3 and own.seed == 2
 assert json.loads(went.line)["settings"]["env"] == "Own" and json.loads(went.line)["settings"]["dataset"] == ""
-assert str(went).startswith("3 of 3, 100.0 % [43.8, 100.0]"), str(went)
+assert str(went).startswith("3 of 3, 100.0 % [43.9, 100.0]"), str(went)
 short = cgs.evaluate("m1", own, 2, planner="random", threads=1, success=lambda env: False,
                      goal=lambda env: bytes(64 * 64 * 3))
 assert short.successes == 0 and [o.actions for o in short.outcomes] == [21] * 2, "truncated ends it"
