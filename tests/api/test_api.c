@@ -296,12 +296,12 @@ static void test_episodes(void **state) {
                 memcmp(plan[0], plan[2], sizeof plan[0]));
     cgs_agent_destroy(a);
     /* settings beside the named ones */
-    static const char *const good[] = {"plan.sigma=0.5"}, *const bad[] = {"plan.nothing=1"};
+    static const char *const good[] = {"plan.sigma=0.5"}, *const bad[] = {"plan.mars=1"};
     cgs_agent_options with = {.planner = "cem", .settings = good, .setting_count = 1, .threads = 1};
     OK(cgs_agent_create(&a, dir, &with));
     cgs_agent_destroy(a);
     with.settings = bad;
-    REFUSED(cgs_agent_create(&a, dir, &with), CGS_EARG, "plan.nothing");
+    REFUSED(cgs_agent_create(&a, dir, &with), CGS_EARG, "plan.mars");
 }
 
 static void test_result_line(void **state) {
