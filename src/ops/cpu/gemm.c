@@ -109,11 +109,11 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, voi
 }
 
 /* A piece of about a thousand rows has sums of its own for dW, which then are added: 4 % of the
- * work. Runs are as long as their interleaved rows stay in L2, and of one length, for a run is also
- * a pass over dW. */
+ * work. Runs are as long as their interleaved rows stay in L2 beside W and a part of dW, and of one
+ * length, for a run is also a pass over dW. */
 cgs_cpu_pieces cgs_gemm_joint(const cgs_device *d, size_t n, size_t k, size_t m) {
     enum { FEWEST = 2048, PIECE = 1024, PIECES = 8, MOST = 4, ROWS = CGS_LINEAR_PAIRS_ROWS };
-    const size_t wide = 528 * 960; /* elements of x and y in a run */
+    const size_t wide = 264 * 960; /* elements of x and y in a run */
     const cgs_cpu *c = cgs_cpu_of(d);
     cgs_cpu_pieces p = {0};
     if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return p;
