@@ -8,9 +8,10 @@
 
 enum { STARTS = 32, PAIRS = 8 };
 
-static cgs_status measure(double *curvature, const cgs_loaded_model *s, const cgs_plan_config *p,
-                          const cgs_start_states *cases) {
-    cgs_rollout_config c = {.episodes = cases->count,
+cgs_status cgs_model_curvature_at(double *curvature, const cgs_loaded_model *s,
+                                  const cgs_plan_config *p, const float *z, const float *goal,
+                                  int E) {
+    cgs_rollout_config c = {.episodes = E,
                             .context = 1,
                             .horizon = p->H,
                             .samples = 2 * PAIRS + 1,
@@ -18,11 +19,9 @@ static cgs_status measure(double *curvature, const cgs_loaded_model *s, const cg
                             .act = s->act};
     cgs_rollout *r;
     CGS_TRY(cgs_rollout_create_any(&r, s->model, &c));
-    cgs_status rc = cgs_rollout_set(r, cases->count, cases->z, NULL, cases->goal);
-    cgs_plan_problem q = {.E = cases->count,
-                          .residual = cgs_rollout_residual,
-                          .R = cgs_rollout_residuals(r),
-                          .ctx = r};
+    cgs_status rc = cgs_rollout_set(r, E, z, NULL, goal);
+    cgs_plan_problem q = {
+        .E = E, .residual = cgs_rollout_residual, .R = cgs_rollout_residuals(r), .ctx = r};
     if (rc == CGS_OK) rc = cgs_plan_curvature(curvature, p, &q, PAIRS);
     cgs_rollout_destroy(r);
     return rc;
@@ -40,7 +39,8 @@ cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs
     if (rc == CGS_OK)
         rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
                                     &s->proprio, 1);
-    if (rc == CGS_OK) rc = measure(curvature, s, &c, &cases);
+    if (rc == CGS_OK)
+        rc = cgs_model_curvature_at(curvature, s, &c, cases.z, cases.goal, cases.count);
     cgs_start_states_free(&cases);
     cgs_starts_free(&starts);
     return rc;

@@ -11,4 +11,9 @@
 cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
                                const cgs_env_class *env, const cgs_plan_config *p);
 
+/* The same at E pairs of a latent and its goal, z, goal (E, D). */
+cgs_status cgs_model_curvature_at(double *curvature, const cgs_loaded_model *s,
+                                  const cgs_plan_config *p, const float *z, const float *goal,
+                                  int E);
+
 #endif /* CGS_EVAL_CURVATURE_H */
