@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "collect/collect.h"
@@ -158,13 +159,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &o.scene,
          false},
         {"out", "F.h5", "the dataset to write; it must not exist", OPT_STR, &o.out, true},
-        {"episodes", "N", "episodes (1000)", OPT_INT, &episodes, false},
+        {"episodes", "N", "episodes (1000)", OPT_COUNT, &episodes, false},
         {"policy", "P", "behaviour policy, see cgs envs (the first)", OPT_STR, &o.policy, false},
         {"size", "N", "image size in pixels (224); 0: record no images", OPT_INT, &o.side, false},
-        {"every", "N", "render only rows 0, N, 2N, ... of each episode (1)", OPT_INT, &o.every,
+        {"every", "N", "render only rows 0, N, 2N, ... of each episode (1)", OPT_COUNT, &o.every,
          false},
         {"seed", "S", "seed (0)", OPT_U64, &o.seed, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &threads, false},
         {"json", NULL, "print the coverage of the file as one JSON object", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar, no table", OPT_FLAG, &quiet, false},
     };

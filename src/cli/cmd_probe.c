@@ -7,6 +7,7 @@
 #include "analysis/probe_run.h"
 #include "cli/command.h"
 #include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -93,7 +94,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
         {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
          &targets, false},
-        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_INT,
+        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_COUNT,
          &o.episodes, false},
         {"out", "P.json", "result file", OPT_STR, &out, false},
         {"cache", "DIR", "folder of cached latents (that of the result file, or each model's)",
@@ -102,7 +103,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &o.device, false},
         {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &o.precision,
          false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &o.threads, false},
         {"json", NULL, "print the result file on standard output", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };

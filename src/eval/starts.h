@@ -30,10 +30,6 @@ typedef struct cgs_episodes {
     const uint8_t *use;    /* (count) zero: not to be used (held-out split); NULL: all   */
 } cgs_episodes;
 
-typedef struct cgs_start {
-    int64_t episode, step, row; /* row = offset[episode] + step */
-} cgs_start;
-
 /* How starts are chosen; saved with them. */
 typedef struct cgs_start_rule {
     int count;        /* how many */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/nearest.h"
 #include "data/checksum.h"
 #include "env/env.h"
 #include "study/expand.h"
@@ -44,8 +45,12 @@ static cgs_status assign(cgs_settings *s, const char *text) {
     if (!text[n] || n == 0 || n >= sizeof key || strpbrk(text, "|{}"))
         return cgs_fail(CGS_EARG, "\"%.80s\" is not key=value", text);
     snprintf(key, sizeof key, "%.*s", (int)n, text);
-    if (!cgs_settings_get(s, key))
-        return cgs_fail(CGS_EARG, "unknown setting of a study \"%s\"", key);
+    if (!cgs_settings_get(s, key)) {
+        cgs_nearest near = cgs_nearest_to(key);
+        for (int i = 0; i < s->count; i++) cgs_nearest_offer(&near, s->key[i]);
+        return cgs_fail(CGS_EARG, "unknown setting of a study \"%s\"%s", key,
+                        cgs_nearest_hint(&near));
+    }
     return cgs_settings_put(s, key, text + n + 1);
 }
 
