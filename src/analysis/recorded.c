@@ -13,7 +13,6 @@
 #include "eval/prior_weight.h"
 #include "eval/solver.h"
 #include "eval/temperature.h"
-#include "plan/curvature.h"
 #include "rollout/held_out.h"
 
 /* windows that fit the simple predictors; episodes that are planned for at once */
@@ -34,6 +33,7 @@ typedef struct desk {
     float *z;                 /* (fit + scored, H + 1, D) */
     float *plan;              /* (fit + scored, H, A) recorded, standardised */
     float *imagined;          /* (scored, H, D) under the recorded actions */
+    cgs_anchor *at;           /* (fit + scored) */
     float *made, *seen;       /* (scored, H, A) plans of a planner; (scored, H, D) under them */
 } desk;
 
@@ -49,10 +49,12 @@ static const float *scored_plan(const desk *k, int i) {
 static void close_model(desk *k) {
     cgs_prior_destroy(k->prior);
     cgs_loaded_model_close(&k->model);
+    free(k->at);
     free(k->z);
     free(k->plan);
     free(k->imagined);
     k->prior = NULL;
+    k->at = NULL;
     k->z = k->plan = k->imagined = NULL;
 }
 
@@ -95,12 +97,12 @@ static cgs_status draw(const desk *k, const uint8_t *side, int which, int count,
                         s->path, which ? "held-out" : "training", rows);
 }
 
-static cgs_status read_windows(desk *k, const cgs_anchor *at) {
+static cgs_status read_windows(desk *k) {
     const cgs_model *m = k->model.model;
     cgs_stretch s = {0};
     cgs_status rc = cgs_stretch_create(&s, k->H + 1, m->frameskip, m->action_dim, m->image_size);
     for (int i = 0; i < k->fit + k->scored && rc == CGS_OK; i++) {
-        rc = cgs_stretch_read(&s, k->data, &at[i], k->H + 1);
+        rc = cgs_stretch_read(&s, k->data, &k->at[i], k->H + 1);
         if (rc == CGS_OK)
             rc = cgs_encoder_run(k->model.encoder, s.pixels, k->H + 1,
                                  k->z + (size_t)i * latents(k));
@@ -118,20 +120,19 @@ static cgs_status make_windows(desk *k) {
     size_t rows = (size_t)k->H * (size_t)k->D;
     int episodes = cgs_dataset_source(k->data)->episodes, unused;
     uint8_t *side = calloc((size_t)episodes, 1);
-    cgs_anchor *at = malloc(n * sizeof *at);
+    k->at = malloc(n * sizeof *k->at);
     k->z = malloc(n * latents(k) * sizeof *k->z);
     k->plan = malloc(n * values(k) * sizeof *k->plan);
     k->imagined = malloc(N * (2 * rows + values(k)) * sizeof *k->imagined);
     k->seen = k->imagined + N * rows;
     k->made = k->seen + N * rows;
-    cgs_status rc = side && at && k->z && k->plan && k->imagined
+    cgs_status rc = side && k->at && k->z && k->plan && k->imagined
                         ? divide(k, side)
                         : cgs_fail(CGS_ENOMEM, "no memory for %zu windows", n);
-    if (rc == CGS_OK) rc = draw(k, side, 0, k->fit, &unused, at);
-    if (rc == CGS_OK) rc = draw(k, side, 1, k->scored, &k->episodes, at + k->fit);
-    if (rc == CGS_OK) rc = read_windows(k, at);
+    if (rc == CGS_OK) rc = draw(k, side, 0, k->fit, &unused, k->at);
+    if (rc == CGS_OK) rc = draw(k, side, 1, k->scored, &k->episodes, k->at + k->fit);
+    if (rc == CGS_OK) rc = read_windows(k);
     free(side);
-    free(at);
     return rc;
 }
 
@@ -237,7 +238,7 @@ static cgs_status describe_predictions(const desk *k, cJSON *to) {
 static cgs_status measured_tau(const desk *k, cgs_plan_config *p) {
     int E = k->scored < TOGETHER ? k->scored : TOGETHER;
     size_t D = (size_t)k->D;
-    double curvature;
+    double curvature = 0;
     float *z = malloc(2 * (size_t)E * D * sizeof *z), *goal = z + (size_t)E * D;
     if (!z) return cgs_fail(CGS_ENOMEM, "no memory for %d goals", E);
     for (int i = 0; i < E; i++) {
@@ -245,9 +246,8 @@ static cgs_status measured_tau(const desk *k, cgs_plan_config *p) {
         memcpy(goal + (size_t)i * D, scored_z(k, i) + (size_t)k->H * D, D * sizeof *z);
     }
     cgs_status rc = cgs_model_curvature_at(&curvature, &k->model, p, z, goal, E);
-    if (rc == CGS_OK) p->tau = (float)cgs_plan_curvature_tau(p, curvature);
     free(z);
-    return rc;
+    return cgs_curvature_tau(p, rc, curvature, &k->model);
 }
 
 static cgs_status configure(desk *k, const char *planner, cgs_plan_config *p) {
@@ -457,6 +457,11 @@ static cgs_status run_model(desk *k, const char *dir, cJSON *list) {
     cJSON_AddBoolToObject(at, "held_out", k->held_out);
     cgs_document_number(at, "episodes", k->episodes);
     cgs_document_number(at, "frameskip", m->frameskip);
+    cJSON *starts = cgs_document_array(at, "starts");
+    for (int w = k->fit; w < k->fit + k->scored; w++) {
+        const double start[2] = {k->at[w].episode, k->at[w].step};
+        cgs_document_numbers(starts, NULL, start, 2);
+    }
     CGS_TRY(describe_predictions(k, at));
     cJSON *plans = cgs_document_array(at, "plans");
     for (int p = 0; p < o->planner_count; p++) CGS_TRY(plan_with(k, o->planners[p], plans));

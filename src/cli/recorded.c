@@ -6,6 +6,7 @@
 
 #include "analysis/document.h"
 #include "analysis/recorded.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 
 static bool on_progress(void *user, const char *what, double done, double total) {

@@ -1,8 +1,10 @@
 /* curvature.c - see curvature.h. */
 #include "eval/curvature.h"
 
+#include "core/log.h"
 #include "eval/shared_starts.h"
 #include "eval/start_states.h"
+#include "eval/temperature.h"
 #include "plan/curvature.h"
 #include "rollout/rollout.h"
 
@@ -25,6 +27,17 @@ cgs_status cgs_model_curvature_at(double *curvature, const cgs_loaded_model *s,
     if (rc == CGS_OK) rc = cgs_plan_curvature(curvature, p, &q, PAIRS);
     cgs_rollout_destroy(r);
     return rc;
+}
+
+cgs_status cgs_curvature_tau(cgs_plan_config *p, cgs_status measured, double curvature,
+                             const cgs_loaded_model *s) {
+    if (measured == CGS_ENUMERIC) {
+        cgs_log(CGS_WARN, "%s: %s; the temperature follows the effective sample size", s->dir,
+                cgs_last_error());
+        return cgs_choose_tau(p, 0, s->model, "");
+    }
+    if (measured == CGS_OK) p->tau = (float)cgs_plan_curvature_tau(p, curvature);
+    return measured;
 }
 
 cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,

@@ -15,5 +15,9 @@ cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs
 cgs_status cgs_model_curvature_at(double *curvature, const cgs_loaded_model *s,
                                   const cgs_plan_config *p, const float *z, const float *goal,
                                   int E);
+/* The temperature for a curvature, from a measurement that returned `measured`.  Where plans make
+ * no difference that can be measured, the effective sample size takes its place, with a warning. */
+cgs_status cgs_curvature_tau(cgs_plan_config *p, cgs_status measured, double curvature,
+                             const cgs_loaded_model *s);
 
 #endif /* CGS_EVAL_CURVATURE_H */
