@@ -39,6 +39,12 @@ static void advise_prediction(cgs_learned *r) {
             "One block ahead it predicts worse (%.3g) than a copy of the latent (%.3g).  Try more "
             "updates, and cgs data check: the action of a row must lead from it to the next.",
             one->model, one->copy);
+    } else if (some->model > PLATEAU * some->mean) {
+        say(r,
+            "%d blocks ahead its error (%.3g) is that of the mean of all latents (%.3g): it "
+            "forgets "
+            "where it began.  Plan fewer blocks (--horizon), or train longer.",
+            some->blocks, some->model, some->mean);
     } else if (some->model > some->copy) {
         say(r,
             "%d blocks ahead it predicts worse (%.3g) than a copy of the latent (%.3g).  Plan "

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 
 #include "analysis/learned.h"
+#include "cli/interrupt.h"
 #include "cli/learned_table.h"
 #include "cli/machine.h"
 #include "cli/model_card.h"
 #include "cli/plain.h"
-#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "model/config_json.h"

@@ -124,9 +124,9 @@ cp -r run study/models/
 "$cgs" eval --model study/models/run --data rooms.h5 --out study/results.jsonl --planner cem \
     --samples 4,8 --iters 2 --episodes 3 --threads 2 --quiet >out 2>err || fail "eval: $(cat err)"
 "$cgs" info study/models/run >out
-says "plans        tworooms by cem: [0-9.]* % of 3 goals, [48] candidates, 2 times (the best of 2 settings)" out
+says "plans        tworooms by cem: [0-9.]* % of 9 goals, [48] candidates, 2 times (the best of 2 settings)" out
 "$cgs" info study/models/run --json >json
-says '"plans":\[{"env":"tworooms","planner":"cem","samples":4,"iters":2,"episodes":3,"successes":' json
+says '"plans":\[{"env":"tworooms","planner":"cem","samples":4,"iters":2,"episodes":9,"successes":' json
 "$cgs" info bare --json >json
 ! grep -q '"plans"' json || fail "plans of nobody"
 printf '{"settings":{"weights":"x"}\n[[[\n' >>study/results.jsonl
