@@ -149,12 +149,10 @@ cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class *
 
 cgs_status cgs_dataset_env_if_any(cgs_dataset *d, const char *id, const cgs_env_class **env) {
     const char *name = cgs_dataset_attribute(d, "env");
+    bool known = id || cgs_dataset_attribute(d, CGS_ENV_FILE);
+    if (known || (name && cgs_env_find(name, env) == CGS_OK)) return cgs_dataset_env(d, id, env);
     *env = NULL;
-    if (!id && (!name || cgs_env_find(name, env) != CGS_OK)) {
-        *env = NULL;
-        return CGS_OK;
-    }
-    return cgs_dataset_env(d, id, env);
+    return CGS_OK;
 }
 
 static cgs_status fits_env(const cgs_loaded_model *s, const cgs_env_class *env) {
