@@ -52,7 +52,7 @@ static const char *text(const cJSON *o, const char *name) {
 /* "0.82 [0.79, 0.85]" */
 static void print_mean(const cJSON *o, const char *name) {
     const cJSON *m = cJSON_GetObjectItem(o, name);
-    printf("   %5.2f [%.2f, %.2f]", number(m, "mean"), number(m, "lo"), number(m, "hi"));
+    printf("  %4.2f [%.2f, %.2f]", number(m, "mean"), number(m, "lo"), number(m, "hi"));
 }
 
 static void print_predictions(const cJSON *model) {
@@ -69,13 +69,13 @@ static void print_predictions(const cJSON *model) {
 
 static void print_plans(const cJSON *model) {
     const cJSON *p;
-    printf("%14s %8s %8s %8s   %-19s %6s   %-19s   %s\n", "planner", "actions", "block 1", "sums",
-           "action error", "path", "end", "end by recorded actions");
+    printf("%10s %8s %8s %6s  %-17s %5s  %-17s  %s\n", "planner", "actions", "block 1", "sums",
+           "action error", "path", "end", "end, recorded");
     cJSON_ArrayForEach(p, cJSON_GetObjectItem(model, "plans")) {
-        printf("%14s %8.2f %8.2f %8.2f", text(p, "planner"), number(p, "actions"),
+        printf("%10s %8.2f %8.2f %6.2f", text(p, "planner"), number(p, "actions"),
                number(p, "first_block"), number(p, "sums"));
         print_mean(p, "action_error");
-        printf(" %6.2f", number(p, "path"));
+        printf(" %5.2f", number(p, "path"));
         print_mean(p, "end");
         print_mean(p, "end_recorded");
         printf("\n");
