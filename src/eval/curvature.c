@@ -40,6 +40,15 @@ cgs_status cgs_curvature_tau(cgs_plan_config *p, cgs_status measured, double cur
     return measured;
 }
 
+/* without an environment rows that were not rendered cannot be drawn: back to one that was */
+static void at_images(cgs_starts *s, int every) {
+    for (int i = 0; i < s->count; i++) {
+        int64_t after = s->start[i].step % every;
+        s->start[i].step -= after;
+        s->start[i].row -= after;
+    }
+}
+
 cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
                                const cgs_env_class *env, const cgs_plan_config *p) {
     cgs_plan_config c = *p;
@@ -49,6 +58,7 @@ cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs
     c.seed = 0;
     cgs_start_rule rule = {.count = STARTS, .goal_offset = p->H * s->model->frameskip};
     cgs_status rc = cgs_shared_starts(&starts, s, 1, cgs_dataset_source(data), &rule);
+    if (rc == CGS_OK && !env) at_images(&starts, cgs_dataset_source(data)->pixels_every);
     if (rc == CGS_OK)
         rc = cgs_start_states_build(&cases, data, env, &starts, s->encoder, s->model, &s->scale,
                                     &s->proprio, 1);

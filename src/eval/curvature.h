@@ -7,7 +7,8 @@
 
 /* plan/curvature.h for a model and a dataset, at the horizon and the spread of `p`: 32 recorded
  * starts, the mean action, 8 pairs of candidates each; 544 rollouts, a seventh of a solve with
- * K = 128 and 30 iterations.  A function of model, dataset, horizon and spread. */
+ * K = 128 and 30 iterations.  A function of model, dataset, horizon and spread.  env NULL: nobody
+ * knows it, only recorded images count. */
 cgs_status cgs_model_curvature(double *curvature, const cgs_loaded_model *s, cgs_dataset *data,
                                const cgs_env_class *env, const cgs_plan_config *p);
 

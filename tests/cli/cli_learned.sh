@@ -115,8 +115,9 @@ refuse 2 'no target "sate"' "$cgs" probe --data rooms.h5 --target sate
     --quiet >geometry.json || fail "geometry"
 says '"gram_error"' geometry.json
 "$cgs" geometry --data plain.h5 --model run --mechanism --anchors 4 --quiet >out || fail "mechanism"
-refuse 2 "does not name an environment, which --curvature needs" "$cgs" geometry --data plain.h5 \
-    --model run --curvature --quiet
+"$cgs" geometry --data plain.h5 --model run --curvature --quiet >curvature || fail "curvature"
+"$cgs" geometry --data rooms.h5 --model run --curvature --quiet >same || fail "curvature"
+[ "$(sed -n 2p curvature | cut -c1-56)" = "$(sed -n 2p same | cut -c1-56)" ] || fail "$(cat curvature same)"
 
 # ---- how it plans: results that have its weights
 mkdir -p study/models

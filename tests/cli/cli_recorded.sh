@@ -42,6 +42,8 @@ for data in mars nameless; do
     cgs decode --model $data --data $data.h5 --updates 2 --device cpu --quiet >out 2>err || fail "decode: $(cat err)"
     cgs surprise --model $data --data $data.h5 --episode 0 --edit freeze:2 --device cpu >out 2>err ||
         fail "surprise: $(cat err)"
+    cgs geometry --curvature --model $data --data $data.h5 --device cpu --out curvature.json >out 2>err ||
+        grep -q "plans make no difference" err || fail "curvature: $(cat err)"
     # what needs one says so
     for words in "plan $few" "eval $few" "prior --quality" "decode --strip"; do
         status=0
