@@ -183,6 +183,19 @@ case $build in
     ln -s "$build"/libcgs.so.?.* "$(readelf -d program | sed -n 's/.*NEEDED.*\[\(libcgs[^]]*\)\].*/\1/p')"
     LD_LIBRARY_PATH=. ./program >out || fail "$(cat out)"
     grep -q "^cartpole 4 " out || fail "$(cat out)"
+    CGS_LIBRARY=$(ls "$build"/libcgs.so.?.*) PYTHONPATH=$here/../python PYTHONDONTWRITEBYTECODE=1 "$python" - <<'PY' || fail "python"
+import cgs
+id = cgs.load_environment("./libcartpole.so")
+assert id == "cartpole" and id in cgs.environments()
+sim = cgs.Sim(id, size=32)
+sim.reset(seed=0)
+sim.step([1.0])
+try:
+    cgs.load_environment("libcartpole.so")
+    assert False
+except cgs.Error as e:
+    assert "slash" in str(e), e
+PY
     ;;
 esac
 echo "plug-ins: $(cgs envs --env ./libcartpole.so --json | head -c 60)"
