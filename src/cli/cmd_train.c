@@ -3,7 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "core/log.h"
@@ -63,26 +65,28 @@ static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *m
     return rc;
 }
 
-static void print_settings(cgs_run_config *c, cgs_trainer *t) {
+/* what matters of the run; all of its settings lie beside the model */
+static void print_run(cgs_run_config *c, cgs_trainer *t, const char *out, bool all) {
     cgs_section sections[2];
     cgs_run_sections(c, sections);
-    cgs_config_dump(sections, 2, stderr, false);
-    fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu\n",
+    if (all) cgs_config_dump(sections, 2, stderr, false);
+    fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu; settings: %s/config.txt\n",
             cgs_params_learnable(cgs_trainer_model(t)->params),
-            (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t));
+            (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t),
+            out);
 }
 
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
-                        bool resume, bool quiet, bool json, bool view) {
+                        bool resume, bool quiet, bool json, bool view, bool settings) {
     static cgs_view drawing; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
     view = view && !quiet && isatty(STDERR_FILENO);
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
-    if (!quiet && !json && !view) print_settings(c, t);
+    if (!quiet && !json && !view) print_run(c, t, out, settings);
     watching w = {.json = json, .view = view ? &drawing : NULL};
     cgs_view_begin(&drawing, c->train.method.s);
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
     cgs_progress_end(&w.bar);
@@ -96,7 +100,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 static int run(int argc, char **argv, const cgs_verb *self) {
     const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
                *device = "auto", *precision = NULL, *backbone = NULL, *cache = NULL;
-    bool resume = false, quiet = false, json = false, view = false;
+    bool resume = false, quiet = false, json = false, view = false, settings = false;
     int threads = 0;
     const cgs_opt opts[] = {
         {"data", "F.h5", "dataset", OPT_STR, &data, true},
@@ -115,9 +119,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"resume", NULL, "resume from the checkpoint in DIR", OPT_FLAG, &resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
-        {"threads", "N", "threads, 0: one per core", OPT_INT, &threads, false},
+        {"threads", "N", "threads, 0: one per core", OPT_THREADS, &threads, false},
         {"watch", NULL, "sparklines instead of a progress bar (on a terminal)", OPT_FLAG, &view,
          false},
+        {"settings", NULL, "print all settings first", OPT_FLAG, &settings, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
         {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},
     };
@@ -138,7 +143,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         cgs_device d;
         rc = cgs_device_open(&d, device, threads);
         if (rc == CGS_OK) {
-            rc = train(&c, data, out, &d, resume, quiet, json, view);
+            rc = train(&c, data, out, &d, resume, quiet, json, view, settings);
             cgs_device_close(&d);
         }
     }

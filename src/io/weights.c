@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "io/kind.h"
 #include "io/safetensors.h"
 #include "io/torchfile.h"
 
@@ -387,8 +388,9 @@ static cgs_status read_contents(cgs_weights *w) {
                         w->path);
     return cgs_fail(CGS_EFORMAT,
                     "%s: neither a safetensors file nor a torch zip file (%" PRIu64
-                    " bytes, beginning %02x %02x %02x %02x)",
-                    w->path, w->file_bytes, head[0], head[1], head[2], head[3]);
+                    " bytes, beginning %02x %02x %02x %02x): it is %s",
+                    w->path, w->file_bytes, head[0], head[1], head[2], head[3],
+                    cgs_file_kind(w->path));
 }
 
 cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
@@ -401,7 +403,7 @@ cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
     if (w->fd < 0)
         rc = cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
     else if (fstat(w->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        rc = cgs_fail(CGS_EIO, "%s: not a regular file", path);
+        rc = cgs_fail(CGS_EIO, "%s: not a regular file: it is %s", path, cgs_file_kind(path));
     else if (!(w->path = strdup(path)))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory to open it", path);
     if (rc == CGS_OK) {

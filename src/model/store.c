@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "core/build.h"
 #include "core/file.h"
+#include "io/kind.h"
 #include "io/safetensors.h"
 #include "model/config_json.h"
 #include "model/sizes.h"
@@ -312,10 +314,18 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
     return rc;
 }
 
+/* a file in its place would be named with what should lie in it */
+static cgs_status look_at_dir(const char *dir) {
+    struct stat st;
+    if (stat(dir, &st) != 0 || S_ISDIR(st.st_mode)) return CGS_OK;
+    return cgs_fail(CGS_EIO, "%s: not a model directory: it is %s", dir, cgs_file_kind(dir));
+}
+
 cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir, cgs_device *d,
                           bool training) {
     char weights[4096], config[4096];
     *out = NULL;
+    CGS_TRY(look_at_dir(dir));
     CGS_TRY(cgs_path_join(weights, sizeof weights, dir, CGS_WEIGHTS_FILE));
     CGS_TRY(cgs_path_join(config, sizeof config, dir, CGS_CONFIG_FILE));
     cgs_import how = {.config = config};

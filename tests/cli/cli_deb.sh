@@ -26,6 +26,7 @@ done
 cgs collect --env tworooms --out d.h5 --episodes 4 --size 64 --quiet
 cgs data check d.h5
 [ -s /usr/share/man/man1/cgs.1.gz ] && [ -s /usr/share/bash-completion/completions/cgs ]
+[ -s /usr/share/zsh/site-functions/_cgs ] && [ -s /usr/share/fish/vendor_completions.d/cgs.fish ]
 
 # Python needs the library's package and no other of ours
 apt-get purge -y -qq cgs >/tmp/log 2>&1
