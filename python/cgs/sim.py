@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import random
-from ctypes import byref, c_uint8, c_void_p
+from ctypes import byref, c_char_p, c_uint8, c_void_p
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._gym import Env, box
@@ -14,7 +15,8 @@ from ._owner import Owner
 
 
 class Sim(Owner, Env):
-    """One environment with a goal: reset, then step.
+    """One environment with a goal: reset, then step.  id: a name that cgs.environments() gives, or
+    the path of a plug-in, "./libmine.so".
 
     Gymnasium's reset, step and render, spaces, seeds, terminated (the goal is reached, unless
     `continuing`) and truncated (after `limit` steps, 0: never).  observation: "state" or "pixels",
@@ -48,8 +50,10 @@ class Sim(Owner, Env):
 
     @staticmethod
     def _open_one(id: str) -> c_void_p:
-        handle = c_void_p()
-        call(lib.cgs_sim_create(byref(handle), id.encode()))
+        handle, known = c_void_p(), c_char_p(id.encode())
+        if "/" in id:
+            call(lib.cgs_env_load(os.fsencode(id), byref(known)))
+        call(lib.cgs_sim_create(byref(handle), known))
         return handle
 
     def close(self) -> None:
