@@ -59,17 +59,21 @@ static cgs_status load(cgs_loaded_model *s, cgs_device *d) {
     return CGS_OK;
 }
 
+cgs_status cgs_weights_identity(cgs_model *m, uint64_t *out) {
+    CGS_TRY(cgs_params_checksum(m->params, out));
+    if (m->cls == &cgs_lewm_class) return CGS_OK;
+    uint64_t frozen; /* what is frozen belongs to a model too */
+    CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(m)->backbone, &frozen));
+    *out = cgs_mix64(*out ^ frozen);
+    return CGS_OK;
+}
+
 static cgs_status open(cgs_loaded_model *s, cgs_device *d, const char *precision, int frames,
                        cgs_dataset *data) {
     CGS_TRY(load(s, d));
     if (!precision) precision = s->card.precision[0] ? s->card.precision : "f32";
     CGS_TRY(precision_of(precision, &s->act));
-    CGS_TRY(cgs_params_checksum(s->model->params, &s->weights));
-    if (!s->lewm) { /* what is frozen belongs to a model too */
-        uint64_t frozen;
-        CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(s->model)->backbone, &frozen));
-        s->weights = cgs_mix64(s->weights ^ frozen);
-    }
+    CGS_TRY(cgs_weights_identity(s->model, &s->weights));
     if (data && cgs_dataset_source(data)->action_dim != s->model->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
                         s->dir, s->model->action_dim, cgs_dataset_source(data)->path,

@@ -111,7 +111,7 @@ const char *cgs_cpu_isa(const cgs_device *d);
 #define CGS_CPU_LINEAR_ROWS 2112
 /* All gradients in one pass: pieces of the rows, each made by one thread in runs.  Runs are a
  * multiple of so many rows, y's columns one of so many. */
-#define CGS_LINEAR_PAIRS_ROWS 48
+#define CGS_LINEAR_PAIRS_ROWS 12
 #define CGS_LINEAR_PAIRS_COLS 96
 typedef struct cgs_cpu_pieces {
     size_t pieces, rows, run; /* how many; rows in each, and in a run of it */

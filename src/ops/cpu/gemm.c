@@ -72,13 +72,17 @@ static size_t parts_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
 /* ---- by pairs of bf16 numbers ---------------------------------------------------------- */
 
+/* where weights change with every run, oneDNN's reordering takes longer than a few rows, and ours
+ * takes a tenth of that */
+static bool few_rows(const cgs_product *p) { return !p->a_transposed && p->M < 2048; }
+
 /* why it does not, or NULL where it does */
 static const char *not_by_pairs(const cgs_cpu *c, const cgs_product *p) {
     if (p->M * p->N * p->K == 0) return "nothing to multiply";
     if (p->in != CGS_BF16) return "factors in f32";
     if (!c->tiles && !c->pairs) return "no instructions for bf16 pairs";
-    if (!c->tiles && !p->batch_invariant && !p->in_chunks)
-        return "no AMX; own pairs are for batch-invariant products and chunks";
+    if (!c->tiles && !p->batch_invariant && !p->in_chunks && !few_rows(p))
+        return "no AMX; own pairs are for batch-invariant products, chunks and few rows";
     if (p->N % 32) return "columns no multiple of 32";
     if (p->a_transposed && p->M % 32) return "rows no multiple of 32";
     if (!p->a_transposed && p->K % (c->tiles ? 32 : 2))
@@ -109,11 +113,11 @@ static void run_tiles(cgs_device *d, cgs_gemm *g, const cgs_gemm_part *part, voi
 }
 
 /* A piece of about a thousand rows has sums of its own for dW, which then are added: 4 % of the
- * work. Runs are as long as their interleaved rows stay in L2, and of one length, for a run is also
- * a pass over dW. */
+ * work. Runs are as long as their interleaved rows stay in L2 beside W and a part of dW, and of one
+ * length, for a run is also a pass over dW. */
 cgs_cpu_pieces cgs_gemm_joint(const cgs_device *d, size_t n, size_t k, size_t m) {
     enum { FEWEST = 2048, PIECE = 1024, PIECES = 8, MOST = 4, ROWS = CGS_LINEAR_PAIRS_ROWS };
-    const size_t wide = 528 * 960; /* elements of x and y in a run */
+    const size_t wide = 264 * 960; /* elements of x and y in a run */
     const cgs_cpu *c = cgs_cpu_of(d);
     cgs_cpu_pieces p = {0};
     if (c->tiles || !c->pairs || n < FEWEST || k % 32 || m % CGS_LINEAR_PAIRS_COLS) return p;
@@ -438,7 +442,8 @@ bool cgs_gemm_choice_at(const cgs_device *d, int i, cgs_gemm_choice *out) {
         out->code = cpu->tiles ? "own tiles" : "own bf16 pairs";
         out->why = cpu->tiles             ? "bf16, and AMX is used"
                    : g->p.batch_invariant ? "bf16, batch-invariant"
-                                          : "bf16, of a large layer that is trained";
+                   : g->p.in_chunks       ? "bf16, of a large layer that is trained"
+                                          : "bf16, few rows";
     } else if (g->block[1][1]) {
         out->code = "oneDNN";
         out->why = not_by_pairs(cpu, &g->p);

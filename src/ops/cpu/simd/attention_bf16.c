@@ -288,19 +288,20 @@ static score_row row_of(const cgs_record *r, const head *h, size_t i, float *s, 
     return row;
 }
 
-/* Part `i` of `n` of what the next head's backward reads and writes, of rows far from each other:
- * fetched while this one is computed. */
-static void fetch_next(const cgs_record *r, const head *h, size_t b, size_t hd, size_t i,
-                       size_t n) {
+/* the head after this one; after the last, one without tokens */
+static head head_after(const cgs_record *r, size_t b, size_t hd) {
     size_t heads = (size_t)r->arg.attention.heads, batch = (size_t)r->in[0]->dim[0];
     b += (hd + 1) / heads;
-    hd = (hd + 1) % heads;
-    if (b == batch) return;
-    head next = head_of(r, b, hd);
-    for (size_t t = h->T * i / n; t < h->T * (i + 1) / n; t++) {
+    return b < batch ? head_of(r, b, (hd + 1) % heads) : (head){0};
+}
+
+/* What backward of a head reads and writes for `n` tokens from `first` on, in rows far from each
+ * other: fetched a few at a time while another head is computed. */
+static void fetch_tokens(const cgs_record *r, const head *h, size_t first, size_t n) {
+    for (size_t t = first; t < min_size(h->T, first + n); t++) {
         for (size_t at = 0; at < h->W; at += 32) {
-            const uint16_t *g = (const uint16_t *)r->out->grad + next.out + t * h->all + at;
-            size_t in = next.in + t * h->in_row + at;
+            const uint16_t *g = (const uint16_t *)r->out->grad + h->out + t * h->all + at;
+            size_t in = h->in + t * h->in_row + at;
             _mm_prefetch((const char *)g, _MM_HINT_T1);
             for (size_t part = 0; part < 3; part++, in += h->all) {
                 _mm_prefetch((const char *)((const uint16_t *)r->in[0]->data + in), _MM_HINT_T1);
@@ -326,7 +327,7 @@ static void give_rows(const cgs_record *r, const head *h, size_t at, float *row,
 void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
                                       const pairs_variant *variant, size_t b, size_t hd) {
     const cgs_tensor *x = r->in[0], *y = r->out;
-    head h = padded_head(r, variant, b, hd);
+    head h = padded_head(r, variant, b, hd), after = head_after(r, b, hd);
     size_t form = form_words(&h), words = h.Wc / 2, pw = round_up(h.T, 32) / 2;
     size_t block = variant->block, most = queries_of(&h, block);
     uint32_t *spare = (uint32_t *)thread_scratch(d);              /* any layout */
@@ -359,12 +360,12 @@ void CGS_FN(attention_pairs_backward)(cgs_device *d, const cgs_record *r,
         for (size_t i1 = 0; i1 < n; i1 += block) {
             size_t some = min_size(block, n - i1), high_rows = round_up(some, variant->rows);
             const uint32_t *left = q + (i0 + i1) * words, *gradient = g + (i0 + i1) * words;
-            fetch_next(r, &h, b, hd, (i0 + i1) / block, round_up(h.T, block) / block);
             variant->multiply(s, h.Tc, left, words, kt, h.Tc, high_rows, cols, words, false);
             variant->multiply(dp, h.Tc, gradient, words, vt, h.Tc, high_rows, cols, words, false);
             for (size_t i = 0; i < some; i += 2) {
                 size_t at = i1 + i, token = i0 + at;
                 size_t next = token + 1 < h.T ? i + 1 : i; /* its scores are computed */
+                fetch_tokens(r, &after, token, 2);
                 score_row low = row_of(r, &h, token, s + i * h.Tc, dp + i * h.Tc, keep, cols);
                 score_row high =
                     row_of(r, &h, token + 1, s + next * h.Tc, dp + next * h.Tc, keep + h.Tc, cols);

@@ -52,17 +52,6 @@ static void activate(cgs_activation kind, float *y, const float *x, size_t n) {
     }
 }
 
-/* ... of GELU and its slope, which share an exponential */
-static void gelu_and_slope(float *y, uint16_t *slope, const float *x, size_t n) {
-    float density;
-#pragma omp simd private(density)
-    for (size_t i = 0; i < n; i++) {
-        float cdf = normal_cdf(x[i], &density), s = cdf + x[i] * density;
-        y[i] = x[i] * cdf;
-        slope[i] = (uint16_t)(int32_t)((s - CGS_SLOPE_LEAST) * (1 / CGS_SLOPE_STEP) + 0.5f);
-    }
-}
-
 /* dx = dy y'(x) */
 static void activate_back(cgs_activation kind, float *dx, const float *dy, const float *x,
                           size_t n) {
@@ -90,6 +79,10 @@ static void activate_back(cgs_activation kind, float *dx, const float *dy, const
 }
 
 #if defined __AVX512F__
+static inline __m512 widened(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
 /* GELU that is rounded to bf16, of numbers in f32 or bf16 */
 __attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, const cgs_tensor *x,
                                                                size_t at, size_t n) {
@@ -100,19 +93,38 @@ __attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, con
             v = _mm512_maskz_loadu_ps(mask, (const float *)x->data + at + i);
         } else {
             __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)x->data + at + i);
-            v = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+            v = widened(half);
         }
         _mm256_mask_storeu_epi16(to + i, mask, (__m256i)_mm512_cvtneps_pbh(gelu_vector(v)));
     }
 }
+
+/* GELU of numbers in bf16, which its slope replaces */
+__attribute__((target("avx512bf16"))) static void gelu_leaving_slope(uint16_t *to, uint16_t *x,
+                                                                     size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        __m512 v = widened(_mm256_maskz_loadu_epi16(mask, x + i)), slope;
+        v = gelu_and_slope(v, 1 / CGS_SLOPE_STEP, 0.5f - CGS_SLOPE_LEAST / CGS_SLOPE_STEP, &slope);
+        __m256i steps = _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(slope));
+        _mm256_mask_storeu_epi16(to + i, mask, (__m256i)_mm512_cvtneps_pbh(v));
+        _mm256_mask_storeu_epi16(x + i, mask, steps);
+    }
+}
 #endif
 
-/* whether there is a form for results that are rounded; what has a gradient is as exact as it */
-static bool activate_rounded(const cgs_record *r, size_t at, size_t n) {
+/* whether there are vectors for it: where backward is the next layer's, which has pairs of bf16,
+ * and where results are rounded and have no gradient, which would be as exact as they are */
+static bool activate_vectors(const cgs_record *r, size_t at, size_t n) {
 #if defined __AVX512F__
+    uint16_t *to = (uint16_t *)r->out->data + at;
+    if (r->next) {
+        gelu_leaving_slope(to, (uint16_t *)r->in[0]->data + at, n);
+        return true;
+    }
     bool gelu = r->arg.activation.kind == CGS_GELU && r->out->dtype == CGS_BF16;
     if (!gelu || r->out->wants_grad || !cgs_cpu_ask()->bf16) return false;
-    gelu_to_bf16((uint16_t *)r->out->data + at, r->in[0], at, n);
+    gelu_to_bf16(to, r->in[0], at, n);
     return true;
 #else
     (void)r, (void)at, (void)n;
@@ -126,13 +138,9 @@ void CGS_FN(activation_forward)(cgs_device *d, const cgs_record *r) {
     SHARE_CHUNKS (at, n) {
         float xb[CHUNK], ob[CHUNK];
         size_t len = min_size(CHUNK, n - at);
-        if (activate_rounded(r, at, len)) continue;
+        if (activate_vectors(r, at, len)) continue;
         float *po = row_to(out->data, out->dtype, at, ob);
-        const float *px = data_in(x, at, len, xb);
-        if (r->next)
-            gelu_and_slope(po, (uint16_t *)x->data + at, px, len);
-        else
-            activate(r->arg.activation.kind, po, px, len);
+        activate(r->arg.activation.kind, po, data_in(x, at, len, xb), len);
         row_done(out->data, out->dtype, at, len, po);
     }
 }

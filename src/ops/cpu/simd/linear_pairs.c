@@ -17,14 +17,15 @@
 #include <immintrin.h>
 
 enum {
-    DOWN = 12,   /* rows of a block of sums, with ... */
-    ACROSS = 32, /* ... columns: as many sums as fit in registers */
-    STEP = 48,   /* rows interleaved at a time; multiple of DOWN */
-    DEPTH = 192, /* pairs that dW sums at a time: their rows of x stay in L1 */
-    DEEP = 4     /* blocks of dW at a time, one below the other */
+    DOWN = 12,         /* rows of a block of sums, with ... */
+    ACROSS = 32,       /* ... columns: as many sums as fit in registers */
+    STEP = 48,         /* rows interleaved at a time; multiple of DOWN */
+    DEPTH = 192,       /* pairs that dW sums at a time: their rows of x stay in L1 */
+    DEEP = 4,          /* blocks of dW at a time, one below the other: ... */
+    TALL = DEEP * DOWN /* ... rows of dW, whose columns of dy lie together */
 };
-_Static_assert(CGS_LINEAR_PAIRS_ROWS % STEP == 0 && CGS_LINEAR_PAIRS_COLS % (DEEP * DOWN) == 0 &&
-                   CGS_LINEAR_PAIRS_COLS % 32 == 0,
+_Static_assert(CGS_LINEAR_PAIRS_ROWS % DOWN == 0 && CGS_LINEAR_PAIRS_COLS % TALL == 0 &&
+                   CGS_LINEAR_PAIRS_COLS % 32 == 0 && TALL % 16 == 0,
                "runs consist of steps, and results of blocks");
 
 typedef struct layer {
@@ -33,7 +34,7 @@ typedef struct layer {
     size_t first, n;        /* rows of this run */
     size_t pairs;           /* of rows, in the longest run */
     uint32_t *W;            /* (k/ACROSS, m/2, ACROSS) W as a right factor */
-    uint32_t *left;         /* (m/DOWN, pairs, DOWN) dy, and 4 words more */
+    uint32_t *left;         /* (m/TALL, pairs, TALL) dy */
     uint32_t *right;        /* (k/ACROSS, pairs, ACROSS) x */
     float *dW, *db;         /* (m,k), (m): of this piece */
     const cgs_tensor *gelu; /* what entered the GELU before this layer, or NULL */
@@ -44,9 +45,8 @@ size_t CGS_FN(linear_pairs_words)(size_t pieces, size_t k, size_t m) {
 }
 
 /* ... and of each thread: interleaved rows, and a whole block of dy */
-static size_t left_words(size_t run, size_t m) { return run / 2 * m + 16; }
 size_t CGS_FN(linear_pairs_thread_words)(size_t run, size_t k, size_t m) {
-    return left_words(run, m) + run / 2 * k + DOWN * m / 2;
+    return run / 2 * (m + k) + DOWN * m / 2;
 }
 
 /* ---- blocks of sums ------------------------------------------------------------------------ */
@@ -88,25 +88,21 @@ static inline void add_pair(float *sum, __m512i pair) {
 static void weave_left(const layer *l, const uint16_t *dy, size_t rows, size_t at) {
     for (size_t t = 0; t < rows; t += 2, at++) {
         const uint16_t *low = dy + t * l->m, *high = t + 1 < rows ? low + l->m : NULL;
-        /* a vector of 16 words for each DOWN of them; the next pair overwrites the others, except
-         * after the last pair, where they may belong to another block */
-        __mmask16 mask = t + 2 < rows ? 0xffff : (1 << DOWN) - 1;
+        uint32_t *group = l->left + at * TALL;
         for (size_t c = 0; c < l->m; c += CGS_LINEAR_PAIRS_COLS) {
-            uint32_t words[CGS_LINEAR_PAIRS_COLS + 4];
 #pragma GCC unroll 4
             for (size_t i = 0; i < CGS_LINEAR_PAIRS_COLS; i += 32) {
                 __m512i pair[2];
                 weave(pair, low + c + i, high ? high + c + i : NULL);
-                _mm512_storeu_si512(words + i, pair[0]);
-                _mm512_storeu_si512(words + i + 16, pair[1]);
-                add_pair(l->db + c + i, pair[0]);
-                add_pair(l->db + c + i + 16, pair[1]);
+#pragma GCC unroll 2
+                for (size_t half = 0; half < 2; half++) {
+                    size_t column = i + 16 * half;
+                    uint32_t *to = group + column / TALL * TALL * l->pairs + column % TALL;
+                    _mm512_storeu_si512(to, pair[half]);
+                    add_pair(l->db + c + column, pair[half]);
+                }
             }
-            uint32_t *to = l->left + (c / DOWN * l->pairs + at) * DOWN;
-#pragma GCC unroll 8
-            for (size_t i = 0; i < CGS_LINEAR_PAIRS_COLS; i += DOWN, to += l->pairs * DOWN)
-                _mm512_mask_storeu_epi32(to, mask,
-                                         _mm512_maskz_loadu_epi32((1 << DOWN) - 1, words + i));
+            group += CGS_LINEAR_PAIRS_COLS * l->pairs;
         }
     }
 }
@@ -249,10 +245,10 @@ typedef struct place {
     size_t i, j;
 } place;
 static place place_of(const layer *l, size_t n) {
-    size_t down = l->m / (DEEP * DOWN), across = l->k / ACROSS;
+    size_t down = l->m / TALL, across = l->k / ACROSS;
     bool tall = l->m > l->k;
     size_t i = tall ? n / across : n % down, j = tall ? n % across : n / down;
-    return (place){i * DEEP * DOWN, j * ACROSS};
+    return (place){i * TALL, j * ACROSS};
 }
 
 /* DEEP blocks of dW; while they are summed, the first of the next ones is fetched */
@@ -262,9 +258,10 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, p
     depth = (pairs + depth - 1) / depth;
     for (size_t t = 0; t < pairs; t += depth, add = true) {
         const uint32_t *b = l->right + at.j * l->pairs + t * ACROSS;
-        for (size_t down = at.i; down < at.i + DEEP * DOWN; down += DOWN) {
-            float *to = l->dW + down * l->k + at.j;
-            bool last = down + DOWN == at.i + DEEP * DOWN;
+        const uint32_t *a = l->left + at.i * l->pairs + t * TALL;
+        for (size_t down = 0; down < TALL; down += DOWN) {
+            float *to = l->dW + (at.i + down) * l->k + at.j;
+            bool last = down + DOWN == TALL;
             if (t == 0 && !last)
                 prefetch_block(to + DOWN * l->k, l->k);
             else if (t + depth >= pairs && last)
@@ -276,8 +273,7 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, p
                 s[q][0] = add ? _mm512_loadu_ps(row) : _mm512_setzero_ps();
                 s[q][1] = add ? _mm512_loadu_ps(row + 16) : _mm512_setzero_ps();
             }
-            multiply(s, l->left + down * l->pairs + t * DOWN, 1, DOWN, b,
-                     min_size(depth, pairs - t));
+            multiply(s, a + down, 1, TALL, b, min_size(depth, pairs - t));
 #pragma GCC unroll 16
             for (int q = 0; q < DOWN; q++) {
                 _mm512_storeu_ps(to + (size_t)q * l->k, s[q][0]);
@@ -290,7 +286,7 @@ __attribute__((target("avx512bf16"))) static void blocks_of_dW(const layer *l, p
 /* rows l->first to `end`, by one thread */
 static void piece_of(layer *l, size_t end, size_t run) {
     bool add = false;
-    size_t blocks = l->m / (DEEP * DOWN) * (l->k / ACROSS);
+    size_t blocks = l->m / TALL * (l->k / ACROSS);
     memset(l->db, 0, l->m * sizeof *l->db);
     if (l->first >= end) memset(l->dW, 0, l->m * l->k * sizeof *l->dW);
     for (; l->first < end; l->first += run, add = true) {
@@ -315,7 +311,7 @@ void CGS_FN(linear_pairs_backward)(cgs_device *d, const cgs_record *r, const cgs
     CGS_SHARE (piece, how->pieces) {
         layer mine = l;
         mine.left = (uint32_t *)thread_scratch(d);
-        mine.right = mine.left + left_words(how->run, m);
+        mine.right = mine.left + how->run / 2 * m;
         mine.dW = dW + piece * m * k;
         mine.db = db + piece * m;
         mine.first = min_size(n, piece * how->rows);

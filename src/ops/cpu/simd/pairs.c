@@ -44,12 +44,11 @@ multiply_vectors(float *c, size_t ldc, const uint32_t *a, size_t lda, const uint
                  size_t M, size_t N, size_t K, bool add) {
     size_t j = 0, i;
     for (; j + 32 <= N; j += 32) {
-        for (i = 0; i + 12 <= M; i += 12)
+        /* of 4 rows there are too few sums to hide the latency: 16 are two blocks of 8 */
+        for (i = 0; i + 12 <= M && M - i != 16; i += 12)
             vector_block(12, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
-        if (M - i >= 8) { /* of 4 rows there are too few sums to hide the latency */
+        for (; i + 8 <= M; i += 8)
             vector_block(8, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
-            i += 8;
-        }
         if (i < M) vector_block(4, 2, c + i * ldc + j, ldc, a + i * lda, lda, b + j, ldb, K, add);
     }
     if (j == N) return;
