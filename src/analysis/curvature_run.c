@@ -24,7 +24,10 @@ static cgs_status measure(cgs_gallery *g, int model, cJSON *list) {
 }
 
 static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
-    CGS_TRY(cgs_document_create(doc, "cgs-curvature", command, g->env->id));
+    if (!g->env)
+        return cgs_fail(CGS_EARG, "%s does not name an environment, which --curvature needs",
+                        cgs_dataset_source(g->data)->path);
+    CGS_TRY(cgs_document_create(doc, "cgs-curvature", command, g->world));
     cgs_document_number(*doc, "horizon", g->o->horizon);
     cgs_document_number(*doc, "iterations", cgs_plan_defaults().iters);
     cJSON *list = cgs_document_array(*doc, "models");
