@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* where a row lies, not what is in it */
+/* where a row lies and how its episode ends, not what is in it */
 static bool is_index(const char *name) {
-    static const char *const names[] = {"ep_len",      "ep_offset",     "ep_idx",   "episode_idx",
-                                        "step_idx",    "episode_index", "step",     "frame_index",
-                                        "index",       "task_index",    "timestep", "is_first",
-                                        "is_terminal", "is_last",       "done"};
+    static const char *const names[] = {
+        "ep_len",      "ep_offset",   "ep_idx", "episode_idx", "step_idx", "episode_index",
+        "step",        "frame_index", "index",  "task_index",  "timestep", "is_first",
+        "is_terminal", "is_last",     "done",   "terminated",  "truncated"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(names[i], name)) return true;
     return false;

@@ -16,8 +16,8 @@ typedef struct cgs_numeric {
 } cgs_numeric;
 
 /* The readable columns of at most CGS_NUMERIC_WIDTH numbers a row, in the order of the file, but
- * pictures, actions and the index of episodes.  `only` (count): these alone, where it is not NULL;
- * an unknown one is CGS_EARG with those that there are. */
+ * pictures, actions, the index of episodes and flags of their ends.  `only` (count): these alone,
+ * where it is not NULL; an unknown one is CGS_EARG with those that there are. */
 cgs_status cgs_numeric_columns(cgs_numeric *n, const cgs_source *s, const char *const *only,
                                int count);
 

@@ -5,6 +5,7 @@
  * printed without control characters. */
 #include <cJSON.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,18 @@ static void print_learned(const cJSON *info) {
 /* these have tables of their own */
 static bool is_told(const char *key) { return !strcmp(key, LEARNED) || !strcmp(key, "plans"); }
 
+/* a value on one line; numbers that are not whole with six digits */
+static void print_value(const cJSON *v) {
+    if (cJSON_IsNumber(v) && v->valuedouble != floor(v->valuedouble)) {
+        printf("%.6g\n", v->valuedouble);
+        return;
+    }
+    char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
+    cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
+    printf("\n");
+    cJSON_free(text);
+}
+
 static void print_text(const cJSON *object, int indent) {
     const cJSON *v;
     cJSON_ArrayForEach(v, object) {
@@ -226,10 +239,7 @@ static void print_text(const cJSON *object, int indent) {
             continue;
         }
         printf("%*s ", pad > 0 ? pad : 0, "");
-        char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
-        cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
-        printf("\n");
-        cJSON_free(text);
+        print_value(v);
     }
 }
 

@@ -35,11 +35,29 @@ for e in d["prediction"]:
     assert all(math.isfinite(e[k]) and e[k] > 0 for k in ("model", "copy", "mean")), e
 names = {c["name"]: c for c in d["columns"]}
 assert "action" not in names and "pixels" not in names and {"state", "pos_agent"} <= set(names), names
-assert names["terminated"]["linear"] is None, names  # it never changes
 assert 0.3 < names["state"]["linear"] < 1 and 0.3 < names["state"]["nonlinear"] < 1, names
 assert 0 < d["movement"]["pixels"] < 0.2 and 0 < d["movement"]["latent"] < 1.5, d
 PY
 cp run/learned.json before
+for python in /usr/bin/python3 python3; do # columns of no use are shown as such
+    "$python" -c "import h5py, numpy" 2>/dev/null || continue
+    cp plain.h5 more.h5
+    "$python" - <<'PY'
+import h5py, numpy
+with h5py.File("more.h5", "r+") as f:
+    rows = len(f["action"])
+    f["fixed"], f["holes"] = numpy.ones((rows, 2)), numpy.full(rows, numpy.nan)
+PY
+    "$cgs" info run --data more.h5 >out || fail "columns of no use: $(cat out)"
+    says "  fixed  *-  *-$" out
+    says "  holes  *-  *-$" out
+    says "it may have been trained on them" out
+    "$cgs" probe --data more.h5 --episodes 20 --json probe.epochs=1 >one 2>err || fail "probe"
+    says 'column "fixed" is not probed' err
+    says 'column "holes" is not probed' err
+    cp before run/learned.json
+    break
+done
 "$cgs" train --data plain.h5 --out run --resume --threads 1 2>err || fail "again: $(cat err)"
 cmp before run/learned.json || fail "another number of threads, other numbers"
 "$cgs" train --data plain.h5 --out silent --size small --threads 2 train.updates=1 train.batch=4 \
@@ -115,8 +133,9 @@ refuse 2 'no target "sate"' "$cgs" probe --data rooms.h5 --target sate
     --quiet >geometry.json || fail "geometry"
 says '"gram_error"' geometry.json
 "$cgs" geometry --data plain.h5 --model run --mechanism --anchors 4 --quiet >out || fail "mechanism"
-refuse 2 "does not name an environment, which --curvature needs" "$cgs" geometry --data plain.h5 \
-    --model run --curvature --quiet
+"$cgs" geometry --data plain.h5 --model run --curvature --quiet >curvature || fail "curvature"
+"$cgs" geometry --data rooms.h5 --model run --curvature --quiet >same || fail "curvature"
+[ "$(sed -n 2p curvature | cut -c1-56)" = "$(sed -n 2p same | cut -c1-56)" ] || fail "$(cat curvature same)"
 
 # ---- how it plans: results that have its weights
 mkdir -p study/models
