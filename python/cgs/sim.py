@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import random
-from ctypes import byref, c_char_p, c_uint8, c_void_p
+from ctypes import byref, c_uint8, c_void_p
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._gym import Env, box
 from ._library import call, lib
 from ._numbers import exactly, result
 from ._owner import Owner
+from .names import load_environment
 
 
 class Sim(Owner, Env):
@@ -50,10 +50,9 @@ class Sim(Owner, Env):
 
     @staticmethod
     def _open_one(id: str) -> c_void_p:
-        handle, known = c_void_p(), c_char_p(id.encode())
-        if "/" in id:
-            call(lib.cgs_env_load(os.fsencode(id), byref(known)))
-        call(lib.cgs_sim_create(byref(handle), known))
+        handle = c_void_p()
+        known = load_environment(id) if "/" in id else id
+        call(lib.cgs_sim_create(byref(handle), known.encode()))
         return handle
 
     def close(self) -> None:
