@@ -4,6 +4,7 @@
  * Everything is read and checked, nothing is executed, and what the file says of itself is
  * printed without control characters. */
 #include <cJSON.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "cli/plain.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "core/short_float.h"
 #include "model/config_json.h"
 #include "model/dinowm_store.h"
 #include "model/tensor_names.h"
@@ -170,6 +172,33 @@ static cgs_status describe_training(cJSON *to, const char *dir) {
     return ok ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", dir);
 }
 
+/* with the digits that say something; --json has all */
+static void print_number(double v) {
+    char text[32];
+    if (fabs(v) < 1e15 && v == floor(v))
+        printf("%.0f", v);
+    else
+        fputs(cgs_short_float(text, sizeof text, (float)v), stdout);
+}
+
+static void print_value(const cJSON *v) {
+    const cJSON *item;
+    if (cJSON_IsNumber(v)) {
+        print_number(v->valuedouble);
+    } else if (cJSON_IsArray(v)) {
+        putchar('[');
+        cJSON_ArrayForEach(item, v) {
+            print_value(item);
+            if (item->next) printf(", ");
+        }
+        putchar(']');
+    } else {
+        char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
+        cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
+        cJSON_free(text);
+    }
+}
+
 static void print_text(const cJSON *object, int indent) {
     const cJSON *v;
     cJSON_ArrayForEach(v, object) {
@@ -182,10 +211,8 @@ static void print_text(const cJSON *object, int indent) {
             continue;
         }
         printf("%*s ", pad > 0 ? pad : 0, "");
-        char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
-        cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
+        print_value(v);
         printf("\n");
-        cJSON_free(text);
     }
 }
 
