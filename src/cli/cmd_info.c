@@ -214,15 +214,23 @@ static void print_learned(const cJSON *info) {
 /* these have tables of their own */
 static bool is_told(const char *key) { return !strcmp(key, LEARNED) || !strcmp(key, "plans"); }
 
-/* a value on one line; numbers that are not whole with six digits */
+/* numbers that are not whole with six digits, in lists, too */
 static void print_value(const cJSON *v) {
+    const cJSON *item;
     if (cJSON_IsNumber(v) && v->valuedouble != floor(v->valuedouble)) {
-        printf("%.6g\n", v->valuedouble);
+        printf("%.6g", v->valuedouble);
+        return;
+    }
+    if (cJSON_IsArray(v)) {
+        cJSON_ArrayForEach(item, v) {
+            printf(item->prev->next ? ", " : "[");
+            print_value(item);
+        }
+        printf(v->child ? "]" : "[]");
         return;
     }
     char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
     cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
-    printf("\n");
     cJSON_free(text);
 }
 
@@ -240,6 +248,7 @@ static void print_text(const cJSON *object, int indent) {
         }
         printf("%*s ", pad > 0 ? pad : 0, "");
         print_value(v);
+        printf("\n");
     }
 }
 

@@ -1,12 +1,14 @@
 /* manual.c - help and man page, from the option tables that parse. */
 #include "cli/manual.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cgs/cgs.h"
 #include "cli/completion.h"
 #include "cli/planners.h"
 #include "core/environment.h"
+#include "core/short_float.h"
 #include "train/prior_fit.h"
 #include "train/probe_fit.h"
 #include "train/train.h"
@@ -66,6 +68,7 @@ static const char *initial(const cgs_field *f, char out[CGS_TEXT_MAX]) {
     bool text = f->kind == CGS_KIND_text;
     snprintf(out, CGS_TEXT_MAX, "%.*s", (int)(strlen(f->initial) - (text ? 2 : 0)),
              f->initial + text);
+    if (f->kind == CGS_KIND_float) cgs_short_float(out, CGS_TEXT_MAX, strtof(out, NULL));
     if (f->kind == CGS_KIND_flag) strcpy(out, strcmp(out, "1") == 0 ? "true" : "false");
     return out;
 }

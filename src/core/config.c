@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "core/nearest.h"
+#include "core/short_float.h"
 
 #define CONFIG_FILE_LIMIT ((size_t)1 << 20)
 
@@ -138,14 +139,6 @@ cgs_status cgs_config_read(const cgs_section *s, int sections, const char *path)
     return rc;
 }
 
-/* the fewest digits that read back the same: 0.001, not 0.00100000005 */
-static void format_float(char *out, size_t size, float v) {
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(out, size, "%.*g", digits, (double)v);
-        if (strtof(out, NULL) == v) return;
-    }
-}
-
 void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t size) {
     const void *at = (const char *)values + f->offset;
     switch (f->kind) {
@@ -153,7 +146,7 @@ void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t
     case CGS_KIND_u64:
         snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at);
         break;
-    case CGS_KIND_float: format_float(out, size, *(const float *)at); break;
+    case CGS_KIND_float: cgs_short_float(out, size, *(const float *)at); break;
     case CGS_KIND_flag: snprintf(out, size, "%s", *(const bool *)at ? "true" : "false"); break;
     case CGS_KIND_text: snprintf(out, size, "%s", ((const cgs_type_text *)at)->s); break;
     }

@@ -110,6 +110,11 @@ grep -qx "optim.lr = 0.001" err || fail "--settings does not print them"
 cmp run/config.txt again/config.txt || fail "short numbers read back as others"
 cmp run/model.safetensors again/model.safetensors || fail "the same settings train another model"
 
+"$cgs" help settings | grep -E "[0-9]f$|[0-9]{8}" | grep -v "seed" >digits || true
+[ ! -s digits ] || fail "defaults that nobody would type: $(cat digits)"
+"$cgs" info run >about
+! grep -E "\.[0-9]{10}" about >digits || fail "long numbers: $(cat digits)"
+
 # ---- progress: as wide as the terminal, and lines where there is none
 cat >widths.py <<'PY'
 import fcntl, os, pty, re, struct, sys, termios

@@ -8,8 +8,9 @@ mkdir bin && ln -s "$cgs" bin/cgs
 PATH=$tmp/bin:$PATH
 
 # ---- the example, as written -----------------------------------------------------------
-block() { # language
-    awk -v kind="$1" '$0 == "```" kind {inside = 1; next} /^```$/ {inside = 0} inside' "$here/../docs/your-data.md"
+block() { # language: the first of its blocks
+    awk -v kind="$1" '$0 == "```" kind {inside = 1; next} /^```$/ && inside {exit} inside' \
+        "$here/../docs/your-data.md"
 }
 block python >example.py
 block sh >example.sh

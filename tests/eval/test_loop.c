@@ -80,6 +80,53 @@ static void test_determinism(void **state) {
     cgs_set_threads(0);
 }
 
+/* frames that went to the encoder, which keeps them there */
+static size_t frames_seen;
+static const void *eye;
+
+static cgs_status count_frames(cgs_device *d, void *to, const void *from, size_t bytes) {
+    size_t frame = SIDE * SIDE * 3;
+    if (!eye) eye = to;
+    if (eye == to) frames_seen += bytes / frame;
+    return cgs_backend_cpu.upload(d, to, from, bytes);
+}
+
+/* Who scores nothing looks at the end alone, whose distance from the goal is told; another looks
+ * before its second solve, too. */
+static void test_blind(void **state) {
+    (void)state;
+    enum { COUNT = 5 };
+    cgs_backend counting = cgs_backend_cpu;
+    counting.upload = count_frames;
+    bed b;
+    bed_open(&b, 1, COUNT, 1);
+    const cgs_backend *real = b.d.ops;
+    b.d.ops = &counting;
+    static const uint8_t black[SIDE * SIDE * 3];
+    float z[D];
+    eye = NULL;
+    OK(cgs_encoder_run(b.s.encoder, black, 1, z));
+    const char *const planners[] = {"zero", "random", "mppi"};
+    for (int p = 0; p < 3; p++) {
+        cgs_outcome out[COUNT];
+        int second = 0;
+        cgs_loop *l;
+        cgs_loop_config c = loop_config(&b, planners[p], CGS_HISTORY_NATIVE, COUNT);
+        OK(cgs_loop_create(&l, &c));
+        frames_seen = 0;
+        OK(cgs_loop_run(l, &b.cases, out));
+        cgs_loop_destroy(l);
+        for (int i = 0; i < COUNT; i++) {
+            assert_true(isfinite(out[i].reached));
+            second += out[i].solves > 1;
+        }
+        assert_true(second > 0);
+        assert_int_equal(frames_seen, COUNT + (p == 2 ? second : 0));
+    }
+    b.d.ops = real;
+    bed_close(&b);
+}
+
 /* frames that the dataset protocol sees before the first action */
 static void test_recorded_history(void **state) {
     (void)state;
@@ -635,6 +682,7 @@ static void test_gamma(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_blind),
         cmocka_unit_test(test_recorded_history),
         cmocka_unit_test(test_histories),
         cmocka_unit_test(test_receding),
