@@ -11,17 +11,22 @@
 
 #if defined __AVX512F__
 enum { VECTOR = 16, TILE_M = 12 };
+#define LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 #elif defined __AVX__
 enum { VECTOR = 8, TILE_M = 6 };
+#define LANES 0, 1, 2, 3, 4, 5, 6, 7
 #elif defined __aarch64__ /* NEON: 32 registers of 4 */
 enum { VECTOR = 4, TILE_M = 12 };
+#define LANES 0, 1, 2, 3
 #else
 enum { VECTOR = 4, TILE_M = 6 };
+#define LANES 0, 1, 2, 3
 #endif
 enum { TILE_N = 2 * VECTOR };
 
 typedef float cgs_vec __attribute__((vector_size(VECTOR * 4)));
 typedef float cgs_vec_loose __attribute__((vector_size(VECTOR * 4), aligned(4)));
+typedef int cgs_lanes __attribute__((vector_size(VECTOR * 4)));
 
 /* c (TILE_M, TILE_N) = or += sum over k of a[i*row + k*col] b[k*ldb + j] */
 static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, const float *a,
@@ -51,6 +56,29 @@ static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, con
         *(cgs_vec_loose *)(c + (size_t)i * ldc) = s[i][0];
         *(cgs_vec_loose *)(c + (size_t)i * ldc + VECTOR) = s[i][1];
     }
+}
+
+/* The transpose of VECTOR rows of VECTOR numbers: of each two blocks of 1, 2, 4, ... rows, halves
+ * are exchanged. */
+static inline __attribute__((always_inline)) void turn_square(float *to, size_t ld,
+                                                              const float *const from[VECTOR]) {
+    cgs_vec r[VECTOR];
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTOR; i++) r[i] = *(const cgs_vec_loose *)from[i];
+#pragma GCC unroll 4
+    for (int s = 1; s < VECTOR; s *= 2) {
+        const cgs_lanes lane = {LANES}, other = ((lane & s) != 0) & (VECTOR - s);
+        const cgs_lanes upper = lane + other, lower = lane + s + other;
+#pragma GCC unroll 16
+        for (int i = 0; i < VECTOR; i++) {
+            if (i & s) continue;
+            cgs_vec a = r[i], b = r[i + s];
+            r[i] = __builtin_shuffle(a, b, upper);
+            r[i + s] = __builtin_shuffle(a, b, lower);
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTOR; i++) *(cgs_vec_loose *)(to + (size_t)i * ld) = r[i];
 }
 
 /* c (M,N) = or += a b for M a multiple of TILE_M and N of TILE_N */
