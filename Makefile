@@ -7,9 +7,10 @@
 #   make test-gpu   the tests that need a GPU
 #   make test-isas test-emulated   the tests under every instruction set; on other processors
 #   make bench      speed, as JSON lines
-#   make install    program, library, header, man page, completion; PREFIX=/usr/local,
+#   make install    program, library, headers, man page, completion; PREFIX=/usr/local,
 #                   LIBDIR=PREFIX/lib, PYTHONDIR=PREFIX/share/cgs/python, DESTDIR=
 #   make deb        Debian packages into build/deb (scripts/setup.sh deb installs the tools)
+#   make wheel      a Python wheel with the library into build/wheel
 #   make dist       a relocatable folder with the shared libraries it needs
 #   make dist-gpu   the same with test_gpu, for scripts/gpu_check.sh on a machine with a GPU
 #
@@ -65,7 +66,7 @@ MISSING := $(shell for p in $(PKGS) cmocka; do $(PKG_CONFIG) --exists $$p || ech
                $(CC) -E -x c - >/dev/null 2>&1 || echo $$h; done)
 
 VERSION := $(shell sed -n 's/^\#define CGS_VERSION "\(.*\)"/\1/p' include/cgs/cgs.h)
-SOVER   := 1
+SOVER   := 2
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
 CPPFLAGS += -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -164,7 +165,7 @@ TEST_BIN := $(addprefix $(B)/tests/,$(notdir $(TEST_SRC:.c=)))
 TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard tests/support/*.c tests/cuda/*.c))
 TEST_HELP_OBJ := $(TEST_HELP:%.c=$(B)/%.o)
 
-.PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb dist \
+.PHONY: always all demo test test-gpu test-isas test-emulated tests asan tsan bench install deb wheel dist \
   dist-gpu clean deps found
 all: found $(B)/made/options $(B)/cgs $(B)/libcgs.so.$(VERSION)
 
@@ -181,10 +182,10 @@ $(B)/libcgs.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
-# the shared library shows what the public header declares and nothing else
-$(B)/cgs.map: include/cgs/cgs.h
+# the shared library shows what the public headers declare and nothing else
+$(B)/cgs.map: include/cgs/cgs.h include/cgs/env.h
 	@mkdir -p $(@D)
-	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/  \1;/p' $< | sort -u; \
+	@{ echo 'CGS_$(SOVER) { global:'; sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/  \1;/p' $^ | sort -u; \
 	   echo '  local: *; };'; } > $@
 
 $(B)/libcgs.so.$(VERSION): $(LIB_OBJ) $(B)/cgs.map
@@ -351,8 +352,9 @@ bench: all
 $(B)/cgs.1: $(B)/cgs
 	$(call say,MAN)$(B)/cgs help --man > $@.tmp && mv $@.tmp $@
 
-$(B)/cgs.bash: $(B)/cgs
-	$(call say,BASH)$(B)/cgs help --bash > $@.tmp && mv $@.tmp $@
+COMPLETIONS := $(B)/cgs.bash $(B)/cgs.zsh $(B)/cgs.fish
+$(COMPLETIONS): $(B)/cgs.%: $(B)/cgs
+	$(call say,HELP)$(B)/cgs help --$* > $@.tmp && mv $@.tmp $@
 
 # where things go; DESTDIR before it for packagers
 at := $(DESTDIR)$(PREFIX)
@@ -371,11 +373,12 @@ Cflags: -I$${includedir}
 endef
 export PC
 
-install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
+install: all $(B)/libcgs.a $(B)/cgs.1 $(COMPLETIONS)
 	install -d $(at)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(at)/include/cgs $(at)/share/man/man1 \
-	  $(at)/share/bash-completion/completions $(DESTDIR)$(PYTHONDIR)
+	  $(at)/share/bash-completion/completions $(at)/share/zsh/site-functions \
+	  $(at)/share/fish/vendor_completions.d $(DESTDIR)$(PYTHONDIR)/cgs
 	install -m 755 $(B)/cgs $(at)/bin/cgs
-	install -m 644 include/cgs/cgs.h $(at)/include/cgs/cgs.h
+	install -m 644 include/cgs/cgs.h include/cgs/env.h $(at)/include/cgs
 	install -m 755 $(B)/libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(VERSION)
 	ln -sf libcgs.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libcgs.so.$(SOVER)
 	ln -sf libcgs.so.$(SOVER) $(DESTDIR)$(LIBDIR)/libcgs.so
@@ -383,10 +386,15 @@ install: all $(B)/libcgs.a $(B)/cgs.1 $(B)/cgs.bash
 	@echo "$$PC" > $(DESTDIR)$(LIBDIR)/pkgconfig/cgs.pc
 	install -m 644 $(B)/cgs.1 $(at)/share/man/man1/cgs.1
 	install -m 644 $(B)/cgs.bash $(at)/share/bash-completion/completions/cgs
-	install -m 644 python/cgs.py $(DESTDIR)$(PYTHONDIR)/cgs.py
+	install -m 644 $(B)/cgs.zsh $(at)/share/zsh/site-functions/_cgs
+	install -m 644 $(B)/cgs.fish $(at)/share/fish/vendor_completions.d/cgs.fish
+	install -m 644 python/cgs/*.py python/cgs/py.typed $(DESTDIR)$(PYTHONDIR)/cgs/
 
 deb:
 	scripts/deb.sh $(VERSION) $(B)/deb
+
+wheel: all
+	scripts/wheel.sh $(B)/libcgs.so.$(VERSION) libcgs.so.$(SOVER) $(B)/wheel
 
 # Debian's shared HDF5 brings curl, Kerberos and LDAP along (16 MiB); the archive of 1.10 does not.
 # What it wants itself is written beside it, and of that only what is used is linked.

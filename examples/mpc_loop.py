@@ -12,14 +12,13 @@ env = sys.argv[2] if len(sys.argv) > 2 else "tworooms"
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 
 agent = cgs.Agent(sys.argv[1], planner="cem", samples=128, iters=10)
-sim, there = cgs.Sim(env), cgs.Sim(env)
+sim = cgs.Sim(env, size=agent.image_size)
 sim.reset(seed)
-there.set_state(sim.goal)  # the goal image is what the camera would see there
-agent.goal_image(there.render(agent.image_size))
+agent.goal_image(sim.render_goal())  # what the camera would see at the goal
 
 actions = 0
 for turn in range(10):
-    plan = agent.plan(sim.render(agent.image_size), advanced=int(turn > 0), deadline=0.5)
+    plan = agent.plan(sim.render(), advanced=int(turn > 0), deadline=0.5)
     for action in plan.actions[0]:  # the first block; the next search starts from the others
         sim.step(action)
         actions += 1

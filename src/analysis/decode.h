@@ -7,6 +7,7 @@
 
 /* Planned episodes, as simulated and as predicted by the model. */
 typedef struct cgs_strip_options {
+    const char *env;     /* NULL: the dataset's */
     const char *planner; /* "mppi" */
     int samples, iters, horizon, budget, goal_offset, episodes;
     double tau; /* 0: of the environment */

@@ -217,7 +217,8 @@ cgs_status cgs_strips_draw(cgs_strip strip[2], cgs_loaded_model *s, cgs_decoder 
     if (o->episodes < 1 || o->budget < s->lewm->config.frameskip)
         return cgs_fail(CGS_EARG, "%d episodes of %d actions: at least 1 of each", o->episodes,
                         o->budget);
-    CGS_TRY(cgs_dataset_env(data, NULL, &env));
+    CGS_TRY(cgs_dataset_env(data, o->env, &env));
+    CGS_TRY(cgs_env_can_plan(env));
     CGS_TRY(cgs_loaded_model_fits(s, env, src));
     cgs_loop_config c = {.model = s->model,
                          .encoder = s->encoder,

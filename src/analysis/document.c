@@ -9,6 +9,7 @@
 
 #include "core/build.h"
 #include "core/file.h"
+#include "env/env.h"
 
 enum { RESAMPLES = 2000 };
 
@@ -82,7 +83,19 @@ cgs_status cgs_document_create(cJSON **out, const char *format, const char *comm
     cgs_document_text_field(*out, "command", command ? command : "");
     cgs_document_text_field(*out, "code_commit", cgs_commit());
     cgs_document_text_field(*out, "env", env);
+    cgs_document_env(*out, env);
     return CGS_OK;
+}
+
+void cgs_document_env(cJSON *to, const char *env) {
+    for (int i = 0; i < cgs_env_count(); i++) {
+        const cgs_env_class *c = cgs_env_at(i);
+        cgs_env_origin origin = cgs_env_origin_of(c);
+        if (strcmp(c->id, env) != 0 || !origin.file[0]) continue;
+        cgs_document_number(to, "env_version", c->version);
+        cgs_document_text_field(to, CGS_ENV_FILE, origin.file);
+        cgs_document_text_field(to, CGS_ENV_SHA256, origin.sha256);
+    }
 }
 
 static cgs_status text_of(const cJSON *doc, char **out) {

@@ -12,6 +12,8 @@
 /* command may be NULL.  The caller frees *out with cJSON_Delete. */
 cgs_status cgs_document_create(cJSON **out, const char *format, const char *command,
                                const char *env);
+/* Adds what identifies an environment that is a plug-in, beside its id. */
+void cgs_document_env(cJSON *to, const char *env);
 /* Writes it on one line, atomically. */
 cgs_status cgs_document_save(const cJSON *doc, const char *path);
 /* The same line to a stream. */

@@ -319,6 +319,11 @@ cgs_status cgs_geometry_run(cJSON **doc, const cgs_geometry_options *o, const ch
     double ideal[CGS_HEAT];
     *doc = NULL;
     cgs_status rc = cgs_gallery_open(&g, o);
+    if (rc == CGS_OK && g.env->action_dim < CHANNELS)
+        rc = cgs_fail(CGS_EARG,
+                      "%s has one action channel, and responses are drawn in the plane of two; "
+                      "--mechanism and --curvature take one",
+                      g.env->id);
     if (rc == CGS_OK) rc = cgs_document_create(doc, "cgs-geometry", command, g.env->id);
     if (rc == CGS_OK) {
         cgs_document_number(*doc, "horizon", o->horizon);

@@ -11,8 +11,8 @@
 
 int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]) {
     int n = 0;
-    for (int i = 0; i < env->feature_count; i++) {
-        const char *name = env->features[i].target;
+    for (int i = 0; i < cgs_env_feature_count(env); i++) {
+        const char *name = cgs_env_feature_at(env, i).target;
         if (n > 0 && !strcmp(target[n - 1].name, name))
             target[n - 1].count++;
         else if (n < CGS_MAX_TARGETS)
@@ -132,11 +132,11 @@ static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size
         const double *before = raw + b * (size_t)m->frameskip * S;
         double *change = m->change + (at + b) * (size_t)m->F;
         cgs_env_condition(m->env, before, m->state + (at + b) * (size_t)m->S);
-        m->env->probe_state(before, now);
-        m->env->probe_state(before + (size_t)m->frameskip * S, then);
+        cgs_env_features(m->env, before, now);
+        cgs_env_features(m->env, before + (size_t)m->frameskip * S, then);
         for (int f = 0; f < m->F; f++) {
             change[f] = then[f] - now[f];
-            if (m->env->features[f].angle) change[f] = cgs_wrap_half_turn(change[f]);
+            if (cgs_env_feature_at(m->env, f).angle) change[f] = cgs_wrap_half_turn(change[f]);
         }
     }
     return CGS_OK;
@@ -172,7 +172,7 @@ cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class
     *m = (cgs_motion){.env = env, .frameskip = frameskip, .episodes = episodes};
     m->A = frameskip * env->action_dim;
     m->S = cgs_env_condition(env, NULL, NULL);
-    m->F = env->feature_count;
+    m->F = cgs_env_feature_count(env);
     m->targets = cgs_env_targets(env, m->target);
     cgs_status rc = read_all(m, data);
     if (rc != CGS_OK) cgs_motion_free(m);

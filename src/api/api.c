@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "api/agent_internal.h"
 #include "core/threads.h"
 #include "env/env.h"
-#include "eval/solver.h"
+#include "eval/prior_weight.h"
 #include "eval/temperature.h"
 
 /* ---- planners ---------------------------------------------------------------------- */
@@ -23,27 +23,6 @@ const char *cgs_planner_id(int i) {
 }
 
 /* ---- agent ------------------------------------------------------------------------- */
-
-typedef enum goal_kind { GOAL_NONE, GOAL_LATENT, GOAL_COST } goal_kind;
-
-struct cgs_agent {
-    cgs_device device;
-    cgs_loaded_model s;
-    cgs_prior *prior;
-    cgs_plan_config plan;
-    cgs_solver solver;
-    goal_kind goal_kind;
-    cgs_cost_fn cost;
-    void *user;
-    uint64_t solves;
-
-    cgs_arena arena;
-    char *dir;
-    float *z, *past;     /* (N, D), (N - 1, A) */
-    float *goal;         /* (D) */
-    float *last, *start; /* (H, A) */
-    float *raw;          /* (K, H, A) actions for a custom cost */
-};
 
 static void layout(cgs_agent *a, const char *dir) {
     cgs_arena *m = &a->arena;
@@ -69,8 +48,13 @@ static cgs_status plan_settings(cgs_agent *a, const cgs_agent_options *o) {
     if (o->iters) p->iters = p->gd_steps = o->iters;
     if (o->horizon) p->H = o->horizon;
     p->A = cgs_lewm_action_block(&a->s.lewm->config);
-    p->seed = o->seed;
+    p->frameskip = a->s.lewm->config.frameskip;
+    p->seed = a->seed = o->seed;
+    cgs_section tuning = cgs_plan_tuning(p);
+    for (int i = 0; i < o->setting_count; i++)
+        CGS_TRY(cgs_config_assign(&tuning, 1, o->settings[i]));
     CGS_TRY(cgs_choose_tau(p, o->tau, a->s.model, a->s.card.env));
+    CGS_TRY(cgs_choose_gamma(p, &a->s));
     return cgs_plan_check(p);
 }
 
@@ -78,7 +62,8 @@ static cgs_status make_solver(cgs_agent *a) {
     const cgs_planner_kind *kind;
     CGS_TRY(cgs_planner_kind_find(&kind, a->plan.kind.s));
     if (kind->needs & CGS_NEEDS_PRIOR)
-        CGS_TRY(cgs_prior_load(&a->prior, a->s.dir, CGS_PRIOR_BEHAVIOUR, a->s.weights, &a->device));
+        CGS_TRY(cgs_prior_load(&a->prior, a->s.dir, cgs_solver_prior_kind(&a->plan), a->s.weights,
+                               &a->device));
     cgs_solver_config c = {.model = a->s.model,
                            .prior = a->prior,
                            .scale = a->s.scale,
@@ -120,6 +105,7 @@ cgs_status cgs_agent_create(cgs_agent **out, const char *dir, const cgs_agent_op
 
 void cgs_agent_destroy(cgs_agent *a) {
     if (!a) return;
+    for (int i = 0; i <= CGS_CONTEXT_MAX; i++) cgs_rollout_destroy(a->judge[i]);
     cgs_solver_destroy(&a->solver);
     cgs_prior_destroy(a->prior);
     cgs_loaded_model_close(&a->s);
@@ -220,14 +206,14 @@ static cgs_status begin(cgs_agent *a, const cgs_observation *o) {
 }
 
 static cgs_status solve(cgs_agent *a, const cgs_observation *o, cgs_plan_result *result) {
-    uint64_t episode = 0;
     cgs_plan_problem q;
     cgs_solver_job job = {.E = 1,
                           .context = o->count,
                           .z = a->z,
                           .past = a->past,
                           .goal = a->goal_kind == GOAL_LATENT ? a->goal : NULL,
-                          .episode = &episode,
+                          .episode = &a->episode,
+                          .seed = &a->seed,
                           .solve = &a->solves,
                           .start = a->start};
     return cgs_solver_solve(&a->solver, &job, &q, result);
@@ -251,6 +237,7 @@ cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadlin
                              deadline > 0 ? (float)(left > 1e-9 ? left : 1e-9) : 0);
     CGS_TRY(solve(a, o, &result));
     a->solves++;
+    a->seen = o->count;
     memcpy(a->last, result.plan, (size_t)n * sizeof *a->last);
     for (int i = 0; i < n; i++)
         actions[i] = (double)a->last[i] * s->std[i % s->dim] + s->mean[i % s->dim];
@@ -260,6 +247,33 @@ cgs_status cgs_agent_plan(cgs_agent *a, const cgs_observation *o, double deadlin
             .iterations = result.iterations,
             .cut = result.cut,
             .cost = result.iterations ? (double)result.best[result.iterations - 1] : (double)NAN};
+    return CGS_OK;
+}
+
+void cgs_agent_begin(cgs_agent *a, uint64_t seed, uint64_t episode) {
+    a->seed = seed;
+    a->episode = episode;
+    a->solves = 0;
+    a->seen = 0;
+}
+
+cgs_status cgs_agent_weigh(cgs_agent *a, double *cost, double *size) {
+    int n = a->plan.H * a->plan.A;
+    float value;
+    double sum = 0;
+    if (a->goal_kind != GOAL_LATENT || a->seen == 0)
+        return cgs_fail(CGS_EARG, "agent: %s",
+                        a->seen ? "a cost function is no goal that plans are "
+                                  "weighed for"
+                                : "no plan to weigh");
+    cgs_rollout_config c = {
+        .episodes = 1, .context = a->seen, .horizon = a->plan.H, .samples = 1, .act = a->s.act};
+    if (!a->judge[a->seen]) CGS_TRY(cgs_rollout_create_any(&a->judge[a->seen], a->s.model, &c));
+    CGS_TRY(cgs_rollout_set(a->judge[a->seen], 1, a->z, a->past, a->goal));
+    CGS_TRY(cgs_rollout_cost(a->judge[a->seen], a->last, 1, 1, &value));
+    for (int i = 0; i < n; i++) sum += (double)a->last[i] * a->last[i];
+    *cost = value;
+    *size = sqrt(sum / n);
     return CGS_OK;
 }
 

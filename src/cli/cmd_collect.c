@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "collect/collect.h"
@@ -47,7 +49,7 @@ static void print_coverage(const cgs_coverage *c, const published *p) {
     row("shortest episode, rows", c->shortest, p->shortest, 0);
     row("longest episode", c->longest, p->longest, 0);
     row("mean episode", c->mean_length, p->mean_length, 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !isnan(c->action_mean[i]); i++) {
         snprintf(name, sizeof name, "action %d, mean", i);
         row(name, c->action_mean[i], p->mean[i], 4);
         snprintf(name, sizeof name, "action %d, standard deviation", i);
@@ -153,21 +155,22 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     int episodes = 1000, threads = 0;
     bool quiet = false, json = false;
     const cgs_opt opts[] = {
-        {"env", "ID", "environment, see cgs envs", OPT_STR, &o.env, true},
+        {"env", "ID", CGS_ENV_OPTION_HELP, OPT_STR, &o.env, true},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &o.scene,
          false},
         {"out", "F.h5", "the dataset to write; it must not exist", OPT_STR, &o.out, true},
-        {"episodes", "N", "episodes (1000)", OPT_INT, &episodes, false},
+        {"episodes", "N", "episodes (1000)", OPT_COUNT, &episodes, false},
         {"policy", "P", "behaviour policy, see cgs envs (the first)", OPT_STR, &o.policy, false},
         {"size", "N", "image size in pixels (224); 0: record no images", OPT_INT, &o.side, false},
-        {"every", "N", "render only rows 0, N, 2N, ... of each episode (1)", OPT_INT, &o.every,
+        {"every", "N", "render only rows 0, N, 2N, ... of each episode (1)", OPT_COUNT, &o.every,
          false},
         {"seed", "S", "seed (0)", OPT_U64, &o.seed, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &threads, false},
         {"json", NULL, "print the coverage of the file as one JSON object", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar, no table", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_env_option(&o.env);
     if (rc == CGS_OK && o.scene) rc = cgs_env_use_model(o.env, o.scene);
     o.episodes = episodes;
     if (rc == CGS_OK) rc = collect(&o, threads, quiet, json);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "convert/convert.h"
@@ -378,8 +379,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"out", "FILE", "preview: the animation (GIF) to write; convert: the dataset", OPT_STR,
          &r.out, false},
-        {"episodes", "N", "preview: episodes side by side (4)", OPT_INT, &r.episodes, false},
-        {"frames", "N", "preview: most frames (300)", OPT_INT, &r.frames, false},
+        {"episodes", "N", "preview: episodes side by side (4)", OPT_COUNT, &r.episodes, false},
+        {"frames", "N", "preview: most frames (300)", OPT_COUNT, &r.frames, false},
         {"fps", "N",
          "preview: frames per second (the dataset's rate, or 10); convert: of pictures with tables",
          OPT_INT, &r.fps, false},

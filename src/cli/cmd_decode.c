@@ -6,6 +6,8 @@
 #include "analysis/decode.h"
 #include "analysis/document.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"
@@ -115,7 +117,7 @@ static cgs_status decode(job *j, cgs_device *d, cgs_dataset *data, const char *d
 static cgs_status all(job *j, const char *command) {
     cgs_device d;
     cgs_dataset *data = NULL;
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     CGS_TRY(cgs_device_open(&d, j->device, j->threads));
     cgs_status rc = cgs_dataset_open(&data, j->data);
     const char *env = rc == CGS_OK ? cgs_dataset_attribute(data, "env") : NULL;
@@ -145,19 +147,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories; each gets its decoder", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset that frames are taken from", OPT_STR, &j.data, true},
-        {"updates", "N", "refit with this many updates (1500 for a first fit)", OPT_INT, &j.updates,
-         false},
+        {"updates", "N", "refit with this many updates (1500 for a first fit)", OPT_COUNT,
+         &j.updates, false},
         {"strip", NULL, "plan episodes and draw imagined beside simulated frames", OPT_FLAG,
          &j.strip, false},
         {"out", "D.json", "result file of strips; PNGs go beside it (decode.json)", OPT_STR, &j.out,
          false},
-        {"episodes", "N", "starts to choose strips from (16)", OPT_INT, &o->episodes, false},
+        {"episodes", "N", "starts to choose strips from (16)", OPT_COUNT, &o->episodes, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o->env, false},
         {"planner", "P", planners, OPT_STR, &o->planner, false},
-        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &o->samples, false},
-        {"iters", "N", "iterations I (30)", OPT_INT, &o->iters, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_COUNT, &o->samples, false},
+        {"iters", "N", "iterations I (30)", OPT_COUNT, &o->iters, false},
         {"tau", "T", "temperature (by environment)", OPT_REAL, &o->tau, false},
-        {"budget", "N", "most actions per episode (50)", OPT_INT, &o->budget, false},
-        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o->goal_offset, false},
+        {"budget", "N", "most actions per episode (50)", OPT_COUNT, &o->budget, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_COUNT, &o->goal_offset, false},
         {"held-out", NULL, "starts from episodes held out of training", OPT_FLAG, &o->held_out,
          false},
         {"seed", "S", "seed of weights, frames, starts and candidates (0)", OPT_U64, &j.config.seed,
@@ -165,11 +168,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "precision of the model, f32 or bf16 (as trained)", OPT_STR,
          &j.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.threads, false},
         {"json", NULL, "print the result on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK) rc = cgs_env_option(&o->env);
     for (int i = 0; rc == CGS_OK && i < words.count; i++)
         rc = cgs_config_assign(&section, 1, words.word[i]);
     if (rc == CGS_OK && j.updates >= 0) {

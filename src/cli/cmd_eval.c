@@ -1,6 +1,8 @@
 /* cmd_eval.c - cgs eval: goal-reaching success with intervals, sweeps and comparisons. */
 #include <string.h>
 
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"
@@ -195,7 +197,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories; several are compared on the same starts", OPT_LIST,
          &models, true},
         {"data", "F.h5", "dataset to draw starts and goals from", OPT_STR, &o.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"planner", "LIST", names, OPT_LIST, &planners, false},
@@ -207,7 +209,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"tau", "LIST", "temperatures, or auto: from the model's curvature (by environment)",
          OPT_LIST, &taus, false},
         {"seeds", "LIST", "seeds of starts and planning noise (0 1 42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts per seed (50)", OPT_INT, &o.episodes, false},
+        {"episodes", "N", "starts per seed (50)", OPT_COUNT, &o.episodes, false},
         {"out", "R.jsonl", "result file; results that it already holds are reused", OPT_STR, &o.out,
          false},
         {"compact", NULL, "short lines, without what happened to each episode", OPT_FLAG,
@@ -230,19 +232,19 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &o.skip_solved, false},
         {"whole-range", NULL, "draw from all V possible starts instead of the published V - 1",
          OPT_FLAG, &o.whole_range, false},
-        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &o.horizon, false},
+        {"horizon", "N", "action blocks per plan (5)", OPT_COUNT, &o.horizon, false},
         {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &o.execute,
          false},
-        {"budget", "N", "most actions per episode (50)", OPT_INT, &o.budget, false},
-        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &o.goal_offset, false},
+        {"budget", "N", "most actions per episode (50)", OPT_COUNT, &o.budget, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_COUNT, &o.goal_offset, false},
         {"elites", "N", "elites to refit to (a quarter of the candidates)", OPT_INT, &o.elites,
          false},
-        {"gd-steps", "N", "steps of a descent (100)", OPT_INT, &o.gd_steps, false},
+        {"gd-steps", "N", "steps of a descent (100)", OPT_COUNT, &o.gd_steps, false},
         {"batch", "N", "episodes planned at once (50; on a GPU 512, and last bits depend on it)",
          OPT_INT, &o.batch, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &o.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &o.threads, false},
         {"json", NULL, "print rates, areas and comparisons as JSON lines", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };
@@ -253,12 +255,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     double tau[CGS_LIST_MAX];
     uint64_t seed[CGS_LIST_MAX];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK) rc = cgs_env_option(&o.env);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(o.env, xml);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&planner_list, "planner", &planners);
-    if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", &samples);
-    if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", &iters);
-    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", &rollouts);
+    if (rc == CGS_OK) rc = cgs_list_ints(K, &o.sample_count, "samples", 1, &samples);
+    if (rc == CGS_OK) rc = cgs_list_ints(I, &o.iter_count, "iters", 1, &iters);
+    if (rc == CGS_OK) rc = cgs_list_ints(R, &o.rollout_count, "rollouts", 1, &rollouts);
     if (rc == CGS_OK && o.rollout_count && (o.sample_count || o.iter_count))
         rc = cgs_fail(CGS_EARG, "--rollouts chooses what --samples and --iters would");
     if (rc == CGS_OK) rc = cgs_list_taus(tau, &o.tau_count, "tau", &taus);

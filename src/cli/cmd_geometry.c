@@ -5,6 +5,8 @@
 #include "analysis/document.h"
 #include "analysis/geometry.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -148,12 +150,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR ...", "model directories to compare", OPT_LIST, &models, true},
         {"data", "F.h5", "dataset to draw windows and anchors from", OPT_STR, &j.o.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.o.env, false},
-        {"windows", "N", "number of windows, chosen by the seed (2)", OPT_INT, &j.o.windows, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &j.o.env, false},
+        {"windows", "N", "number of windows, chosen by the seed (2)", OPT_COUNT, &j.o.windows,
+         false},
         {"window", "E:S ...", "windows to use: episode:step, or episode:step:frame", OPT_LIST,
          &windows, false},
-        {"frames", "N", "frames per window (30)", OPT_INT, &j.o.frames, false},
-        {"anchors", "N", "anchors for the summary (128) or the mechanism (32)", OPT_INT,
+        {"frames", "N", "frames per window (30)", OPT_COUNT, &j.o.frames, false},
+        {"anchors", "N", "anchors for the summary (128) or the mechanism (32)", OPT_COUNT,
          &j.o.anchors, false},
         {"exact", NULL, "responses from Jacobians, not from changes of plans by 0.05", OPT_FLAG,
          &j.o.exact, false},
@@ -161,16 +164,17 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &mechanism, false},
         {"curvature", NULL, "instead: the curvature of the cost and mppi's temperature", OPT_FLAG,
          &curvature, false},
-        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.o.horizon, false},
+        {"horizon", "N", "action blocks per plan (5)", OPT_COUNT, &j.o.horizon, false},
         {"seed", "S", "seed of windows and anchors (0)", OPT_U64, &j.o.seed, false},
         {"out", "G.json", "result file", OPT_STR, &j.out, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.o.device, false},
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &j.o.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.o.threads, false},
         {"json", NULL, "print the result file on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_env_option(&j.o.env);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&window_list, "window", &windows);
     if (rc == CGS_OK && window_list.count > CGS_MAX_WINDOWS)

@@ -9,12 +9,14 @@
 #include <sys/stat.h>
 
 #include "cli/machine.h"
+#include "cli/model_card.h"
 #include "cli/plain.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "model/config_json.h"
 #include "model/dinowm_store.h"
 #include "model/tensor_names.h"
+#include "rollout/loaded_model.h"
 #include "train/learning_check.h"
 
 static bool is_lewm(const cgs_weights *w) {
@@ -56,8 +58,14 @@ static cgs_status describe_file(cJSON *to, const cgs_weights *w) {
     return CGS_OK;
 }
 
+static cgs_status add_card(cJSON *to, cgs_described *m) {
+    CGS_TRY(cgs_weights_identity(m->model, &m->weights));
+    return cgs_model_card_add(to, m);
+}
+
 /* What the model is: loads it, so every name, shape and number is checked. */
-static cgs_status describe_model(cJSON *to, const char *weights, const char *config) {
+static cgs_status describe_model(cJSON *to, const char *dir, const char *weights,
+                                 const char *config) {
     cgs_import how = {.config = config};
     cgs_model_card card;
     cgs_device d;
@@ -86,6 +94,12 @@ static cgs_status describe_model(cJSON *to, const char *weights, const char *con
                   cJSON_AddItemToObject(to, "card", about);
         if (!ok) rc = cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", weights);
     }
+    if (rc == CGS_OK)
+        rc = add_card(to, &(cgs_described){.dir = dir ? dir : weights,
+                                           .is_dir = dir != NULL,
+                                           .model = &m->base,
+                                           .card = &card,
+                                           .has_card = how.has_card});
     free(text);
     cgs_lewm_destroy(m);
     cgs_device_close(&d);
@@ -112,6 +126,13 @@ static cgs_status describe_dinowm(cJSON *to, const char *dir) {
           (about = cJSON_AddObjectToObject(to, "card")) &&
           cgs_card_json_write(about, &card, m->config.action_dim)))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", dir);
+    if (rc == CGS_OK)
+        rc = add_card(to, &(cgs_described){.dir = dir,
+                                           .is_dir = true,
+                                           .model = &m->base,
+                                           .card = &card,
+                                           .dino = &more,
+                                           .has_card = true});
     if (m) cgs_model_destroy(&m->base);
     cgs_device_close(&d);
     return rc;
@@ -195,7 +216,7 @@ static cgs_status describe(cJSON *to, const char *path) {
     if (rc == CGS_OK && dino) return describe_dinowm(to, path);
     if (rc == CGS_OK && frozen) return describe_backbone(to, &backbone, origin);
     if (rc != CGS_OK || !lewm) return rc;
-    return describe_model(to, dir ? weights : path, dir ? config : NULL);
+    return describe_model(to, dir ? path : NULL, dir ? weights : path, dir ? config : NULL);
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
@@ -214,8 +235,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         char *text = json && rc == CGS_OK ? cJSON_PrintUnformatted(to) : NULL;
         if (text)
             printf("%s\n", text);
-        else if (!json)
+        else if (!json) {
+            cgs_model_card_print(to);
             print_text(to, 0);
+        }
         cJSON_free(text);
         cJSON_Delete(to);
     }
@@ -228,8 +251,9 @@ const cgs_verb cmd_info = {
     "Without a name: version, commit, compiler, versions of the libraries, processor, which\n"
     "instruction sets are used and why, cores and threads, which devices work, environment\n"
     "variables that matter.  Attach it to a bug report.\n"
-    "With one: reads every number, executes nothing, and prints names, shapes, sizes, parameters, "
-    "the "
-    "model card,\n"
-    "and whether the checksum matches.  Exits with 1 when the model would not load.",
+    "With one: first what a model was trained on, how well it predicts and plans, and what it\n"
+    "needs.  Plans are those of results.jsonl in its directory or one or two above that have its\n"
+    "checksum of weights.  Then names, shapes, sizes, parameters, the model card, and whether the\n"
+    "checksum matches.  It reads every number and executes nothing.  Exits with 1 when the model "
+    "would not load.",
     run};

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/document.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/verbs.h"
@@ -171,6 +173,7 @@ static cgs_status describe(const job *j, const cgs_outcome *o, const cgs_start *
     cJSON_AddStringToObject(d, "command", j->command);
     cJSON_AddStringToObject(d, "code_commit", cgs_commit());
     cJSON_AddStringToObject(d, "env", env->id);
+    cgs_document_env(d, env->id);
     cJSON_AddStringToObject(d, "title", title);
     cJSON_AddStringToObject(d, "method", model->card.method);
     cJSON_AddStringToObject(d, "planner", j->planner);
@@ -225,6 +228,7 @@ static cgs_status play(const job *j, cgs_device *d, cgs_dataset *data, cgs_loade
     cgs_outcome outcome;
     watcher w = {.j = j, .side = s->model->image_size};
     CGS_TRY(cgs_dataset_env(data, j->env, &env));
+    CGS_TRY(cgs_env_can_plan(env));
     CGS_TRY(cgs_loaded_model_fits(s, env, cgs_dataset_source(data)));
     CGS_TRY(cgs_history_parse(&history, j->history));
     cgs_loop_config c = {.model = s->model,
@@ -303,20 +307,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const cgs_opt opts[] = {
         {"model", "DIR", "model directory", OPT_STR, &j.model, true},
         {"data", "F.h5", "dataset to take start and goal from", OPT_STR, &j.data, true},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &j.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &j.env, false},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"planner", "P", planners, OPT_STR, &j.planner, false},
-        {"samples", "N", "candidates K per iteration (128)", OPT_INT, &j.samples, false},
-        {"iters", "N", "iterations I (30)", OPT_INT, &j.iters, false},
+        {"samples", "N", "candidates K per iteration (128)", OPT_COUNT, &j.samples, false},
+        {"iters", "N", "iterations I (30)", OPT_COUNT, &j.iters, false},
         {"tau", "T", "temperature, or auto: from the model's curvature (by environment)", OPT_LIST,
          &taus, false},
         {"history", "H", "native, dataset or online (native)", OPT_STR, &j.history, false},
-        {"horizon", "N", "action blocks per plan (5)", OPT_INT, &j.horizon, false},
+        {"horizon", "N", "action blocks per plan (5)", OPT_COUNT, &j.horizon, false},
         {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &j.execute,
          false},
-        {"budget", "N", "most actions per episode (50)", OPT_INT, &j.budget, false},
-        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &j.goal_offset, false},
+        {"budget", "N", "most actions per episode (50)", OPT_COUNT, &j.budget, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_COUNT, &j.goal_offset, false},
         {"episode", "E", "episode of the dataset (drawn)", OPT_INT, &j.episode, false},
         {"step", "T", "row of the episode to start from (0)", OPT_INT, &j.step, false},
         {"held-out", NULL, "draw from episodes held out of training", OPT_FLAG, &j.held_out, false},
@@ -325,11 +329,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"delay", "N", "hundredths of a second per frame (8)", OPT_INT, &j.delay, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.threads, false},
         {"json", NULL, "print solves, steps and outcome as JSON lines", OPT_FLAG, &j.json, false},
     };
     cgs_command_text(j.command, sizeof j.command, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &j.words);
+    if (rc == CGS_OK) rc = cgs_env_option(&j.env);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(j.env, xml);
     if (rc == CGS_OK) rc = cgs_list_taus(tau, &tau_count, "tau", &taus);
     if (rc == CGS_OK && tau_count > 1)

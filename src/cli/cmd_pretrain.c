@@ -1,6 +1,7 @@
 /* cmd_pretrain.c - cgs pretrain: trains a stand-in backbone on collected frames. */
 #include <stdio.h>
 
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -50,7 +51,7 @@ static cgs_status pretrain(cgs_pretrain_options *o, const char *out, const char 
     o->user = &w;
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_device_open(&d, device, threads));
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     cgs_progress_begin(&w.bar, "pretrain", o->updates, quiet);
     cgs_status rc = cgs_pretrain(o, out, &d);
     cgs_progress_end(&w.bar);
@@ -76,17 +77,20 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"data", "F.h5...", "datasets whose images have the same size", OPT_LIST, &data, true},
         {"out", "FILE", "backbone to write (safetensors, torch-hub names)", OPT_STR, &out, true},
         {"size", "NAME", "paper (ViT-S/14 at 196 px) or small (paper)", OPT_STR, &o.size, false},
-        {"updates", "N", "updates (2000)", OPT_INT, &o.updates, false},
-        {"batch", "N", "frames per update (64)", OPT_INT, &o.batch, false},
+        {"updates", "N", "updates (2000)", OPT_COUNT, &o.updates, false},
+        {"batch", "N", "frames per update (64)", OPT_COUNT, &o.batch, false},
         {"lr", "X", "peak learning rate (5e-4)", OPT_REAL, &o.lr, false},
         {"sigreg", "X", "weight of SIGReg (0.05)", OPT_REAL, &o.sigreg, false},
         {"seed", "S", "seed of weights, frames and views (0)", OPT_U64, &o.seed, false},
-        {"checkpoint-every", "N", "updates between checkpoints, FILE.checkpoint (250)", OPT_INT,
+        {"checkpoint-every", "N", "updates between checkpoints, FILE.checkpoint (250)", OPT_COUNT,
          &o.checkpoint_every, false},
+        {"cache", "DIR",
+         "where copies made from the datasets lie (beside them, or where CGS_CACHE says)", OPT_STR,
+         &o.cache, false},
         {"resume", NULL, "continue from FILE.checkpoint", OPT_FLAG, &o.resume, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &o.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &threads, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
         {"json", NULL, "one JSON line per checkpoint", OPT_FLAG, &json, false},
     };

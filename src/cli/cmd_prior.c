@@ -5,6 +5,8 @@
 #include "analysis/document.h"
 #include "analysis/prior_quality.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -196,22 +198,23 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          false},
         {"out", "Q.json", "result file of --quality", OPT_STR, &j.out, false},
         {"seeds", "LIST", "seeds of the starts (0,1,42)", OPT_LIST, &seeds, false},
-        {"episodes", "N", "starts per seed (50)", OPT_INT, &q->episodes, false},
-        {"goal-offset", "N", "rows from start to goal (25)", OPT_INT, &q->goal_offset, false},
+        {"episodes", "N", "starts per seed (50)", OPT_COUNT, &q->episodes, false},
+        {"goal-offset", "N", "rows from start to goal (25)", OPT_COUNT, &q->goal_offset, false},
         {"held-out", NULL, "starts from episodes held out of every model's training", OPT_FLAG,
          &q->held_out, false},
         {"zero", "Z",
          "what counts as doing nothing, zero control or the mean action: control, mean (control)",
          OPT_STR, &j.zero, false},
-        {"env", "ID", "environment of the starts (the dataset's)", OPT_STR, &q->env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &q->env, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "precision of the model, f32 or bf16 (as trained)", OPT_STR,
          &j.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.threads, false},
         {"json", NULL, "print the results as JSON objects", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
+    if (rc == CGS_OK) rc = cgs_env_option(&q->env);
     if (rc == CGS_OK) rc = check(&j, &settings, &seeds);
     snprintf(j.config.kind.s, sizeof j.config.kind.s, "%s", j.kind);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)
@@ -222,7 +225,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         q->seeds = seed;
         q->seed_count = seed_count;
     }
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     if (rc == CGS_OK) rc = j.quality ? measure(&j) : fit_all(&j);
     return cgs_exit_code(self, rc);
 }

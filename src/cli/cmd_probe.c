@@ -6,6 +6,8 @@
 #include "analysis/document.h"
 #include "analysis/probe_run.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -89,10 +91,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"data", "F.h5", "dataset to probe", OPT_STR, &o.data, true},
         {"model", "DIR ...", "model directories; none: only the environment", OPT_LIST, &models,
          false},
-        {"env", "ID", "environment (the dataset's)", OPT_STR, &o.env, false},
+        {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
         {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
          &targets, false},
-        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_INT,
+        {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_COUNT,
          &o.episodes, false},
         {"out", "P.json", "result file", OPT_STR, &out, false},
         {"cache", "DIR", "folder of cached latents (that of the result file, or each model's)",
@@ -101,11 +103,12 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &o.device, false},
         {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &o.precision,
          false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &o.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &o.threads, false},
         {"json", NULL, "print the result file on standard output", OPT_FLAG, &json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &quiet, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &settings);
+    if (rc == CGS_OK) rc = cgs_env_option(&o.env);
     for (int i = 0; rc == CGS_OK && i < settings.count; i++)
         rc = cgs_config_assign(&section, 1, settings.word[i]);
     if (rc == CGS_OK) rc = cgs_list_texts(&model_list, "model", &models);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/env_option.h"
 #include "cli/plain.h"
 #include "cli/verbs.h"
 #include "core/file.h"
@@ -105,7 +106,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     const char *env = NULL, *state = NULL, *actions = NULL, *goal = NULL;
     replay r = {.side = 224};
     const cgs_opt opts[] = {
-        {"env", "ID", "environment, see cgs envs", OPT_STR, &env, true},
+        {"env", "ID", CGS_ENV_OPTION_HELP, OPT_STR, &env, true},
         {"model-xml", "FILE", "MuJoCo scene to use instead of the built-in one", OPT_STR, &xml,
          false},
         {"state", "V,V,...", "the state to start from", OPT_STR, &state, true},
@@ -116,6 +117,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"json", NULL, "one JSON object per line", OPT_FLAG, &r.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
+    if (rc == CGS_OK) rc = cgs_env_option(&env);
     if (rc == CGS_OK && xml) rc = cgs_env_use_model(env, xml);
     if (rc == CGS_OK) rc = replay_file(env, state, goal, actions, &r);
     return cgs_exit_code(self, rc);

@@ -11,9 +11,11 @@
 
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/env_option.h"
 #include "cli/study_run.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "core/nearest.h"
 #include "core/threads.h"
 #include "study/expand.h"
 
@@ -220,6 +222,16 @@ static void share_cores(job *j) {
     j->study.threads = each > 1 ? each : 1;
 }
 
+static cgs_status unknown_study(const char *name) {
+    cgs_nearest near = cgs_nearest_to(name);
+    for (int i = 0; i < cgs_recipe_count; i++) cgs_nearest_offer(&near, cgs_recipes[i].name);
+    for (int i = 0; i < cgs_recipe_group_count; i++)
+        cgs_nearest_offer(&near, cgs_recipe_groups[i].name);
+    const char *hint = cgs_nearest_hint(&near);
+    return cgs_fail(CGS_EARG, "unknown study \"%.40s\"%s", name,
+                    *hint ? hint : "; cgs reproduce list shows them");
+}
+
 /* the first that a study, or the first of a group, has */
 static const char *first_preset(const cgs_recipe *r, const cgs_recipe_group *group) {
     char name[64];
@@ -245,9 +257,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &preset, false},
         {"device", "D", "cuda or cpu (a GPU if there is one)", OPT_STR, &j.study.device, false},
         {"precision", "P", "f32 or bf16 (bf16)", OPT_STR, &j.study.precision, false},
-        {"threads", "N", "threads (one per core; of each job: its share)", OPT_INT,
+        {"threads", "N", "threads (one per core; of each job: its share)", OPT_THREADS,
          &j.study.threads, false},
-        {"episodes", "N", "episodes to collect (by recipe)", OPT_INT, &episodes, false},
+        {"episodes", "N", "episodes to collect (by recipe)", OPT_COUNT, &episodes, false},
         {"updates", "N", "updates per training (by recipe; 0: ten epochs)", OPT_INT, &updates,
          false},
         {"seeds", "LIST", "training seeds, separated by commas (by recipe: 3072)", OPT_STR, &seeds,
@@ -256,6 +268,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &j.run.jobs, false},
         {"data", "F.h5", "use this dataset instead of collecting one", OPT_STR, &j.study.data,
          false},
+        {"env", "ID", "instead of the study's environment: another, or a plug-in's path", OPT_STR,
+         &j.study.env, false},
         {"backbone", "FILE", "DINO-WM: weights of the frozen backbone instead of a stand-in",
          OPT_STR, &j.study.backbone, false},
         {"only", "STAGE ...", "run only these stages and those they need", OPT_LIST, &only, false},
@@ -267,15 +281,15 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     /* the command to resume with is the one given, copied before parsing changes argv */
     cgs_command_text(j.again, sizeof j.again, self->name, argc, argv);
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
+    if (rc == CGS_OK && j.study.env && strchr(j.study.env, '/')) j.study.plug_in = j.study.env;
+    if (rc == CGS_OK) rc = cgs_env_option(&j.study.env);
     if (rc == CGS_OK && words.count == 0)
         rc = cgs_fail(CGS_EARG, "name a study; cgs reproduce list shows them");
     if (rc == CGS_OK && !strcmp(words.word[0], "list")) return print_list();
     if (rc == CGS_OK) {
         j.study.recipe = cgs_recipe_find(words.word[0]);
         group = cgs_recipe_group_find(words.word[0]);
-        if (!j.study.recipe && !group)
-            rc = cgs_fail(CGS_EARG, "unknown study \"%.40s\"; cgs reproduce list shows them",
-                          words.word[0]);
+        if (!j.study.recipe && !group) rc = unknown_study(words.word[0]);
     }
     if (rc == CGS_OK && (j.run.jobs < 1 || j.run.jobs > JOBS_MAX))
         rc = cgs_fail(CGS_EARG, "--jobs %d: 1 to %d stages at a time", j.run.jobs, JOBS_MAX);

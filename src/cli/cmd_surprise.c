@@ -119,13 +119,13 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"seed", "S", "seed of the episode that a teleport jumps to (0)", OPT_U64, &j.seed, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "f32 or bf16 (as trained)", OPT_STR, &j.precision, false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.threads, false},
         {"json", NULL, "print the result on standard output", OPT_FLAG, &j.json, false},
     };
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, NULL);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.models, "model", &models);
     if (rc == CGS_OK) rc = cgs_list_texts(&j.edits, "edit", &edits);
-    if (rc == CGS_OK) rc = cgs_list_ints(j.episodes, &j.episode_count, "episode", &episodes);
+    if (rc == CGS_OK) rc = cgs_list_ints(j.episodes, &j.episode_count, "episode", 0, &episodes);
     if (rc == CGS_OK && j.episode_count == 0) j.episodes[j.episode_count++] = 0;
     if (rc == CGS_OK) rc = surprise(&j, command);
     cJSON_Delete(j.doc);

@@ -7,6 +7,7 @@
 #include "analysis/theory_model.h"
 #include "analysis/theory_system.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -257,7 +258,6 @@ static cgs_status models(job *j) {
 
 static cgs_status theory(job *j, const char *command, bool systems_asked) {
     cgs_catch_interrupt();
-    if (j->threads < 0) return cgs_fail(CGS_EARG, "--threads: %d is less than 0", j->threads);
     cgs_set_threads(j->threads);
     CGS_TRY(cgs_document_create(&j->doc, "cgs-theory", command, ""));
     cgs_status rc = CGS_OK, verdict = CGS_OK;
@@ -279,19 +279,19 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     char command[4096];
     cgs_command_text(command, sizeof command, self->name, argc, argv);
     const cgs_opt opts[] = {
-        {"systems", "N", "number of random linear systems (2000)", OPT_INT, &j.systems, false},
+        {"systems", "N", "number of random linear systems (2000)", OPT_COUNT, &j.systems, false},
         {"seed", "S", "seed of systems, samples and anchors (0)", OPT_U64, &j.seed, false},
         {"system", "FILE", "check this system: A, B, cov, H, c as JSON", OPT_STR, &j.system, false},
         {"model", "DIR ...", "measure models through their local linearisations", OPT_LIST, &words,
          false},
         {"data", "F.h5", "dataset to draw anchors from", OPT_STR, &j.data, false},
-        {"anchors", "N", "recorded steps to linearise at (64)", OPT_INT, &j.anchors, false},
-        {"horizon", "H", "horizon of the models' Hessians (5)", OPT_INT, &j.horizon, false},
+        {"anchors", "N", "recorded steps to linearise at (64)", OPT_COUNT, &j.anchors, false},
+        {"horizon", "H", "horizon of the models' Hessians (5)", OPT_COUNT, &j.horizon, false},
         {"out", "T.json", "result file", OPT_STR, &j.out, false},
         {"device", "D", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &j.device, false},
         {"precision", "P", "precision of the encoder, f32 or bf16 (f32)", OPT_STR, &j.precision,
          false},
-        {"threads", "N", "threads (one per core)", OPT_INT, &j.threads, false},
+        {"threads", "N", "threads (one per core)", OPT_THREADS, &j.threads, false},
         {"json", NULL, "print the result file on standard output", OPT_FLAG, &j.json, false},
         {"quiet", NULL, "no progress bar", OPT_FLAG, &j.quiet, false},
     };

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "core/log.h"
@@ -48,6 +50,13 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
     return !cgs_interrupted();
 }
 
+/* what the command line says about the run */
+typedef struct request {
+    const char *data, *out, *config, *size, *method, *precision, *backbone, *init;
+    const cgs_words *words;
+    bool resume;
+} request;
+
 /* what the data decide: sizes of actions and proprioception, which of the paper's weights apply */
 static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *method) {
     cgs_dataset *d;
@@ -63,26 +72,79 @@ static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *m
     return rc;
 }
 
-static void print_settings(cgs_run_config *c, cgs_trainer *t) {
+/* the settings of a new run, before those that are given one by one */
+static cgs_status begin(cgs_run_config *c, const request *q) {
+    char method[64] = "lewm-cgs";
+    if (q->init && !q->size)
+        CGS_TRY(cgs_run_like(c, q->init, method, sizeof method));
+    else
+        CGS_TRY(cgs_run_preset(c, q->size ? q->size : "paper"));
+    return fit_to_data(c, q->data, q->method ? q->method : method);
+}
+
+/* A preset contradicts a stored run that has more of the other preset's sizes. */
+static cgs_status check_size(const cgs_run_config *c, const request *q) {
+    static const char *const presets[] = {"paper", "small"};
+    int alike[2] = {0}, given = -1;
+    for (int i = 0; i < 2; i++) {
+        cgs_lewm_config preset;
+        CGS_TRY(cgs_lewm_preset(&preset, presets[i]));
+        if (!strcmp(q->size, presets[i])) given = i;
+        alike[i] += preset.image_size == c->model.image_size;
+        alike[i] += preset.width == c->model.width;
+        alike[i] += preset.encoder_layers == c->model.encoder_layers;
+    }
+    cgs_lewm_config unknown;
+    if (given < 0) return cgs_lewm_preset(&unknown, q->size);
+    if (cgs_run_is_dinowm(c) || alike[given] >= alike[1 - given]) return CGS_OK;
+    return cgs_fail(CGS_EARG, "%s was made with --size %s", q->out, presets[1 - given]);
+}
+
+/* A resumed run has its stored settings; what the command line says must not contradict them. */
+static cgs_status go_on(cgs_run_config *c, const request *q) {
+    const char *made = c->train.method.s;
+    if (q->method && strcmp(q->method, made) != 0)
+        return cgs_fail(CGS_EARG, "%s was made with --method %s", q->out, made);
+    return q->size ? check_size(c, q) : CGS_OK;
+}
+
+/* all settings; later ones win */
+static cgs_status settle(cgs_run_config *c, const request *q) {
+    cgs_section sections[2];
+    bool stored = false;
+    if (q->resume) CGS_TRY(cgs_run_stored(c, q->out, &stored));
+    CGS_TRY(stored ? go_on(c, q) : begin(c, q));
+    if (q->backbone) CGS_TRY(cgs_run_backbone(c, q->backbone));
+    cgs_run_sections(c, sections);
+    if (q->config) CGS_TRY(cgs_config_read(sections, 2, q->config));
+    for (int i = 0; i < q->words->count; i++)
+        CGS_TRY(cgs_config_assign(sections, 2, q->words->word[i]));
+    if (q->precision) CGS_TRY(cgs_config_set(sections, 2, "train.precision", q->precision));
+    return q->init ? cgs_config_set(sections, 2, "train.init", q->init) : CGS_OK;
+}
+
+/* what matters of the run; all of its settings lie beside the model */
+static void print_run(cgs_run_config *c, cgs_trainer *t, const char *out, bool all) {
     cgs_section sections[2];
     cgs_run_sections(c, sections);
-    cgs_config_dump(sections, 2, stderr, false);
-    fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu\n",
+    if (all) cgs_config_dump(sections, 2, stderr, false);
+    fprintf(stderr, "parameters %zu, memory %.2f GiB, updates %llu; settings: %s/config.txt\n",
             cgs_params_learnable(cgs_trainer_model(t)->params),
-            (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t));
+            (double)cgs_trainer_memory(t) / (1 << 30), (unsigned long long)cgs_trainer_updates(t),
+            out);
 }
 
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
-                        bool resume, bool quiet, bool json, bool view) {
+                        bool resume, bool quiet, bool json, bool view, bool settings) {
     static cgs_view drawing; /* series of fixed size: too much for a stack */
     cgs_trainer *t;
     view = view && !quiet && isatty(STDERR_FILENO);
     if (!quiet) cgs_show_log();
     CGS_TRY(cgs_trainer_create(&t, c, data, out, d, resume));
-    if (!quiet && !json && !view) print_settings(c, t);
+    if (!quiet && !json && !view) print_run(c, t, out, settings);
     watching w = {.json = json, .view = view ? &drawing : NULL};
     cgs_view_begin(&drawing, c->train.method.s);
-    cgs_catch_interrupt();
+    cgs_catch_interrupt_to_save();
     cgs_progress_begin(&w.bar, c->train.method.s, (double)cgs_trainer_updates(t), quiet || view);
     cgs_status rc = cgs_trainer_run(t, watch, &w);
     cgs_progress_end(&w.bar);
@@ -94,51 +156,53 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    const char *data = NULL, *out = NULL, *config = NULL, *size = "paper", *method = "lewm-cgs",
-               *device = "auto", *precision = NULL, *backbone = NULL, *cache = NULL;
-    bool resume = false, quiet = false, json = false, view = false;
+    request q = {0};
+    const char *device = "auto", *cache = NULL;
+    bool force = false, quiet = false, json = false, view = false, settings = false;
     int threads = 0;
     const cgs_opt opts[] = {
-        {"data", "F.h5", "dataset", OPT_STR, &data, true},
-        {"out", "DIR", "run directory; becomes a model directory", OPT_STR, &out, true},
-        {"config", "FILE", "settings, `key = value` lines", OPT_STR, &config, false},
-        {"size", "NAME", "size preset: paper or small", OPT_STR, &size, false},
+        {"data", "F.h5", "dataset", OPT_STR, &q.data, true},
+        {"out", "DIR", "run directory; becomes a model directory", OPT_STR, &q.out, true},
+        {"config", "FILE", "settings, `key = value` lines", OPT_STR, &q.config, false},
+        {"size", "NAME", "size preset: paper or small (paper, or the sizes of --init)", OPT_STR,
+         &q.size, false},
         {"method", "NAME",
          "lewm, lewm-ts, lewm-cgs, lewm-cgs-transition, -xyz-all, -full, dinowm-cls, dinowm-patch "
          "(-ts, -cgs)",
-         OPT_STR, &method, false},
+         OPT_STR, &q.method, false},
+        {"init", "PATH", "begin with the weights of a model: a directory or a weight file", OPT_STR,
+         &q.init, false},
         {"backbone", "FILE", "frozen backbone of dinowm: DINOv2 weights, or those of cgs pretrain",
-         OPT_STR, &backbone, false},
+         OPT_STR, &q.backbone, false},
         {"cache", "DIR",
          "where copies made from the dataset lie (beside it, or where CGS_CACHE says)", OPT_STR,
          &cache, false},
-        {"resume", NULL, "resume from the checkpoint in DIR", OPT_FLAG, &resume, false},
+        {"resume", NULL, "go on from the checkpoint in DIR, with its settings", OPT_FLAG, &q.resume,
+         false},
+        {"force", NULL, "replace the run or the model in DIR", OPT_FLAG, &force, false},
         {"device", "NAME", "cuda, cpu or ref (a GPU if there is one)", OPT_STR, &device, false},
-        {"precision", "P", "f32 or bf16", OPT_STR, &precision, false},
-        {"threads", "N", "threads, 0: one per core", OPT_INT, &threads, false},
+        {"precision", "P", "f32 or bf16", OPT_STR, &q.precision, false},
+        {"threads", "N", "threads, 0: one per core", OPT_THREADS, &threads, false},
         {"watch", NULL, "sparklines instead of a progress bar (on a terminal)", OPT_FLAG, &view,
          false},
+        {"settings", NULL, "print all settings first", OPT_FLAG, &settings, false},
         {"quiet", NULL, "say nothing", OPT_FLAG, &quiet, false},
         {"json", NULL, "print validations as JSON lines", OPT_FLAG, &json, false},
     };
     cgs_words words;
     cgs_run_config c = {0};
-    cgs_section sections[2];
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
-    if (rc == CGS_OK) rc = cgs_run_preset(&c, size);
-    if (rc == CGS_OK) rc = fit_to_data(&c, data, method);
-    if (rc == CGS_OK && backbone) rc = cgs_run_backbone(&c, backbone);
-    cgs_run_sections(&c, sections);
-    if (rc == CGS_OK && config) rc = cgs_config_read(sections, 2, config);
-    for (int i = 0; rc == CGS_OK && i < words.count; i++)
-        rc = cgs_config_assign(sections, 2, words.word[i]);
+    q.words = &words;
+    if (rc == CGS_OK && q.resume && force)
+        rc = cgs_fail(CGS_EARG, "--resume goes on with what --force replaces: give one of them");
+    if (rc == CGS_OK) rc = settle(&c, &q);
     c.cache = cache;
-    if (rc == CGS_OK && precision) rc = cgs_config_set(sections, 2, "train.precision", precision);
+    c.force = force;
     if (rc == CGS_OK) {
         cgs_device d;
         rc = cgs_device_open(&d, device, threads);
         if (rc == CGS_OK) {
-            rc = train(&c, data, out, &d, resume, quiet, json, view);
+            rc = train(&c, q.data, q.out, &d, q.resume, quiet, json, view, settings);
             cgs_device_close(&d);
         }
     }
@@ -152,6 +216,9 @@ const cgs_verb cmd_train = {
     "where places in the image look alike.  A model that predicts no better than the mean or a "
     "copy\n"
     "of the last latent, or that has collapsed, is reported in words, with what to try.\n"
+    "--resume takes all settings from the checkpoint; given again, they must agree with it.  A\n"
+    "larger train.updates makes a run longer, a finished one, too.  --init trains a model further\n"
+    "on other data; tensors that do not fit them begin anew and are named.\n"
     "Settings are dotted keys (cgs help settings lists them); later ones win:\n"
     "  cgs train --data tworooms.h5 --out runs/cgs --size small --method lewm-cgs\n"
     "      train.updates=1000 optim.lr=1e-3",

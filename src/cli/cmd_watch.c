@@ -14,8 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "core/file.h"

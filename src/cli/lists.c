@@ -26,7 +26,8 @@ cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *w
     return CGS_OK;
 }
 
-cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_words *words) {
+cgs_status cgs_list_ints(int *out, int *count, const char *option, int low,
+                         const cgs_words *words) {
     cgs_texts t;
     CGS_TRY(cgs_list_texts(&t, option, words));
     *count = t.count;
@@ -34,8 +35,9 @@ cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_wor
         char *end;
         errno = 0;
         long v = strtol(t.item[i], &end, 10);
-        if (*end || errno || v < INT_MIN || v > INT_MAX)
-            return cgs_fail(CGS_EARG, "--%s wants whole numbers, got \"%.80s\"", option, t.item[i]);
+        if (*end || errno || v < low || v > INT_MAX)
+            return cgs_fail(CGS_EARG, "--%s wants whole numbers from %d to %d, got \"%.80s\"",
+                            option, low, INT_MAX, t.item[i]);
         out[i] = (int)v;
     }
     return CGS_OK;

@@ -15,8 +15,9 @@ typedef struct cgs_texts {
 
 /* Splits words at commas, in place.  option: its name, for messages. */
 cgs_status cgs_list_texts(cgs_texts *out, const char *option, const cgs_words *words);
-/* The same as numbers; count 0 when the option was not given.  out: (CGS_LIST_MAX) */
-cgs_status cgs_list_ints(int *out, int *count, const char *option, const cgs_words *words);
+/* The same as whole numbers from low on; count 0 when the option was not given.  out:
+ * (CGS_LIST_MAX) */
+cgs_status cgs_list_ints(int *out, int *count, const char *option, int low, const cgs_words *words);
 /* The same as temperatures: numbers, or "auto" for CGS_TAU_MEASURED. */
 cgs_status cgs_list_taus(double *out, int *count, const char *option, const cgs_words *words);
 cgs_status cgs_list_u64(uint64_t *out, int *count, const char *option, const cgs_words *words);

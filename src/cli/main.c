@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cgs/cgs.h"
+#include "cli/completion.h"
 #include "cli/crash.h"
 #include "cli/instructions.h"
 #include "cli/manual.h"
@@ -11,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/cpu.h"
+#include "core/nearest.h"
 
 static const cgs_verb *const verbs[] = {
 #define ROW(name) &cmd_##name,
@@ -24,10 +26,20 @@ static const cgs_verb *find_verb(const char *name) {
     return NULL;
 }
 
+static int unknown_verb(const char *where, const char *name) {
+    cgs_nearest near = cgs_nearest_to(name);
+    for (int i = 0; i < CGS_COUNT(verbs); i++) cgs_nearest_offer(&near, verbs[i]->name);
+    const char *hint = cgs_nearest_hint(&near);
+    fprintf(stderr, "%s: unknown verb \"", where);
+    cgs_print_plain(name, stderr);
+    fprintf(stderr, "\"%s\n", *hint ? hint : "; cgs help lists them");
+    return 2;
+}
+
 static void print_verbs(FILE *to) {
     fprintf(to, "cgs %s - latent world models that are easy to plan with\n\n", cgs_version());
     fprintf(to, "usage: cgs [--isa SET] VERB [options]\n       cgs help [VERB | settings | --man | "
-                "--bash]\n"
+                "--bash | --zsh | --fish]\n"
                 "       cgs --help | -h | --version\n\n");
     for (int i = 0; i < CGS_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
@@ -46,19 +58,14 @@ static int help(int argc, char **argv) {
         cgs_manual_man(verbs, CGS_COUNT(verbs));
         return 0;
     }
-    if (!strcmp(argv[0], "--bash")) {
-        cgs_manual_bash(verbs, CGS_COUNT(verbs));
+    if (!strncmp(argv[0], "--", 2) && cgs_completion(argv[0] + 2, verbs, CGS_COUNT(verbs)))
         return 0;
-    }
     if (!strcmp(argv[0], "settings")) {
         cgs_manual_settings();
         return 0;
     }
     const cgs_verb *v = find_verb(argv[0]);
-    if (!v) {
-        fprintf(stderr, "cgs help: unknown verb \"%.80s\"; cgs help lists them\n", argv[0]);
-        return 2;
-    }
+    if (!v) return unknown_verb("cgs help", argv[0]);
     char word[] = CGS_ASK_HELP;
     char *only_help[] = {word, NULL};
     return v->run(1, only_help, v);
@@ -87,10 +94,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     const cgs_verb *v = find_verb(argv[1]);
-    if (!v) {
-        fprintf(stderr, "cgs: unknown verb \"%.80s\"; cgs help lists them\n", argv[1]);
-        return 2;
-    }
+    if (!v) return unknown_verb("cgs", argv[1]);
     rc = cgs_cpu_check();
     if (rc != CGS_OK) return refuse(rc);
     cgs_limit_lapack(all);

@@ -13,7 +13,6 @@ cgs_status cgs_model_run_open(cgs_model_run *r) {
         r->act = CGS_BF16;
     else
         return cgs_fail(CGS_EARG, "--precision: \"%.40s\" is neither f32 nor bf16", r->precision);
-    if (r->threads < 0) return cgs_fail(CGS_EARG, "--threads: %d is less than 0", r->threads);
     CGS_TRY(cgs_device_open(&r->device, r->device_name, r->threads));
     return cgs_model_load(&r->model, NULL, r->dir, &r->device, false);
 }

@@ -22,7 +22,7 @@ typedef struct cgs_model_run {
         {"device", "NAME",           "cuda, cpu or ref (a GPU if there is one)",                   \
          OPT_STR,  &(r).device_name, false},                                                       \
         {"precision", "P", "f32 or bf16 (f32)", OPT_STR, &(r).precision, false}, {                 \
-        "threads", "N", "threads (one per core)", OPT_INT, &(r).threads, false                     \
+        "threads", "N", "threads (one per core)", OPT_THREADS, &(r).threads, false                 \
     }
 
 /* Opens the device and loads the model; close after a failure too. */

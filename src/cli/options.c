@@ -1,6 +1,7 @@
 /* options.c - option tables: parsing. */
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -9,18 +10,30 @@
 
 #include "cli/manual.h"
 #include "cli/plain.h"
+#include "core/made_dirs.h"
+#include "core/nearest.h"
+#include "core/threads.h"
+
+static cgs_status set_int(const cgs_opt *o, const char *text, int low, int high) {
+    char *end;
+    errno = 0;
+    long v = strtol(text, &end, 10);
+    if (end == text || *end)
+        return cgs_fail(CGS_EARG, "--%s wants a whole number, got \"%.80s\"", o->name, text);
+    if (errno || v < low || v > high)
+        return cgs_fail(CGS_EARG, "--%s wants a whole number from %d to %d, got \"%.80s\"", o->name,
+                        low, high, text);
+    *(int *)o->value = (int)v;
+    return CGS_OK;
+}
 
 static cgs_status set_option(const cgs_opt *o, const char *text) {
     char *end;
     errno = 0;
     switch (o->kind) {
-    case OPT_INT: {
-        long v = strtol(text, &end, 10);
-        if (end == text || *end || errno || v < INT_MIN || v > INT_MAX)
-            return cgs_fail(CGS_EARG, "--%s wants a whole number, got \"%.80s\"", o->name, text);
-        *(int *)o->value = (int)v;
-        return CGS_OK;
-    }
+    case OPT_INT: return set_int(o, text, 0, INT_MAX);
+    case OPT_COUNT: return set_int(o, text, 1, INT_MAX);
+    case OPT_THREADS: return set_int(o, text, 0, CGS_THREADS_MOST);
     case OPT_U64: {
         unsigned long long v = strtoull(text, &end, 10);
         if (end == text || *end || errno || text[0] == '-')
@@ -38,6 +51,17 @@ static cgs_status set_option(const cgs_opt *o, const char *text) {
     }
     default: *(const char **)o->value = text; return CGS_OK;
     }
+}
+
+static cgs_status unknown_option(const char *arg, const cgs_opt *opts, int count) {
+    char name[80];
+    const char *bare = arg + strspn(arg, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
+    cgs_nearest near = cgs_nearest_to(name);
+    for (int k = 0; k < count; k++) cgs_nearest_offer(&near, opts[k].name);
+    const char *hint = cgs_nearest_hint(&near);
+    if (!*hint) return cgs_fail(CGS_EARG, "unknown option \"%.80s\"", arg);
+    return cgs_fail(CGS_EARG, "unknown option \"%.80s\"; did you mean \"--%s\"?", arg, near.word);
 }
 
 /* "key=value" or "dotted.key=value"; a path with a '=' in it has a '/' before that */
@@ -61,6 +85,8 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
         char *arg = argv[i];
         if (cgs_manual_answer(arg, verb, opts, count)) return CGS_ESTOPPED;
         if (strncmp(arg, "--", 2) != 0) {
+            if (*arg == '-' && isalpha((unsigned char)arg[1]))
+                return unknown_option(arg, opts, count);
             if (!words) return cgs_fail(CGS_EARG, "unexpected argument \"%.80s\"", arg);
             words->word[words->count++] = arg;
             continue;
@@ -72,7 +98,7 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
         int hit = -1;
         for (int k = 0; k < count; k++)
             if (strlen(opts[k].name) == length && !strncmp(arg + 2, opts[k].name, length)) hit = k;
-        if (hit < 0) return cgs_fail(CGS_EARG, "unknown option \"%.80s\"", arg);
+        if (hit < 0) return unknown_option(arg, opts, count);
         const cgs_opt *o = &opts[hit];
         seen[hit] = true;
 
@@ -107,6 +133,7 @@ cgs_status cgs_options_parse(const cgs_verb *verb, const cgs_opt *opts, int coun
 
 int cgs_exit_code(const cgs_verb *verb, cgs_status rc) {
     if (rc == CGS_OK || rc == CGS_ESTOPPED) return 0;
+    cgs_remove_empty_dirs();
     fprintf(stderr, "cgs %s: ", verb->name);
     cgs_print_plain(cgs_last_error(), stderr);
     fputc('\n', stderr);

@@ -8,12 +8,14 @@
 #include "core/status.h"
 
 typedef enum cgs_opt_kind {
-    OPT_FLAG, /* bool *        present or not                       */
-    OPT_INT,  /* int *                                              */
-    OPT_U64,  /* uint64_t *                                         */
-    OPT_REAL, /* double *                                           */
-    OPT_STR,  /* const char **                                      */
-    OPT_LIST  /* cgs_words *   every following word up to the next option or key=value */
+    OPT_FLAG,    /* bool *        present or not                       */
+    OPT_INT,     /* int *         from 0                               */
+    OPT_COUNT,   /* int *      from 1                               */
+    OPT_THREADS, /* int *      0 (one per core) to CGS_THREADS_MOST */
+    OPT_U64,     /* uint64_t *                                         */
+    OPT_REAL,    /* double *                                           */
+    OPT_STR,     /* const char **                                      */
+    OPT_LIST     /* cgs_words *   every following word up to the next option or key=value */
 } cgs_opt_kind;
 
 typedef struct cgs_opt {

@@ -1,4 +1,5 @@
-/* progress.h - a progress bar with time left, on standard error and only on a terminal. */
+/* progress.h - progress with time left, on standard error: a bar as wide as the terminal, or, where
+ * there is none, a line now and then (CGS_PROGRESS). */
 #ifndef CGS_CLI_PROGRESS_H
 #define CGS_CLI_PROGRESS_H
 
@@ -7,10 +8,11 @@
 typedef struct cgs_progress {
     const char *label;
     double total, start, last_draw;
-    bool on;
+    double every; /* seconds between two drawings */
+    bool on, bar;
 } cgs_progress;
 
-/* quiet also silences it on a terminal */
+/* quiet silences it */
 void cgs_progress_begin(cgs_progress *p, const char *label, double total, bool quiet);
 /* note: a short text after the bar, or NULL */
 void cgs_progress_update(cgs_progress *p, double done, const char *note);
@@ -31,10 +33,5 @@ bool cgs_on_phase(void *phases, const char *phase, double done, double total);
 /* From here on informational log lines go to standard error, not only warnings. */
 void cgs_show_log(void);
 bool cgs_wants_debug(void); /* CGS_LOG=debug: everything, also timings */
-
-/* Ctrl-C and SIGTERM set a flag instead of killing the process, so that a long
- * verb can leave a resumable state; a second Ctrl-C kills. */
-void cgs_catch_interrupt(void);
-bool cgs_interrupted(void);
 
 #endif /* CGS_CLI_PROGRESS_H */

@@ -1,11 +1,10 @@
 /* view.c - see view.h. */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include "cli/view.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* ---- series -------------------------------------------------------------------------- */
@@ -182,23 +181,4 @@ void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8) {
     while (c.lines < v->drawn && c.lines + 1 < c.height) put(&c, "", "");
     v->drawn = c.lines;
     fflush(to);
-}
-
-/* ---- the terminal -------------------------------------------------------------------- */
-
-void cgs_terminal_size(int fd, int *width, int *height) {
-    struct winsize w;
-    *width = *height = 0;
-    if (ioctl(fd, TIOCGWINSZ, &w) != 0) return;
-    *width = w.ws_col;
-    *height = w.ws_row;
-}
-
-bool cgs_terminal_utf8(void) {
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *v = getenv(names[i]);
-        if (v && *v) return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
-    }
-    return false;
 }

@@ -43,9 +43,4 @@ void cgs_view_validation(cgs_view *v, const cgs_validation *valid);
 /* Redraws in place.  width, height: of the terminal; 0: 80 x 24. */
 void cgs_view_draw(cgs_view *v, FILE *to, int width, int height, bool utf8);
 
-/* The size of a descriptor's terminal; 0 x 0 when it is not a terminal or does not tell. */
-void cgs_terminal_size(int fd, int *width, int *height);
-/* Is the locale's encoding UTF-8? */
-bool cgs_terminal_utf8(void);
-
 #endif /* CGS_CLI_VIEW_H */

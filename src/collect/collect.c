@@ -106,7 +106,7 @@ static cgs_status record(job *j, worker *w, int row) {
     for (int k = 0; k < j->env->column_count; k++) {
         const cgs_env_column *c = &j->env->columns[k];
         double values[CGS_ENV_MAX_DIM];
-        j->env->column(e, k, values);
+        cgs_env_read_column(e, k, values);
         for (int i = 0; i < c->dim; i++) {
             size_t at = (size_t)row * (size_t)c->dim + (size_t)i;
             if (c->whole)
@@ -226,6 +226,11 @@ static cgs_status begin_file(job *j) {
     CGS_TRY(cgs_writer_create(&j->writer, o->out, j->columns + skip, j->column_count - skip));
     CGS_TRY(cgs_writer_text(j->writer, "env", j->env->id));
     CGS_TRY(cgs_writer_integer(j->writer, "env_version", (uint64_t)j->env->version));
+    cgs_env_origin origin = cgs_env_origin_of(j->env);
+    if (origin.file[0]) {
+        CGS_TRY(cgs_writer_text(j->writer, CGS_ENV_FILE, origin.file));
+        CGS_TRY(cgs_writer_text(j->writer, CGS_ENV_SHA256, origin.sha256));
+    }
     CGS_TRY(cgs_writer_text(j->writer, "policy", j->policy->name));
     CGS_TRY(cgs_writer_integer(j->writer, "seed", o->seed));
     if (o->scene) CGS_TRY(cgs_writer_text(j->writer, "model_xml", o->scene));

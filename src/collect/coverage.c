@@ -73,9 +73,11 @@ static cgs_status movement(cgs_coverage *c, const cgs_source *s, const float *st
 static cgs_status compute(cgs_coverage *c, cgs_dataset *d, const char *env, double short_move) {
     const cgs_source *s = cgs_dataset_source(d);
     const cgs_env_class *cls;
-    const mover *m = &AGENT;
+    mover moves = AGENT;
+    const mover *m = &moves;
     CGS_TRY(cgs_env_find(env, &cls));
     int dim = cls->state_dim;
+    if (moves.axes > dim) moves.axes = dim;
     for (size_t i = 0; i < sizeof MOVERS / sizeof MOVERS[0]; i++)
         if (!strcmp(MOVERS[i].env, env)) m = &MOVERS[i];
     cgs_stats actions;
@@ -89,8 +91,8 @@ static cgs_status compute(cgs_coverage *c, cgs_dataset *d, const char *env, doub
     }
     CGS_TRY(cgs_stats_compute(&actions, s, "action"));
     for (int i = 0; i < 2; i++) {
-        c->action_mean[i] = actions.mean[i];
-        c->action_std[i] = actions.std_population[i];
+        c->action_mean[i] = i < actions.dims ? actions.mean[i] : NAN;
+        c->action_std[i] = i < actions.dims ? actions.std_population[i] : NAN;
     }
 
     float *state = NULL, *ends = NULL, *contacts = NULL;

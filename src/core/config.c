@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/nearest.h"
 
 #define CONFIG_FILE_LIMIT ((size_t)1 << 20)
 
@@ -84,42 +85,15 @@ void cgs_config_defaults(const cgs_section *s, int sections) {
         }
 }
 
-/* edit distance, for suggesting the key that was probably meant */
-static int distance(const char *a, const char *b) {
-    enum { MAX = 64 };
-    int row[MAX + 1], na = (int)strlen(a), nb = (int)strlen(b);
-    if (na > MAX || nb > MAX) return MAX;
-    for (int j = 0; j <= nb; j++) row[j] = j;
-    for (int i = 1; i <= na; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= nb; j++) {
-            int keep = row[j];
-            int change = diagonal + (a[i - 1] != b[j - 1]);
-            int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < shorter ? change : shorter;
-            diagonal = keep;
-        }
-    }
-    return row[nb];
-}
-
 cgs_status cgs_config_set(const cgs_section *s, int sections, const char *key, const char *text) {
-    const char *nearest = NULL;
-    int best = INT_MAX;
+    cgs_nearest near = cgs_nearest_to(key);
     for (int i = 0; i < sections; i++)
         for (int k = 0; k < s[i].count; k++) {
             const cgs_field *f = &s[i].fields[k];
             if (!strcmp(key, f->key)) return set_field(f, s[i].values, text);
-            int d = distance(key, f->key);
-            if (d < best) {
-                best = d;
-                nearest = f->key;
-            }
+            cgs_nearest_offer(&near, f->key);
         }
-    if (nearest && best <= 6)
-        return cgs_fail(CGS_EARG, "unknown setting \"%.80s\"; did you mean \"%s\"?", key, nearest);
-    return cgs_fail(CGS_EARG, "unknown setting \"%.80s\"", key);
+    return cgs_fail(CGS_EARG, "unknown setting \"%.80s\"%s", key, cgs_nearest_hint(&near));
 }
 
 static char *trim(char *s) {
@@ -164,6 +138,14 @@ cgs_status cgs_config_read(const cgs_section *s, int sections, const char *path)
     return rc;
 }
 
+/* the fewest digits that read back the same: 0.001, not 0.00100000005 */
+static void format_float(char *out, size_t size, float v) {
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(out, size, "%.*g", digits, (double)v);
+        if (strtof(out, NULL) == v) return;
+    }
+}
+
 void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t size) {
     const void *at = (const char *)values + f->offset;
     switch (f->kind) {
@@ -171,7 +153,7 @@ void cgs_config_format(const cgs_field *f, const void *values, char *out, size_t
     case CGS_KIND_u64:
         snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at);
         break;
-    case CGS_KIND_float: snprintf(out, size, "%.9g", (double)*(const float *)at); break;
+    case CGS_KIND_float: format_float(out, size, *(const float *)at); break;
     case CGS_KIND_flag: snprintf(out, size, "%s", *(const bool *)at ? "true" : "false"); break;
     case CGS_KIND_text: snprintf(out, size, "%s", ((const cgs_type_text *)at)->s); break;
     }

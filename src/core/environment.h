@@ -12,6 +12,8 @@
     X(XDG_CACHE, "XDG_CACHE_HOME", "a folder", "likewise, its folder cgs")                         \
     X(HOME, "HOME", "a folder", "likewise, its folder .cache/cgs")                                 \
     X(LOG, "CGS_LOG", "debug", "print everything that is logged, also timings")                    \
+    X(PROGRESS, "CGS_PROGRESS", "seconds",                                                         \
+      "between lines of progress where there is no terminal (30); 0: none")                        \
     X(ISA, "CGS_ISA", "base, v3, v4 or amx", "the highest instruction set to use, as --isa")       \
     X(ONEDNN_ISA, "ONEDNN_MAX_CPU_ISA", "as oneDNN has it", "respected where it is lower")         \
     X(DNNL_ISA, "DNNL_MAX_CPU_ISA", "as oneDNN has it", "the older name of the former")            \

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/made_dirs.h"
+
 cgs_status cgs_read_file(const char *path, size_t limit, char **data, size_t *bytes) {
     *data = NULL;
     *bytes = 0;
@@ -174,7 +176,9 @@ cgs_status cgs_make_dirs(const char *path) {
         if (*p != '/' && *p != '\0') continue;
         char end = *p;
         *p = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        if (mkdir(part, 0777) == 0)
+            cgs_note_made_dir(part);
+        else if (errno != EEXIST)
             return cgs_fail(CGS_EIO, "%s: %s", part, strerror(errno));
         if (!end) break;
         *p = end;

@@ -9,9 +9,7 @@
 
 #include "core/status.h"
 
-typedef struct cgs_interval {
-    double low, high;
-} cgs_interval;
+/* The public header has the types, Wilson's interval and the paired comparison. */
 
 double cgs_mean(const double *x, int n);      /* 0 for n = 0 */
 double cgs_sample_sd(const double *x, int n); /* divisor n - 1; 0 for n < 2 */
@@ -21,27 +19,11 @@ double cgs_sample_sd(const double *x, int n); /* divisor n - 1; 0 for n < 2 */
 double cgs_percentile(double *x, int n, double q);
 double cgs_median(double *x, int n);
 
-/* Wilson's score interval of a proportion; [0, 1] for n = 0. */
-cgs_interval cgs_wilson(int successes, int n);
-
 /* Percentile bootstrap of the mean, or the median, of x (n), n >= 1. */
 cgs_status cgs_bootstrap_mean(const double *x, int n, int resamples, uint64_t seed,
                               cgs_interval *out);
 cgs_status cgs_bootstrap_median(const double *x, int n, int resamples, uint64_t seed,
                                 cgs_interval *out);
-
-/* Two methods on the same starts.  difference = rate of a - rate of b. */
-typedef struct cgs_paired {
-    int n, both, only_a, only_b, neither;
-    double difference;
-    cgs_interval newcombe;  /* square-and-add of the two Wilson intervals */
-    cgs_interval bootstrap; /* resampling pairs */
-    double p;               /* McNemar's exact test, two-sided */
-} cgs_paired;
-
-/* a, b: (n) zero for failure, anything else for success; n >= 1. */
-cgs_status cgs_compare_paired(const uint8_t *a, const uint8_t *b, int n, int resamples,
-                              uint64_t seed, cgs_paired *out);
 
 /* McNemar's exact p from the two discordant counts: a fair coin's two-sided tail. */
 double cgs_mcnemar(int only_a, int only_b);

@@ -3,6 +3,9 @@
 #ifndef CGS_CORE_THREADS_H
 #define CGS_CORE_THREADS_H
 
+/* more are a mistake, not a machine */
+enum { CGS_THREADS_MOST = 1024 };
+
 /* Sets the number of threads; 0 means one per core that the process may keep busy
  * (cores.h). */
 void cgs_set_threads(int n);

@@ -19,6 +19,7 @@
 #include "core/log.h"
 #include "data/h5.h"
 #include "data/h5column.h"
+#include "io/kind.h"
 
 #define MAX_ATTRIBUTES 64
 #define TRIAL_SECONDS 5u  /* of CPU time for a small file; a large one gets more */
@@ -46,7 +47,9 @@ static cgs_status in_file(const cgs_dataset *d, cgs_status rc) {
 static cgs_status look_at_file(cgs_dataset *d) {
     struct stat st;
     if (stat(d->path, &st) != 0) return cgs_fail(CGS_EIO, "%s: %s", d->path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return cgs_fail(CGS_EIO, "%s: not a regular file", d->path);
+    if (!S_ISREG(st.st_mode))
+        return cgs_fail(CGS_EIO, "%s: not a regular file: it is %s", d->path,
+                        cgs_file_kind(d->path));
     d->file_bytes = (uint64_t)st.st_size;
     return CGS_OK;
 }
@@ -57,10 +60,10 @@ static cgs_status open_file(cgs_dataset *d) {
     H5Pset_file_locking(access, false, true);
     d->file = H5Fopen(d->path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
-    if (d->file < 0)
-        return cgs_fail(CGS_EFORMAT, "%s: not an HDF5 file, or a damaged one (%s)", d->path,
-                        cgs_h5_reason());
-    return CGS_OK;
+    if (d->file >= 0) return CGS_OK;
+    if (cgs_file_is_hdf5(d->path))
+        return cgs_fail(CGS_EFORMAT, "%s: a damaged HDF5 file (%s)", d->path, cgs_h5_reason());
+    return cgs_fail(CGS_EFORMAT, "%s: not an HDF5 file: it is %s", d->path, cgs_file_kind(d->path));
 }
 
 /* the name of link i when it is a column; *is_column says whether */

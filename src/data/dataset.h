@@ -15,24 +15,15 @@
 #include "data/findings.h"
 #include "data/source.h"
 
-typedef struct cgs_dataset cgs_dataset;
-
-/* Opens and validates the index of a file: CGS_EIO when it cannot be read,
- * CGS_EFORMAT when it contradicts itself. */
-cgs_status cgs_dataset_open(cgs_dataset **out, const char *path);
-/* The same; what contradicts itself is added to `found`, all of it.  The failure names the same. */
+/* As cgs_dataset_open; what contradicts itself is added to `found`, all of it.  The failure names
+ * the same. */
 cgs_status cgs_dataset_open_finding(cgs_dataset **out, const char *path, cgs_findings *found);
-void cgs_dataset_close(cgs_dataset *d);
 
 const cgs_source *cgs_dataset_source(const cgs_dataset *d);
 
 /* Consecutive rows of a number column, converted: out (count, values). */
 cgs_status cgs_dataset_read_rows(cgs_dataset *d, const char *column, int64_t first, int count,
                                  float *out);
-cgs_status cgs_dataset_read_rows_f64(cgs_dataset *d, const char *column, int64_t first, int count,
-                                     double *out);
-/* Consecutive images: out (count, height, width, 3). */
-cgs_status cgs_dataset_read_pixels(cgs_dataset *d, int64_t first, int count, uint8_t *out);
 
 /* A description of how a column is stored: "chunks of 1 row, deflate". */
 const char *cgs_dataset_layout(const cgs_dataset *d, int column);

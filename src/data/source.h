@@ -14,22 +14,7 @@
 #include "core/status.h"
 
 #define CGS_COLUMN_NAME 128
-#define CGS_COLUMN_RANK 4
 #define CGS_COLUMNS 256 /* the most columns a dataset may have */
-
-typedef enum cgs_column_type {
-    CGS_COL_OTHER = 0, /* text or anything else that is not a number: listed, never read */
-    CGS_COL_F32,
-    CGS_COL_F64,
-    CGS_COL_I8,
-    CGS_COL_U8,
-    CGS_COL_I16,
-    CGS_COL_U16,
-    CGS_COL_I32,
-    CGS_COL_U32,
-    CGS_COL_I64,
-    CGS_COL_U64
-} cgs_column_type;
 
 typedef struct cgs_column {
     char name[CGS_COLUMN_NAME];

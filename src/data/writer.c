@@ -20,7 +20,6 @@
  * is detected instead of followed.  Times are not stored. */
 #include "data/writer.h"
 
-#include <assert.h>
 #include <hdf5.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -179,7 +178,9 @@ void cgs_writer_destroy(cgs_writer *w) {
 }
 
 static cgs_status new_attribute(cgs_writer *w, const char *name, attribute **out) {
-    assert(!w->begun);
+    if (w->begun)
+        return cgs_fail(CGS_EARG, "%s: attribute \"%.80s\" comes after its beginning", w->path,
+                        name);
     if (!good_name(name))
         return cgs_fail(CGS_EARG, "%s: \"%.80s\" is not a valid name for an attribute", w->path,
                         name);
@@ -256,7 +257,7 @@ static char *declaration(const cgs_writer *w) {
 }
 
 cgs_status cgs_writer_begin(cgs_writer *w, int64_t *episodes) {
-    assert(!w->begun);
+    if (w->begun) return cgs_fail(CGS_EARG, "%s: has begun already", w->path);
     if (cgs_file_exists(w->path))
         return cgs_fail(CGS_EIO, "%s: exists already and is not overwritten", w->path);
     char *head = declaration(w);
@@ -349,7 +350,7 @@ cgs_status cgs_writer_pack(const cgs_writer *w, int rows, const void *const *dat
 }
 
 cgs_status cgs_writer_put(cgs_writer *w, const cgs_episode *e) {
-    assert(w->begun);
+    if (!w->begun) return cgs_fail(CGS_EARG, "%s: an episode, but no recording has begun", w->path);
     return cgs_journal_add(&w->journal, e->rows, e->bytes, e->size);
 }
 
@@ -537,7 +538,7 @@ static cgs_status write_file(cgs_writer *w, hsize_t rows) {
 }
 
 cgs_status cgs_writer_finish(cgs_writer *w) {
-    assert(w->begun);
+    if (!w->begun) return cgs_fail(CGS_EARG, "%s: an end, but no recording has begun", w->path);
     const cgs_journal *j = &w->journal;
     hsize_t rows = 0;
     for (int64_t e = 0; e < j->count; e++) rows += (hsize_t)j->rows[e];
@@ -552,6 +553,7 @@ cgs_status cgs_writer_finish(cgs_writer *w) {
         return rc;
     }
     CGS_TRY(cgs_replace_file(w->tmp, w->path));
+    w->begun = false;
     unlink(w->part);
     return CGS_OK;
 }

@@ -37,15 +37,17 @@ typedef struct cube {
 
 static cgs_mj_source source = {"cube", cgs_mjcf_cube, 21, 20, 7, NULL, NULL};
 
-static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
+static cgs_status use_model(const char *path, char *error) {
+    return cgs_env_said(error, cgs_mj_use_file(&source, path));
+}
 
-static cgs_status open_world(cgs_env *e) {
-    cube *w = (cube *)e;
-    CGS_TRY(cgs_mj_env_open(e, &source, false));
+static cgs_status open_world(void *world, char *error) {
+    cube *w = world;
+    CGS_TRY(cgs_mj_env_open(&w->world, &source, false, error));
     w->pad = cgs_mj_body(w->world.model, "right_pad");
     if (w->pad >= 0) return CGS_OK;
-    cgs_mj_env_close(e);
-    return cgs_fail(CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
+    cgs_mj_env_close(w);
+    return cgs_env_refuse(error, CGS_EFORMAT, "cube: the model has no body \"right_pad\"");
 }
 
 /* ---- motion --------------------------------------------------------------------- */
@@ -63,19 +65,23 @@ static void settle(void *context) {
     memcpy(w->before, w->world.data->qpos, sizeof w->before);
 }
 
-static cgs_status restart(cgs_env *e) {
-    cube *w = (cube *)e;
+static cgs_status settled(cube *w, char *error) {
+    return cgs_env_said(error, cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC);
+}
+
+static cgs_status restart(void *world, char *error) {
+    cube *w = world;
     mj_resetData(w->world.model, w->world.data);
     memcpy(w->world.data->qpos, HOME, sizeof HOME);
-    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+    return settled(w, error);
 }
 
 /* ctrl and the solver's warm start stay, as upstream: the next action overwrites the former */
-static cgs_status set_state(cgs_env *e, const double *s) {
-    cube *w = (cube *)e;
+static cgs_status set_state(void *world, const double *s, char *error) {
+    cube *w = world;
     memcpy(w->world.data->qpos, s, CUBE_QPOS * sizeof *s);
     memcpy(w->world.data->qvel, s + CUBE_QPOS, CUBE_QVEL * sizeof *s);
-    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+    return settled(w, error);
 }
 
 static void advance(void *context) {
@@ -87,8 +93,9 @@ static void advance(void *context) {
     mj_rnePostConstraint(w->world.model, w->world.data); /* the force on the pad */
 }
 
-static bool step(cgs_env *e, const double *action) {
-    cube *w = (cube *)e;
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    (void)aim;
+    cube *w = world;
     cgs_cube_pose hand;
     double pos[3], joints[CUBE_ARM], a[5];
     for (int i = 0; i < 5; i++) a[i] = clip(action[i], -1, 1) * cgs_cube_scale[i];
@@ -98,7 +105,7 @@ static bool step(cgs_env *e, const double *action) {
     cgs_cube_reach(joints, pos, cgs_wrap_half_turn(cgs_cube_yaw_of(hand.rot) + a[3]));
     memcpy(w->world.data->ctrl, joints, sizeof joints);
     w->world.data->ctrl[CUBE_ARM] = FULL * clip(opening_of(w->world.data->qpos) + a[4], 0, 1);
-    return cgs_mj_env_advance(e, advance);
+    return cgs_mj_env_advance(&w->world, advance, w);
 }
 
 static void put_block(double *q, cgs_rng *rng) {
@@ -109,17 +116,19 @@ static void put_block(double *q, cgs_rng *rng) {
     q[3] = c, q[4] = q[5] = 0, q[6] = s;
 }
 
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
-    cube *w = (cube *)e;
-    CGS_TRY(restart(e));
+static cgs_status reset(void *world, cgs_env_random *random, double *goal, char *error) {
+    cgs_rng *rng = cgs_env_rng(random);
+    cube *w = world;
+    CGS_TRY(restart(w, error));
     double *q = w->world.data->qpos, yaw = cgs_rng_range(rng, -CGS_PI, CGS_PI);
     if (cgs_cube_reach(q, START, yaw) < 0)
-        return cgs_fail(CGS_ENUMERIC, "cube: the arm cannot start with a yaw of %g", yaw);
+        return cgs_env_refuse(error, CGS_ENUMERIC, "cube: the arm cannot start with a yaw of %g",
+                              yaw);
     put_block(q + CUBE_AT, rng);
-    memcpy(e->goal, q, CUBE_QPOS * sizeof *q);
-    memset(e->goal + CUBE_QPOS, 0, CUBE_QVEL * sizeof *q);
-    put_block(e->goal + CUBE_AT, rng);
-    return cgs_mj_guard(settle, w) ? CGS_OK : CGS_ENUMERIC;
+    memcpy(goal, q, CUBE_QPOS * sizeof *q);
+    memset(goal + CUBE_QPOS, 0, CUBE_QVEL * sizeof *q);
+    put_block(goal + CUBE_AT, rng);
+    return settled(w, error);
 }
 
 /* The smallest angle between two attitudes (quaternions, w first) of a cube whose faces look alike:
@@ -163,18 +172,21 @@ static double contact_of(const cube *w) {
     return clip(sqrt(sum) / FIRM, 0, 1);
 }
 
-void cgs_cube_measure(const cgs_env *e, cgs_cube_view *out) {
-    const double *s = e->state, *g = e->goal;
+static void measure(const cube *w, const double *s, const double *g, cgs_cube_view *out) {
     cgs_cube_pose hand;
-    cgs_cube_pinch(((const cube *)e)->before, &hand);
+    cgs_cube_pinch(w->before, &hand);
     memcpy(out->hand, hand.pos, sizeof out->hand);
     out->hand_yaw = cgs_cube_yaw_of(hand.rot);
     out->opening = opening_of(s);
-    out->contact = contact_of((const cube *)e);
+    out->contact = contact_of(w);
     memcpy(out->block, s + CUBE_AT, sizeof out->block);
     out->block_yaw = cgs_cube_yaw_of_quat(s + CUBE_AT + 3);
     memcpy(out->goal, g + CUBE_AT, sizeof out->goal);
     out->goal_yaw = cgs_cube_yaw_of_quat(g + CUBE_AT + 3);
+}
+
+void cgs_cube_measure(const cgs_env *e, cgs_cube_view *out) {
+    measure(e->world, e->state, e->goal, out);
 }
 
 enum {
@@ -223,8 +235,7 @@ static void observe_place(double *out, const double *p) {
     for (int i = 0; i < 3; i++) out[i] = (p[i] - centre[i]) * 10;
 }
 
-static void observe(const cgs_env *e, const cgs_cube_view *v, double *out) {
-    const double *s = e->state;
+static void observe(const double *s, const cgs_cube_view *v, double *out) {
     memcpy(out, s, CUBE_ARM * sizeof *out);
     memcpy(out + 6, s + CUBE_QPOS, CUBE_ARM * sizeof *out);
     observe_place(out + 12, v->hand);
@@ -236,13 +247,12 @@ static void observe(const cgs_env *e, const cgs_cube_view *v, double *out) {
     cgs_sincos(v->block_yaw, &out[27], &out[26]);
 }
 
-static void column(const cgs_env *e, int index, double *out) {
-    const cube *w = (const cube *)e;
-    const double *s = e->state;
+static void column(const void *world, const double *s, const double *goal, int index, double *out) {
+    const cube *w = world;
     cgs_cube_view v;
-    cgs_cube_measure(e, &v);
+    measure(w, s, goal, &v);
     switch (index) {
-    case COL_OBSERVATION: observe(e, &v, out); break;
+    case COL_OBSERVATION: observe(s, &v, out); break;
     case COL_QPOS: memcpy(out, s, CUBE_QPOS * sizeof *out); break;
     case COL_QVEL: memcpy(out, s + CUBE_QPOS, CUBE_QVEL * sizeof *out); break;
     case COL_JOINT_POS: memcpy(out, s, CUBE_ARM * sizeof *out); break;
@@ -292,6 +302,7 @@ static void probe_state(const double *s, double *out) {
 }
 
 const cgs_env_class cgs_cube_class = {
+    CGS_ENV_OURS,
     .id = "cube",
     .version = CGS_MJ_VERSION(1),
     .summary = "an arm with a gripper moves a cube to a place",

@@ -1,76 +1,93 @@
-/* env.c - the registry, the checks every environment shares, and the batch runner. */
+/* env.c - the checks every environment shares, and the batch runner. */
 #include "env/env.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/team.h"
 
-static const cgs_env_class *const classes[] = {
-    &cgs_pusht_class, &cgs_tworooms_class, &cgs_wall_class,
-#ifdef CGS_WITH_MUJOCO
-    &cgs_umaze_class, &cgs_medium_class,   &cgs_reacher_class, &cgs_cube_class,
-#endif
-};
-enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
-
 /* beyond this no state is meaningful, and Chipmunk would abort on overflow */
 static const double LARGEST = 1e5;
 
-int cgs_env_count(void) { return CLASS_COUNT; }
-const cgs_env_class *cgs_env_at(int index) { return classes[index]; }
+/* ---- words ---------------------------------------------------------------------- */
 
-cgs_status cgs_env_find(const char *id, const cgs_env_class **out) {
-    char known[256] = "";
-    for (int i = 0; i < CLASS_COUNT; i++) {
-        if (!strcmp(classes[i]->id, id)) {
-            *out = classes[i];
-            return CGS_OK;
-        }
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", classes[i]->id);
-    }
-    return cgs_fail(CGS_EARG, "unknown environment \"%.80s\"; known: %s", id, known);
+cgs_status cgs_env_refuse(char *error, cgs_status status, const char *format, ...) {
+    va_list words;
+    va_start(words, format);
+    vsnprintf(error, CGS_ENV_ERROR, format, words);
+    va_end(words);
+    return status;
 }
 
-static const char *const judges[CGS_JUDGES] = {"official", "moderate", "strict"};
-
-cgs_status cgs_judge_parse(cgs_judge *j, const char *name) {
-    for (int i = 0; i < CGS_JUDGES; i++)
-        if (!strcmp(name, judges[i])) {
-            *j = (cgs_judge)i;
-            return CGS_OK;
-        }
-    return cgs_fail(CGS_EARG, "protocol: \"%.40s\" is not official, moderate or strict", name);
+cgs_status cgs_env_said(char *error, cgs_status status) {
+    return status == CGS_OK ? CGS_OK : cgs_env_refuse(error, status, "%s", cgs_last_error());
 }
 
-const char *cgs_judge_name(cgs_judge j) { return (unsigned)j < CGS_JUDGES ? judges[j] : "?"; }
+cgs_status cgs_env_heard(const cgs_env_class *c, const char *what, cgs_status status, char *error) {
+    if (status == CGS_OK) return CGS_OK;
+    if ((int)status < 0 || status > CGS_ESTOPPED) status = CGS_EARG;
+    error[CGS_ENV_ERROR - 1] = '\0';
+    if (!error[0]) return cgs_fail(status, "%s: %s failed without a reason", c->id, what);
+    bool named = !strncmp(error, c->id, strlen(c->id));
+    return cgs_fail(status, "%s%s%s", named ? "" : c->id, named ? "" : ": ", error);
+}
+
+/* ---- randomness ----------------------------------------------------------------- */
+
+static double uniform(cgs_env_random *r) { return cgs_rng_f64(r->stream); }
+static double normal(cgs_env_random *r) { return cgs_rng_normal(r->stream); }
+
+static cgs_env_random random_of(cgs_rng *rng) {
+    /* beside the stream's draws, none of which it takes */
+    uint64_t seed = cgs_mix64(cgs_mix64(rng->key) ^ rng->n);
+    return (cgs_env_random){seed, rng, uniform, normal};
+}
+
+cgs_rng *cgs_env_rng(const cgs_env_random *random) { return random->stream; }
 
 /* ---- one environment ------------------------------------------------------------ */
 
-static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
-    *out = NULL;
-    cgs_env *e = calloc(1, cls->size);
-    if (!e) return cgs_fail(CGS_ENOMEM, "%s: no memory for an environment", cls->id);
-    e->cls = cls;
-    cgs_status rc = cls->open ? cls->open(e) : CGS_OK;
-    if (rc != CGS_OK) {
-        free(e);
-        return rc;
-    }
-    *out = e;
-    return CGS_OK;
+/* calls of environments that may not be used from several threads */
+static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
+
+static void enter(const cgs_env *e) {
+    if (!(e->cls->can & CGS_ENV_BATCH)) pthread_mutex_lock(&alone);
 }
 
-cgs_status cgs_env_use_model(const char *id, const char *path) {
-    const cgs_env_class *cls;
-    if (!id) return cgs_fail(CGS_EARG, "%s: name the environment it is for", path);
-    CGS_TRY(cgs_env_find(id, &cls));
-    if (!cls->use_model) return cgs_fail(CGS_EARG, "%s has no MuJoCo model to replace", id);
-    return cls->use_model(path);
+static cgs_status leave(const cgs_env *e, cgs_status rc) {
+    if (!(e->cls->can & CGS_ENV_BATCH)) pthread_mutex_unlock(&alone);
+    return rc;
+}
+
+static cgs_status open_world(cgs_env *e) {
+    char error[CGS_ENV_ERROR] = "";
+    if (!e->cls->open) return CGS_OK;
+    enter(e);
+    cgs_status rc = e->cls->open(e->world, error);
+    return leave(e, cgs_env_heard(e->cls, "open", rc, error));
+}
+
+static cgs_status build(cgs_env **out, const cgs_env_class *cls) {
+    *out = NULL;
+    cgs_env *e = calloc(1, sizeof *e);
+    if (e) e->world = calloc(1, cls->size ? cls->size : 1);
+    if (!e || !e->world) {
+        free(e);
+        return cgs_fail(CGS_ENOMEM, "%s: no memory for an environment", cls->id);
+    }
+    e->cls = cls;
+    cgs_status rc = open_world(e);
+    if (rc == CGS_OK) {
+        *out = e;
+        return CGS_OK;
+    }
+    free(e->world);
+    free(e);
+    return rc;
 }
 
 cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls) {
@@ -92,11 +109,14 @@ cgs_status cgs_env_create(cgs_env **out, const cgs_env_class *cls) {
 
 void cgs_env_destroy(cgs_env *e) {
     if (!e) return;
-    if (e->cls->close) e->cls->close(e);
+    enter(e);
+    if (e->cls->close) e->cls->close(e->world);
+    (void)leave(e, CGS_OK);
     if (e->owns_rows) {
         free(e->state);
         free(e->done);
     }
+    free(e->world);
     free(e);
 }
 
@@ -116,49 +136,101 @@ static cgs_status check_vector(const cgs_env *e, const char *what, const double 
     return CGS_OK;
 }
 
-static void publish(cgs_env *e) {
-    e->cls->get_state(e, e->state);
-    *e->success = cgs_env_reached(e, e->state, e->goal);
+static bool all_finite(const double *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (!isfinite(v[i])) return false;
+    return true;
 }
 
-static void begin(cgs_env *e) {
+/* false, and nothing is changed, when the environment's state is not finite */
+static bool publish(cgs_env *e) {
+    double state[CGS_ENV_MAX_DIM];
+    e->cls->get_state(e->world, state);
+    if (!all_finite(state, e->cls->state_dim)) return false;
+    memcpy(e->state, state, (size_t)e->cls->state_dim * sizeof *state);
+    *e->success = cgs_env_reached(e, e->state, e->goal);
+    return true;
+}
+
+static cgs_status begin(cgs_env *e) {
     e->steps = 0;
     *e->done = 0;
-    publish(e);
+    if (publish(e)) return CGS_OK;
+    *e->done = 1;
+    return cgs_fail(CGS_ENUMERIC, "%s: a state that is not finite", e->cls->id);
+}
+
+static cgs_status reset_world(cgs_env *e, cgs_rng *rng) {
+    char error[CGS_ENV_ERROR] = "";
+    cgs_env_random random = random_of(rng);
+    CGS_TRY(
+        cgs_env_heard(e->cls, "reset", e->cls->reset(e->world, &random, e->goal, error), error));
+    if (!all_finite(e->goal, e->cls->state_dim))
+        return cgs_fail(CGS_ENUMERIC, "%s: a goal that is not finite", e->cls->id);
+    e->sought = true;
+    return begin(e);
 }
 
 cgs_status cgs_env_reset(cgs_env *e, cgs_rng *rng) {
-    CGS_TRY(e->cls->reset(e, rng));
-    e->sought = true;
-    begin(e);
-    return CGS_OK;
+    enter(e);
+    return leave(e, reset_world(e, rng));
+}
+
+static cgs_status move_world(cgs_env *e, const double *state) {
+    char error[CGS_ENV_ERROR] = "";
+    return cgs_env_heard(e->cls, "set_state", e->cls->set_state(e->world, state, error), error);
+}
+
+static cgs_status can_be_set(const cgs_env_class *c) {
+    if (c->can & CGS_ENV_SET_STATE) return CGS_OK;
+    return cgs_fail(CGS_EARG, "%s cannot be set to a state", c->id);
+}
+
+static cgs_status start_world(cgs_env *e, const double *state) {
+    char error[CGS_ENV_ERROR] = "";
+    const cgs_env_class *c = e->cls;
+    if (c->restart) CGS_TRY(cgs_env_heard(c, "restart", c->restart(e->world, error), error));
+    CGS_TRY(move_world(e, state));
+    CGS_TRY(move_world(e, state));
+    memcpy(e->goal, state, (size_t)c->state_dim * sizeof(double));
+    e->sought = false;
+    return begin(e);
 }
 
 cgs_status cgs_env_start(cgs_env *e, const double *state, int dim) {
+    CGS_TRY(can_be_set(e->cls));
     CGS_TRY(check_vector(e, "state", state, dim));
-    CGS_TRY(e->cls->restart(e));
-    CGS_TRY(e->cls->set_state(e, state));
-    CGS_TRY(e->cls->set_state(e, state));
-    memcpy(e->goal, state, (size_t)dim * sizeof(double));
-    e->sought = false;
-    begin(e);
-    return CGS_OK;
+    enter(e);
+    return leave(e, start_world(e, state));
 }
 
 cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim) {
+    CGS_TRY(can_be_set(e->cls));
     CGS_TRY(check_vector(e, "state", state, dim));
-    CGS_TRY(e->cls->set_state(e, state));
-    begin(e);
-    return CGS_OK;
+    enter(e);
+    cgs_status rc = move_world(e, state);
+    return leave(e, rc == CGS_OK ? begin(e) : rc);
 }
 
 cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim) {
     CGS_TRY(check_vector(e, "goal", goal, dim));
-    if (e->cls->check_goal) CGS_TRY(e->cls->check_goal(e, goal));
+    if (e->cls->check_goal) {
+        char error[CGS_ENV_ERROR] = "";
+        enter(e);
+        cgs_status rc = e->cls->check_goal(e->world, goal, error);
+        CGS_TRY(leave(e, cgs_env_heard(e->cls, "check_goal", rc, error)));
+    }
     memcpy(e->goal, goal, (size_t)dim * sizeof(double));
     e->sought = true;
     *e->success = cgs_env_reached(e, e->state, e->goal);
     return CGS_OK;
+}
+
+/* An action may end early where a goal is sought, but the strict judge looks at the end only. */
+static bool step_world(cgs_env *e) {
+    bool early = e->sought && e->judge != CGS_JUDGE_STRICT;
+    cgs_env_aim aim = {&e->cls->predicate[e->judge], e->goal};
+    return e->cls->step(e->world, e->action, early ? &aim : NULL) && publish(e);
 }
 
 void cgs_env_step(cgs_env *e) {
@@ -169,12 +241,26 @@ void cgs_env_step(cgs_env *e) {
         *e->done = 1;
         return;
     }
-    if (!e->cls->step(e, e->action)) {
+    enter(e);
+    bool fine = step_world(e);
+    (void)leave(e, CGS_OK);
+    if (fine)
+        e->steps++;
+    else
         *e->done = 1;
-        return;
-    }
-    e->steps++;
-    publish(e);
+}
+
+void cgs_env_read_column(const cgs_env *e, int index, double *out) {
+    enter(e);
+    e->cls->column(e->world, e->state, e->goal, index, out);
+    (void)leave(e, CGS_OK);
+}
+
+void cgs_env_act(const cgs_env *e, cgs_rng *rng, double *action) {
+    cgs_env_random random = random_of(rng);
+    enter(e);
+    e->cls->act(e->world, e->state, e->goal, e->steps, &random, action);
+    (void)leave(e, CGS_OK);
 }
 
 bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) {
@@ -183,20 +269,30 @@ bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal) 
 
 bool cgs_env_judged(const cgs_env_class *cls, cgs_judge judge, const double *state,
                     const double *goal) {
-    return cls->reached(&cls->predicate[judge], state, goal);
+    const cgs_env_predicate *by = &cls->predicate[judge];
+    if (cls->reached) return cls->reached(by, state, goal);
+    double square = 0;
+    for (int i = 0; i < cls->state_dim; i++) square += (state[i] - goal[i]) * (state[i] - goal[i]);
+    return sqrt(square) < by->distance;
 }
 
-bool cgs_env_ends_early(const cgs_env *e) { return e->sought && e->judge != CGS_JUDGE_STRICT; }
-
 static cgs_status check_side(const cgs_env_class *c, int side) {
+    if (!(c->can & CGS_ENV_RENDER)) return cgs_fail(CGS_EARG, "%s does not draw itself", c->id);
     if (side >= 8 && side <= CGS_ENV_MAX_SIDE) return CGS_OK;
     return cgs_fail(CGS_EARG, "%s: an image has 8 to %d pixels per side, not %d", c->id,
                     CGS_ENV_MAX_SIDE, side);
 }
 
+static cgs_status draw(cgs_env *e, int side, uint8_t *rgb) {
+    char error[CGS_ENV_ERROR] = "";
+    enter(e);
+    cgs_status rc = e->cls->render(e->world, side, rgb, error);
+    return leave(e, cgs_env_heard(e->cls, "render", rc, error));
+}
+
 cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb) {
     CGS_TRY(check_side(e->cls, side));
-    return e->cls->render(e, side, rgb);
+    return draw(e, side, rgb);
 }
 
 /* ---- a batch -------------------------------------------------------------------- */
@@ -309,7 +405,7 @@ static cgs_status step_row(const batch_job *j, int i) {
 
 static cgs_status render_row(const batch_job *j, int i) {
     size_t bytes = (size_t)j->side * (size_t)j->side * 3;
-    return j->b->cls->render(j->b->env[row_of(j, i)], j->side, j->rgb + (size_t)i * bytes);
+    return draw(j->b->env[row_of(j, i)], j->side, j->rgb + (size_t)i * bytes);
 }
 
 cgs_status cgs_env_batch_reset(cgs_env_batch *b, uint64_t seed, uint64_t first) {

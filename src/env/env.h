@@ -1,9 +1,9 @@
-/* env.h - environments: plain structs with a class table, single or in a batch.
+/* env.h - environments: the public table (cgs/env.h) run by the host, single or in a batch.
  *
- * A concrete environment is a struct whose first member is cgs_env.  Its inputs and outputs are in
- * rows that it does not own: a batch keeps one contiguous (N, ...) array per field and points every
- * environment at its row; a single environment gets its own row.  States and actions are double:
- * the physics of PushT needs it, and a float32 environment (TwoRooms) rounds on entry.
+ * A cgs_env is a world of a class and the rows that it reads and writes, which it does not own: a
+ * batch keeps one contiguous (N, ...) array per field and points every environment at its row; a
+ * single environment gets its own row.  States and actions are double: the physics of PushT needs
+ * it, and a float32 environment (TwoRooms) rounds on entry.
  *
  * Order of calls: create; then either reset (a random start and goal) or start (a given state) and
  * set_goal; then step until *done; render and read at any time; destroy.
@@ -13,98 +13,26 @@
  *
  * Bad input: a state or goal of the wrong size or with a component that is not finite or absurdly
  * large is refused with a sentence and changes nothing.  Such an action ends the episode: *done is
- * set and the state stays what it was.  Success does not end the episode; a protocol that stops
- * there sets *done itself. */
+ * set and the state stays what it was.  So does an environment that gives such a state.  Success
+ * does not end the episode; a protocol that stops there sets *done itself. */
 #ifndef CGS_ENV_ENV_H
 #define CGS_ENV_ENV_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cgs/env.h"
 #include "core/rng.h"
 #include "core/status.h"
 
-#define CGS_ENV_MAX_DIM 64 /* longest state, action, column or probe vector */
-#define CGS_ENV_MAX_SIDE 2048
-
 typedef struct cgs_env cgs_env;
 
-/* One column of a dataset row beside pixels, action and state. */
-typedef struct cgs_env_column {
-    const char *name;
-    int dim;
-    bool whole; /* whole numbers, stored as int32 instead of float32 */
-} cgs_env_column;
-
-/* One physical feature for probes.  Features of one target share its name. */
-typedef struct cgs_env_feature {
-    const char *target;
-    bool angle; /* differences are wrapped to (-pi, pi] */
-} cgs_env_feature;
-
-/* Who judges whether a goal is reached: the published predicate, the same with half its
- * tolerances, or one that asks for more (docs/planning.md). */
-typedef enum cgs_judge {
-    CGS_JUDGE_OFFICIAL,
-    CGS_JUDGE_MODERATE,
-    CGS_JUDGE_STRICT,
-    CGS_JUDGES
-} cgs_judge;
 cgs_status cgs_judge_parse(cgs_judge *j, const char *name);
 const char *cgs_judge_name(cgs_judge j);
 
-/* A success predicate. */
-typedef struct cgs_env_predicate {
-    const char *sentence;
-    double distance;  /* how far from the goal, in the environment's unit             */
-    double angle;     /* how far turned from it, in radians; 0: angles do not count   */
-    bool object_only; /* of the agent and the object that it moves, only the object counts */
-} cgs_env_predicate;
-
-typedef struct cgs_env_class {
-    const char *id;
-    int version; /* increases whenever the same state and action could give another result */
-    const char *summary;                     /* one line */
-    cgs_env_predicate predicate[CGS_JUDGES]; /* of success */
-    int state_dim, action_dim;
-    int native;          /* side in pixels of the images that upstream feeds to a model */
-    int limit;           /* actions in a collected episode, at most */
-    double action_range; /* a component nominally lies in [-range, range]; nothing is clipped */
-
-    const cgs_env_column *columns; /* (column_count) */
-    int column_count;
-    const cgs_env_feature *features; /* (feature_count) */
-    int feature_count;
-
-    size_t size; /* sizeof the concrete struct */
-
-    /* Loads the physical model from a file instead; NULL: not supported. */
-    cgs_status (*use_model)(const char *path);
-
-    /* Builds the members of the zeroed struct, and frees them. */
-    cgs_status (*open)(cgs_env *e);
-    void (*close)(cgs_env *e);
-
-    /* A new simulation in its construction pose, without memory of earlier contacts. */
-    cgs_status (*restart)(cgs_env *e);
-    /* A new simulation with a random start and goal. */
-    cgs_status (*reset)(cgs_env *e, cgs_rng *rng);
-    /* Moves the running simulation to a state, with upstream's side effects. */
-    cgs_status (*set_state)(cgs_env *e, const double *state);
-    /* Refuses an impossible goal; NULL: every finite goal is possible. */
-    cgs_status (*check_goal)(const cgs_env *e, const double *goal);
-    /* Applies one action; false when the simulation left its representable range. */
-    bool (*step)(cgs_env *e, const double *action);
-    void (*get_state)(const cgs_env *e, double *state); /* (state_dim) */
-    /* by a predicate of the class */
-    bool (*reached)(const cgs_env_predicate *p, const double *state, const double *goal);
-    cgs_status (*render)(cgs_env *e, int side, uint8_t *rgb); /* (side, side, 3) */
-    void (*column)(const cgs_env *e, int index, double *out); /* (columns[index].dim) */
-    void (*probe_state)(const double *state, double *out);    /* (feature_count) */
-} cgs_env_class;
-
 struct cgs_env {
     const cgs_env_class *cls;
+    void *world; /* (cls->size) */
     /* borrowed rows */
     double *state;    /* (state_dim) out: after reset, start, set_state and step */
     double *goal;     /* (state_dim) out: what success is measured against        */
@@ -118,10 +46,31 @@ struct cgs_env {
 };
 
 /* ---- registry ------------------------------------------------------------------- */
+/* Those of the library first, then those that were added. */
 int cgs_env_count(void);
 const cgs_env_class *cgs_env_at(int index);
 /* CGS_EARG names the id and lists the known ones. */
 cgs_status cgs_env_find(const char *id, const cgs_env_class **out);
+
+/* What identifies an environment's code beside its id and version: a plug-in's file name and the
+ * SHA-256 of its bytes in hexadecimal; empty for all others. */
+#define CGS_ENV_FILE "env_file" /* their names in datasets and results */
+#define CGS_ENV_SHA256 "env_sha256"
+typedef struct cgs_env_origin {
+    char file[128], sha256[65];
+} cgs_env_origin;
+cgs_env_origin cgs_env_origin_of(const cgs_env_class *cls);
+bool cgs_env_is_added(const cgs_env_class *cls); /* it is not one of the library's */
+/* Registers a copy of a tested table; CGS_EARG when its id is taken. */
+cgs_status cgs_env_register(const cgs_env_class *table, const cgs_env_origin *origin);
+/* Is there a protocol of that judge?  CGS_EARG says that there is not. */
+cgs_status cgs_env_has_judge(const cgs_env_class *cls, cgs_judge judge);
+/* CGS_EARG says what it cannot do that planning needs: draw itself, be set to a state. */
+cgs_status cgs_env_can_plan(const cgs_env_class *cls);
+
+/* What a function of a class returned, as a status of this library with its sentence. */
+cgs_status cgs_env_heard(const cgs_env_class *cls, const char *what, cgs_status status,
+                         char *error);
 
 /* Replaces the environment's physical model by the one in the file (MuJoCo's XML, with the same
  * numbers of coordinates and actuators).  To be called before its first use in the process. */
@@ -141,12 +90,14 @@ cgs_status cgs_env_set_state(cgs_env *e, const double *state, int dim);
 cgs_status cgs_env_set_goal(cgs_env *e, const double *goal, int dim);
 /* Reads e->action; writes state, success and, after an impossible action, done. */
 void cgs_env_step(cgs_env *e);
+/* The numbers of a column of the present row: out (columns[index].dim). */
+void cgs_env_read_column(const cgs_env *e, int index, double *out);
+/* What the policy of a class that has one does next: action (action_dim). */
+void cgs_env_act(const cgs_env *e, cgs_rng *rng, double *action);
 /* Is `state` a success for `goal`?  Both (state_dim). */
 bool cgs_env_reached(const cgs_env *e, const double *state, const double *goal);
 bool cgs_env_judged(const cgs_env_class *cls, cgs_judge judge, const double *state,
                     const double *goal);
-/* May an action end early because the goal is reached?  The strict judge looks at the end only. */
-bool cgs_env_ends_early(const cgs_env *e);
 /* rgb: (side, side, 3).  8 <= side <= CGS_ENV_MAX_SIDE. */
 cgs_status cgs_env_render(cgs_env *e, int side, uint8_t *rgb);
 
@@ -176,9 +127,28 @@ void cgs_env_batch_step(cgs_env_batch *b);
 /* The environments which[0 .. n-1], or the first n where which is NULL: rgb (n, side, side, 3). */
 cgs_status cgs_env_batch_render(cgs_env_batch *b, const int *which, int n, int side, uint8_t *rgb);
 
+/* ---- physical features ---------------------------------------------------------- */
+/* Those of a class without any are the components of its state, in one target, "state". */
+int cgs_env_feature_count(const cgs_env_class *cls);
+cgs_env_feature cgs_env_feature_at(const cgs_env_class *cls, int index);
+void cgs_env_features(const cgs_env_class *cls, const double *state, double *out);
+
 /* ---- concrete classes ----------------------------------------------------------- */
+/* what all of them begin with */
+#define CGS_ENV_OURS                                                                               \
+    .abi_version = CGS_ENV_ABI, .struct_size = sizeof(cgs_env_class),                              \
+    .can = CGS_ENV_RENDER | CGS_ENV_SET_STATE | CGS_ENV_BATCH | CGS_ENV_DETERMINISTIC
+
 extern const cgs_env_class cgs_pusht_class, cgs_tworooms_class, cgs_wall_class;
 /* only in builds with MuJoCo */
 extern const cgs_env_class cgs_reacher_class, cgs_cube_class, cgs_umaze_class, cgs_medium_class;
+
+/* For their functions.  The random source of a reset, as a stream. */
+cgs_rng *cgs_env_rng(const cgs_env_random *random);
+/* Writes the sentence and returns the status. */
+__attribute__((format(printf, 3, 4))) cgs_status cgs_env_refuse(char *error, cgs_status status,
+                                                                const char *format, ...);
+/* The same with the sentence that cgs_fail was given, after a call that returned `status`. */
+cgs_status cgs_env_said(char *error, cgs_status status);
 
 #endif /* CGS_ENV_ENV_H */

@@ -10,21 +10,20 @@
 
 /* The first member of each of these environments. */
 typedef struct cgs_mj_env {
-    cgs_env base;
     const mjModel *model;
     mjData *data;
     cgs_mj_view view;
 } cgs_mj_env;
 
 /* sites: render them */
-cgs_status cgs_mj_env_open(cgs_env *e, cgs_mj_source *s, bool sites);
-void cgs_mj_env_close(cgs_env *e);
-cgs_status cgs_mj_env_restart(cgs_env *e);
-cgs_status cgs_mj_env_set_state(cgs_env *e, const double *state);
-void cgs_mj_env_get_state(const cgs_env *e, double *state);
-cgs_status cgs_mj_env_render(cgs_env *e, int side, uint8_t *rgb);
+cgs_status cgs_mj_env_open(cgs_mj_env *w, cgs_mj_source *s, bool sites, char *error);
+void cgs_mj_env_close(void *world);
+cgs_status cgs_mj_env_restart(void *world, char *error);
+cgs_status cgs_mj_env_set_state(void *world, const double *state, char *error);
+void cgs_mj_env_get_state(const void *world, double *state);
+cgs_status cgs_mj_env_render(void *world, int side, uint8_t *rgb, char *error);
 
-/* Runs advance(e), which simulates; false when MuJoCo aborted or warned. */
-bool cgs_mj_env_advance(cgs_env *e, void (*advance)(void *e));
+/* Runs advance(context), which simulates; false when MuJoCo aborted or warned. */
+bool cgs_mj_env_advance(cgs_mj_env *w, void (*advance)(void *context), void *context);
 
 #endif /* CGS_ENV_MUJOCO_ENV_H */

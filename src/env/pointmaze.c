@@ -18,15 +18,22 @@ static const double SPEED = 5, START_SPEED = 5.2262554;
 static cgs_mj_source umaze = {"pointmaze-umaze", cgs_mjcf_umaze, 2, 2, 2, NULL, NULL};
 static cgs_mj_source medium = {"pointmaze-medium", cgs_mjcf_medium, 2, 2, 2, NULL, NULL};
 
-static cgs_status use_umaze(const char *path) { return cgs_mj_use_file(&umaze, path); }
-static cgs_status use_medium(const char *path) { return cgs_mj_use_file(&medium, path); }
+static cgs_status use_umaze(const char *path, char *error) {
+    return cgs_env_said(error, cgs_mj_use_file(&umaze, path));
+}
+static cgs_status use_medium(const char *path, char *error) {
+    return cgs_env_said(error, cgs_mj_use_file(&medium, path));
+}
 
-static cgs_status open_world(cgs_env *e) {
-    CGS_TRY(cgs_mj_env_open(e, e->cls == &cgs_umaze_class ? &umaze : &medium, true));
+static cgs_status open_maze(cgs_mj_env *w, cgs_mj_source *s, char *error) {
+    CGS_TRY(cgs_mj_env_open(w, s, true, error));
     /* upstream returns OpenGL's rows unflipped */
-    ((cgs_mj_env *)e)->view.upside_down = true;
+    w->view.upside_down = true;
     return CGS_OK;
 }
+
+static cgs_status open_umaze(void *world, char *error) { return open_maze(world, &umaze, error); }
+static cgs_status open_medium(void *world, char *error) { return open_maze(world, &medium, error); }
 
 /* ---- motion --------------------------------------------------------------------- */
 
@@ -37,13 +44,14 @@ static void advance(void *context) {
     for (int k = 0; k < SUBSTEPS; k++) mj_step(w->model, w->data);
 }
 
-static bool step(cgs_env *e, const double *action) {
-    mjData *d = ((cgs_mj_env *)e)->data;
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    (void)aim;
+    mjData *d = ((cgs_mj_env *)world)->data;
     for (int i = 0; i < 2; i++) {
         d->ctrl[i] = clip(action[i], 1);
         d->qvel[i] = clip(d->qvel[i], SPEED);
     }
-    return cgs_mj_env_advance(e, advance);
+    return cgs_mj_env_advance(world, advance, world);
 }
 
 static bool reached(const cgs_env_predicate *p, const double *s, const double *g) {
@@ -89,28 +97,37 @@ static void draw_medium(cgs_rng *rng, int cell, double *s) {
     draw_speed(rng, s);
 }
 
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
+static cgs_status begin(void *world, const double *s, char *error) {
+    CGS_TRY(cgs_mj_env_restart(world, error));
+    return cgs_mj_env_set_state(world, s, error);
+}
+
+static cgs_status reset_umaze(void *world, cgs_env_random *random, double *goal, char *error) {
+    cgs_rng *rng = cgs_env_rng(random);
     double s[4];
-    if (e->cls == &cgs_umaze_class) {
-        draw_umaze(rng, s);
-        draw_umaze(rng, e->goal);
-    } else {
-        int row, col;
-        uint64_t cells = (uint64_t)medium_cell(-1, &row, &col);
-        int from = (int)cgs_rng_below(rng, cells), to = (int)cgs_rng_below(rng, cells);
-        if (to == from) to = (int)cgs_rng_below(rng, cells);
-        draw_medium(rng, from, s);
-        draw_medium(rng, to, e->goal);
-    }
-    CGS_TRY(cgs_mj_env_restart(e));
-    return cgs_mj_env_set_state(e, s);
+    draw_umaze(rng, s);
+    draw_umaze(rng, goal);
+    return begin(world, s, error);
+}
+
+static cgs_status reset_medium(void *world, cgs_env_random *random, double *goal, char *error) {
+    cgs_rng *rng = cgs_env_rng(random);
+    double s[4];
+    int row, col;
+    uint64_t cells = (uint64_t)medium_cell(-1, &row, &col);
+    int from = (int)cgs_rng_below(rng, cells), to = (int)cgs_rng_below(rng, cells);
+    if (to == from) to = (int)cgs_rng_below(rng, cells);
+    draw_medium(rng, from, s);
+    draw_medium(rng, to, goal);
+    return begin(world, s, error);
 }
 
 /* ---- what is recorded ----------------------------------------------------------- */
 
-static void column(const cgs_env *e, int index, double *out) {
-    (void)index;
-    memcpy(out, e->state, 4 * sizeof *out);
+static void column(const void *world, const double *state, const double *goal, int index,
+                   double *out) {
+    (void)world, (void)goal, (void)index;
+    memcpy(out, state, 4 * sizeof *out);
 }
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
@@ -118,22 +135,23 @@ static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeo
 static const cgs_env_column columns[] = {{"proprio", 4, false}};
 static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
 
-#define POINTMAZE(name, text, use)                                                                 \
+#define POINTMAZE(name, text, maze)                                                                \
     {                                                                                              \
-        .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                                 \
-        .predicate = {{"the ball is closer than 0.5 to the goal", NEAR, 0, false},                 \
-                      {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false},            \
-                      {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false}},           \
-        .state_dim = 4, .action_dim = 2, .native = NATIVE, .limit = 99, .action_range = 1,         \
-        .columns = columns, .column_count = 1, .features = features, .feature_count = 2,           \
-        .size = sizeof(cgs_mj_env), .open = open_world, .close = cgs_mj_env_close,                 \
-        .restart = cgs_mj_env_restart, .reset = reset, .set_state = cgs_mj_env_set_state,          \
-        .step = step, .get_state = cgs_mj_env_get_state, .reached = reached,                       \
-        .render = cgs_mj_env_render, .column = column, .probe_state = probe_state,                 \
-        .use_model = use,                                                                          \
+        CGS_ENV_OURS,                                                                              \
+            .id = name, .version = CGS_MJ_VERSION(1), .summary = text,                             \
+            .predicate = {{"the ball is closer than 0.5 to the goal", NEAR, 0, false},             \
+                          {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false},        \
+                          {"the ball is closer than 0.25 to the goal", NEAR / 2, 0, false}},       \
+            .state_dim = 4, .action_dim = 2, .native = NATIVE, .limit = 99, .action_range = 1,     \
+            .columns = columns, .column_count = 1, .features = features, .feature_count = 2,       \
+            .size = sizeof(cgs_mj_env), .open = open_##maze, .close = cgs_mj_env_close,            \
+            .restart = cgs_mj_env_restart, .reset = reset_##maze,                                  \
+            .set_state = cgs_mj_env_set_state, .step = step, .get_state = cgs_mj_env_get_state,    \
+            .reached = reached, .render = cgs_mj_env_render, .column = column,                     \
+            .probe_state = probe_state, .use_model = use_##maze,                                   \
     }
 
 const cgs_env_class cgs_umaze_class =
-    POINTMAZE("pointmaze-umaze", "a force moves a ball through a U-shaped maze", use_umaze);
+    POINTMAZE("pointmaze-umaze", "a force moves a ball through a U-shaped maze", umaze);
 const cgs_env_class cgs_medium_class =
-    POINTMAZE("pointmaze-medium", "a force moves a ball through a larger maze", use_medium);
+    POINTMAZE("pointmaze-medium", "a force moves a ball through a larger maze", medium);

@@ -12,6 +12,7 @@ typedef struct cgs_policy cgs_policy;
 
 typedef struct cgs_policy_class {
     const char *env; /* environment id, or NULL: any */
+    bool own;        /* only of environments whose class has a policy */
     const char *name, *summary;
     bool seeks_goal; /* moves to the environment's goal and stops there */
     size_t size;     /* sizeof the concrete struct */
@@ -27,7 +28,9 @@ struct cgs_policy {
 
 int cgs_policy_count(void);
 const cgs_policy_class *cgs_policy_at(int index);
-/* name NULL: the first policy listed for the environment.  CGS_EARG lists the known names. */
+bool cgs_policy_fits(const cgs_policy_class *p, const cgs_env_class *env);
+/* name NULL: the first policy listed for the environment; of one that was added its own, or random
+ * actions that are held.  CGS_EARG lists the known names. */
 cgs_status cgs_policy_find(const char *env, const char *name, const cgs_policy_class **out);
 
 cgs_status cgs_policy_create(cgs_policy **out, const cgs_policy_class *cls);

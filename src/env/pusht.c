@@ -30,7 +30,6 @@ static const double START[5] = {256, 400, 400, 100, 0}; /* construction pose */
 static const double FARTHEST = 1e6;                     /* an agent beyond it ends its episode */
 
 typedef struct pusht {
-    cgs_env base;
     cpSpace *space;
     cpBody *agent, *block;
     cpShape *shape[7]; /* walls, agent, bar, stem */
@@ -103,21 +102,21 @@ static void construct(pusht *p, const double *pose) {
     cpSpaceAddShape(s, p->shape[6]);
 }
 
-static void close_world(cgs_env *e) {
-    pusht *p = (pusht *)e;
+static void close_world(void *world) {
+    pusht *p = world;
     demolish(p);
     cgs_pusht_painter_free(&p->painter);
 }
 
-static cgs_status restart(cgs_env *e) {
-    construct((pusht *)e, START);
+static cgs_status restart(void *world, char *error) {
+    (void)error;
+    construct(world, START);
     return CGS_OK;
 }
 
-static cgs_status open_world(cgs_env *e) { return restart(e); }
-
-static cgs_status set_state(cgs_env *e, const double *s) {
-    pusht *p = (pusht *)e;
+static cgs_status set_state(void *world, const double *s, char *error) {
+    (void)error;
+    pusht *p = world;
     cpBodySetVelocity(p->agent, cpv(s[5], s[6]));
     cpBodySetPosition(p->agent, cpv(s[0], s[1]));
     /* the angle turns the block about its centre of gravity, the position then places its
@@ -138,20 +137,22 @@ static void sample_pose(cgs_rng *rng, double *s) {
     s[5] = s[6] = 0;
 }
 
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
-    double start[7], goal[7];
+static cgs_status reset(void *world, cgs_env_random *random, double *goal, char *error) {
+    cgs_rng *rng = cgs_env_rng(random);
+    double start[7], to[7];
     sample_pose(rng, start);
-    sample_pose(rng, goal);
-    construct((pusht *)e, start);
-    set_state(e, goal); /* upstream moves to the goal to render it */
-    set_state(e, start);
-    memcpy(e->goal, goal, sizeof goal);
-    e->goal[4] = cgs_wrap_turn(goal[4]);
+    sample_pose(rng, to);
+    construct(world, start);
+    set_state(world, to, error); /* upstream moves to the goal to render it */
+    set_state(world, start, error);
+    memcpy(goal, to, sizeof to);
+    goal[4] = cgs_wrap_turn(to[4]);
     return CGS_OK;
 }
 
-static bool step(cgs_env *e, const double *action) {
-    pusht *p = (pusht *)e;
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    (void)aim;
+    pusht *p = world;
     cpVect at = cpBodyGetPosition(p->agent);
     double gx = at.x + PUSHT_ACTION_SCALE * action[0], gy = at.y + PUSHT_ACTION_SCALE * action[1];
     p->contacts = 0;
@@ -168,8 +169,8 @@ static bool step(cgs_env *e, const double *action) {
 
 /* ---- what it shows -------------------------------------------------------------- */
 
-static void get_state(const cgs_env *e, double *s) {
-    const pusht *p = (const pusht *)e;
+static void get_state(const void *world, double *s) {
+    const pusht *p = world;
     cpVect a = cpBodyGetPosition(p->agent), v = cpBodyGetVelocity(p->agent);
     cpVect b = cpBodyGetPosition(p->block);
     s[0] = a.x;
@@ -189,17 +190,18 @@ static bool reached(const cgs_env_predicate *p, const double *s, const double *g
     return sqrt(square) < p->distance && turn < p->angle;
 }
 
-int cgs_pusht_contacts(const cgs_env *e) {
-    const pusht *p = (const pusht *)e;
+static int contacts_of(const pusht *p) {
     return (p->contacts + PUSHT_SUBSTEPS - 1) / PUSHT_SUBSTEPS;
 }
 
-static void column(const cgs_env *e, int index, double *out) {
+int cgs_pusht_contacts(const cgs_env *e) { return contacts_of(e->world); }
+
+static void column(const void *world, const double *s, const double *goal, int index, double *out) {
+    (void)goal;
     if (index == 0) {
-        const double *s = e->state;
         out[0] = s[0], out[1] = s[1], out[2] = s[5], out[3] = s[6];
     } else {
-        out[0] = cgs_pusht_contacts(e);
+        out[0] = contacts_of(world);
     }
 }
 
@@ -214,8 +216,7 @@ static void note_tick(cpVect a, cpVect b, cpSpaceDebugColor color, cpDataPointer
     t[0][0] = a.x, t[0][1] = a.y, t[1][0] = b.x, t[1][1] = b.y;
 }
 
-void cgs_pusht_scene_of(cgs_env *e, cgs_pusht_scene *scene) {
-    pusht *p = (pusht *)e;
+static void scene_of(const pusht *p, cgs_pusht_scene *scene) {
     cpVect a = cpBodyGetPosition(p->agent), b = cpBodyGetPosition(p->block);
     scene->agent[0] = a.x, scene->agent[1] = a.y;
     scene->block[0] = b.x, scene->block[1] = b.y;
@@ -226,10 +227,12 @@ void cgs_pusht_scene_of(cgs_env *e, cgs_pusht_scene *scene) {
     cpSpaceDebugDraw(p->space, &options);
 }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
+void cgs_pusht_scene_of(cgs_env *e, cgs_pusht_scene *scene) { scene_of(e->world, scene); }
+
+static cgs_status render(void *world, int side, uint8_t *rgb, char *error) {
     cgs_pusht_scene scene;
-    cgs_pusht_scene_of(e, &scene);
-    return cgs_pusht_paint(&((pusht *)e)->painter, &scene, side, rgb);
+    scene_of(world, &scene);
+    return cgs_env_said(error, cgs_pusht_paint(&((pusht *)world)->painter, &scene, side, rgb));
 }
 
 static const cgs_env_column columns[] = {{"proprio", 4, false}, {"n_contacts", 1, true}};
@@ -240,6 +243,7 @@ static const cgs_env_feature features[] = {{"agent position", false},
                                            {"block angle", true}};
 
 const cgs_env_class cgs_pusht_class = {
+    CGS_ENV_OURS,
     .id = "pusht",
     .version = 1,
     .summary = "a disc pushes a T-shaped block over a plane (Chipmunk)",
@@ -262,7 +266,7 @@ const cgs_env_class cgs_pusht_class = {
     .features = features,
     .feature_count = 5,
     .size = sizeof(pusht),
-    .open = open_world,
+    .open = restart,
     .close = close_world,
     .restart = restart,
     .reset = reset,

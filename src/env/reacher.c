@@ -23,9 +23,13 @@ typedef struct reacher {
 
 static cgs_mj_source source = {"reacher", cgs_mjcf_reacher, 2, 2, 2, NULL, NULL};
 
-static cgs_status use_model(const char *path) { return cgs_mj_use_file(&source, path); }
+static cgs_status use_model(const char *path, char *error) {
+    return cgs_env_said(error, cgs_mj_use_file(&source, path));
+}
 
-static cgs_status open_world(cgs_env *e) { return cgs_mj_env_open(e, &source, false); }
+static cgs_status open_world(void *world, char *error) {
+    return cgs_mj_env_open(world, &source, false, error);
+}
 
 /* ---- motion --------------------------------------------------------------------- */
 
@@ -34,37 +38,44 @@ static bool reached(const cgs_env_predicate *p, const double *s, const double *g
 }
 
 /* the second half of a step, then the first half of the next: positions stay current */
+typedef struct attempt {
+    cgs_mj_env *w;
+    const cgs_env_aim *aim;
+} attempt;
+
 static void advance(void *context) {
-    cgs_mj_env *w = context;
+    const attempt *a = context;
+    cgs_mj_env *w = a->w;
     for (int k = 0; k < SUBSTEPS; k++) {
         mj_step2(w->model, w->data);
         mj_step1(w->model, w->data);
-        if (cgs_env_ends_early(&w->base) && cgs_env_reached(&w->base, w->data->qpos, w->base.goal))
-            break;
+        if (a->aim && reached(a->aim->by, w->data->qpos, a->aim->goal)) break;
     }
 }
 
-static bool step(cgs_env *e, const double *action) {
-    mjData *d = ((cgs_mj_env *)e)->data;
-    for (int i = 0; i < 2; i++) d->ctrl[i] = action[i] < -1 ? -1 : action[i] > 1 ? 1 : action[i];
-    return cgs_mj_env_advance(e, advance);
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    attempt a = {world, aim};
+    double *ctrl = a.w->data->ctrl;
+    for (int i = 0; i < 2; i++) ctrl[i] = action[i] < -1 ? -1 : action[i] > 1 ? 1 : action[i];
+    return cgs_mj_env_advance(a.w, advance, &a);
 }
 
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
-    reacher *r = (reacher *)e;
+static cgs_status reset(void *world, cgs_env_random *random, double *goal, char *error) {
+    cgs_rng *rng = cgs_env_rng(random);
+    reacher *r = world;
     const double wrist = r->world.model->jnt_range[3];
     double s[4] = {0}, sine, cosine;
     s[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
     s[1] = cgs_rng_range(rng, -wrist, wrist);
-    e->goal[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
-    e->goal[1] = cgs_rng_range(rng, -wrist, wrist);
-    e->goal[2] = e->goal[3] = 0;
+    goal[0] = cgs_rng_range(rng, -CGS_PI, CGS_PI);
+    goal[1] = cgs_rng_range(rng, -wrist, wrist);
+    goal[2] = goal[3] = 0;
     double radius = cgs_rng_range(rng, 0.05, 0.20);
     cgs_sincos(cgs_rng_range(rng, 0, 2 * CGS_PI), &sine, &cosine);
     r->target[0] = radius * sine;
     r->target[1] = radius * cosine;
-    CGS_TRY(cgs_mj_env_restart(e));
-    return cgs_mj_env_set_state(e, s);
+    CGS_TRY(cgs_mj_env_restart(world, error));
+    return cgs_mj_env_set_state(world, s, error);
 }
 
 /* ---- what is recorded ----------------------------------------------------------- */
@@ -83,9 +94,9 @@ static const cgs_env_column columns[] = {{"observation", 6, false},
                                          {"finger_pos", 2, false},
                                          {"target_pos", 2, false}};
 
-static void column(const cgs_env *e, int index, double *out) {
-    const reacher *r = (const reacher *)e;
-    const double *s = e->state;
+static void column(const void *world, const double *s, const double *goal, int index, double *out) {
+    (void)goal;
+    const reacher *r = world;
     double tip[2];
     fingertip(s, tip);
     switch (index) {
@@ -114,6 +125,7 @@ static void probe_state(const double *s, double *out) {
 }
 
 const cgs_env_class cgs_reacher_class = {
+    CGS_ENV_OURS,
     .id = "reacher",
     .version = CGS_MJ_VERSION(1),
     .summary = "a planar arm of two links turns to given joint angles",

@@ -21,7 +21,6 @@ static const float DOOR_MARGIN = 1.75f;
 enum { SIDE = TWOROOMS_SIDE, REACH = 42 /* the blob changes no byte farther away */ };
 
 typedef struct tworooms {
-    cgs_env base;
     float x, y;
     cgs_scaled_image scaled;
 } tworooms;
@@ -30,8 +29,9 @@ typedef struct tworooms {
 
 static float clampf(float v, float lo, float hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-static bool step(cgs_env *e, const double *action) {
-    tworooms *t = (tworooms *)e;
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    (void)aim;
+    tworooms *t = world;
     float x = t->x + TWOROOMS_SPEED * clampf((float)action[0], -1, 1);
     float y = t->y + TWOROOMS_SPEED * clampf((float)action[1], -1, 1);
     x = clampf(x, LOWEST, HIGHEST);
@@ -48,49 +48,54 @@ static bool step(cgs_env *e, const double *action) {
     return true;
 }
 
-static cgs_status restart(cgs_env *e) {
-    tworooms *t = (tworooms *)e;
+static cgs_status restart(void *world, char *error) {
+    (void)error;
+    tworooms *t = world;
     t->x = 60;
     t->y = 112;
     return CGS_OK;
 }
 
-static void close_world(cgs_env *e) { cgs_scaled_image_free(&((tworooms *)e)->scaled); }
+static void close_world(void *world) { cgs_scaled_image_free(&((tworooms *)world)->scaled); }
 
 /* upstream's current environment: the agent outside the wall zone, the target anywhere */
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
-    tworooms *t = (tworooms *)e;
+static cgs_status reset(void *world, cgs_env_random *random, double *goal, char *error) {
+    (void)error;
+    cgs_rng *rng = cgs_env_rng(random);
+    tworooms *t = world;
     do {
         t->x = (float)cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH);
         t->y = (float)cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH);
     } while (fabsf(t->x - TWOROOMS_WALL_X) <= TWOROOMS_WALL_HALF + TWOROOMS_RADIUS);
     for (int i = 0; i < 2; i++)
-        e->goal[i] = cgs_round_f32(cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH));
+        goal[i] = cgs_round_f32(cgs_rng_range(rng, TWOROOMS_SPAN_LOW, TWOROOMS_SPAN_HIGH));
     return CGS_OK;
 }
 
-static cgs_status set_state(cgs_env *e, const double *s) {
-    tworooms *t = (tworooms *)e;
+static cgs_status set_state(void *world, const double *s, char *error) {
+    tworooms *t = world;
     for (int i = 0; i < 2; i++)
         if (s[i] < 0 || s[i] > SIDE - 1)
-            return cgs_fail(CGS_EARG, "tworooms: component %d of the state is %g, outside 0 to %d",
-                            i, s[i], SIDE - 1);
+            return cgs_env_refuse(error, CGS_EARG,
+                                  "tworooms: component %d of the state is %g, outside 0 to %d", i,
+                                  s[i], SIDE - 1);
     t->x = (float)s[0];
     t->y = (float)s[1];
     return CGS_OK;
 }
 
-static cgs_status check_goal(const cgs_env *e, const double *g) {
-    (void)e;
+static cgs_status check_goal(const void *world, const double *g, char *error) {
+    (void)world;
     for (int i = 0; i < 2; i++)
         if (g[i] < TWOROOMS_SPAN_LOW || g[i] > TWOROOMS_SPAN_HIGH)
-            return cgs_fail(CGS_EARG, "tworooms: component %d of the goal is %g, outside %g to %g",
-                            i, g[i], (double)TWOROOMS_SPAN_LOW, (double)TWOROOMS_SPAN_HIGH);
+            return cgs_env_refuse(error, CGS_EARG,
+                                  "tworooms: component %d of the goal is %g, outside %g to %g", i,
+                                  g[i], (double)TWOROOMS_SPAN_LOW, (double)TWOROOMS_SPAN_HIGH);
     return CGS_OK;
 }
 
-static void get_state(const cgs_env *e, double *s) {
-    const tworooms *t = (const tworooms *)e;
+static void get_state(const void *world, double *s) {
+    const tworooms *t = world;
     s[0] = t->x;
     s[1] = t->y;
 }
@@ -100,9 +105,10 @@ static bool reached(const cgs_env_predicate *p, const double *s, const double *g
     return (double)sqrtf(dx * dx + dy * dy) < p->distance;
 }
 
-static void column(const cgs_env *e, int index, double *out) {
-    (void)index; /* proprio and pos_agent are the same two numbers */
-    memcpy(out, e->state, 2 * sizeof *out);
+static void column(const void *world, const double *state, const double *goal, int index,
+                   double *out) {
+    (void)world, (void)goal, (void)index; /* proprio and pos_agent are the same two numbers */
+    memcpy(out, state, 2 * sizeof *out);
 }
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
@@ -162,14 +168,16 @@ static void draw_native(const void *what, uint8_t *rgb) {
     }
 }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    return cgs_scaled_image_draw(&((tworooms *)e)->scaled, draw_native, e, SIDE, side, rgb);
+static cgs_status render(void *world, int side, uint8_t *rgb, char *error) {
+    return cgs_env_said(error, cgs_scaled_image_draw(&((tworooms *)world)->scaled, draw_native,
+                                                     world, SIDE, side, rgb));
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}, {"pos_agent", 2, false}};
 static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
 
 const cgs_env_class cgs_tworooms_class = {
+    CGS_ENV_OURS,
     .id = "tworooms",
     .version = 1,
     .summary = "a point moves between two rooms through a door",

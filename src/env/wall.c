@@ -19,7 +19,6 @@ static const double DISPLACEMENT = 2, BOUNCE = 0.5, KEEP_OFF = 0.3;
 enum { GRID = WALL_GRID, NATIVE = 224 };
 
 typedef struct wall {
-    cgs_env base;
     double x, y;
     double wall_x, door_y;
     cgs_scaled_image scaled;
@@ -90,8 +89,9 @@ static void move(const wall *w, double x2, double y2, double *rx, double *ry) {
     *ry = keep_inside(y, WALL_LOW, WALL_HIGH);
 }
 
-static bool step(cgs_env *e, const double *action) {
-    wall *w = (wall *)e;
+static bool step(void *world, const double *action, const cgs_env_aim *aim) {
+    (void)aim;
+    wall *w = world;
     double x, y;
     move(w, w->x + DISPLACEMENT * action[0], w->y + DISPLACEMENT * action[1], &x, &y);
     if (!isfinite(x) || !isfinite(y)) return false;
@@ -105,19 +105,18 @@ static void default_layout(wall *w) {
     w->door_y = WALL_DOOR_Y;
 }
 
-static cgs_status restart(cgs_env *e) {
-    wall *w = (wall *)e;
+static cgs_status restart(void *world, char *error) {
+    (void)error;
+    wall *w = world;
     default_layout(w);
     w->x = w->y = 16;
     return CGS_OK;
 }
 
-static cgs_status open_world(cgs_env *e) { return restart(e); }
-
-static void close_world(cgs_env *e) { cgs_scaled_image_free(&((wall *)e)->scaled); }
+static void close_world(void *world) { cgs_scaled_image_free(&((wall *)world)->scaled); }
 
 cgs_status cgs_wall_set_layout(cgs_env *e, double wall_x, double door_y) {
-    wall *w = (wall *)e;
+    wall *w = e->world;
     if (!(wall_x > WALL_LOW + WALL_HALF && wall_x < WALL_HIGH - WALL_HALF) ||
         !(door_y >= WALL_LOW && door_y <= WALL_HIGH))
         return cgs_fail(CGS_EARG, "wall: no wall can stand at x %g with a door at y %g", wall_x,
@@ -128,8 +127,10 @@ cgs_status cgs_wall_set_layout(cgs_env *e, double wall_x, double door_y) {
 }
 
 /* start and goal in different rooms, two deviations of the dot away from every wall */
-static cgs_status reset(cgs_env *e, cgs_rng *rng) {
-    wall *w = (wall *)e;
+static cgs_status reset(void *world, cgs_env_random *random, double *goal, char *error) {
+    (void)error;
+    cgs_rng *rng = cgs_env_rng(random);
+    wall *w = world;
     const double margin = 2 * WALL_DOT;
     default_layout(w);
     double xs = cgs_rng_range(rng, WALL_LOW + margin, WALL_X - WALL_HALF - margin);
@@ -139,24 +140,25 @@ static cgs_status reset(cgs_env *e, cgs_rng *rng) {
     bool swap = cgs_rng_f64(rng) < 0.5;
     w->x = swap ? xg : xs;
     w->y = ys;
-    e->goal[0] = swap ? xs : xg;
-    e->goal[1] = yg;
+    goal[0] = swap ? xs : xg;
+    goal[1] = yg;
     return CGS_OK;
 }
 
-static cgs_status set_state(cgs_env *e, const double *s) {
-    wall *w = (wall *)e;
+static cgs_status set_state(void *world, const double *s, char *error) {
+    wall *w = world;
     for (int i = 0; i < 2; i++)
         if (s[i] < 0 || s[i] > GRID - 1)
-            return cgs_fail(CGS_EARG, "wall: component %d of the state is %g, outside 0 to %d", i,
-                            s[i], GRID - 1);
+            return cgs_env_refuse(error, CGS_EARG,
+                                  "wall: component %d of the state is %g, outside 0 to %d", i, s[i],
+                                  GRID - 1);
     w->x = s[0];
     w->y = s[1];
     return CGS_OK;
 }
 
-static void get_state(const cgs_env *e, double *s) {
-    const wall *w = (const wall *)e;
+static void get_state(const void *world, double *s) {
+    const wall *w = world;
     s[0] = w->x;
     s[1] = w->y;
 }
@@ -166,9 +168,10 @@ static bool reached(const cgs_env_predicate *p, const double *s, const double *g
     return sqrt(dx * dx + dy * dy) < p->distance;
 }
 
-static void column(const cgs_env *e, int index, double *out) {
-    (void)index;
-    memcpy(out, e->state, 2 * sizeof *out);
+static void column(const void *world, const double *state, const double *goal, int index,
+                   double *out) {
+    (void)world, (void)goal, (void)index;
+    memcpy(out, state, 2 * sizeof *out);
 }
 
 static void probe_state(const double *s, double *out) { memcpy(out, s, 2 * sizeof *out); }
@@ -232,14 +235,16 @@ static void draw_native(const void *what, uint8_t *rgb) {
     enlarge(rest, rgb, 1, 2);
 }
 
-static cgs_status render(cgs_env *e, int side, uint8_t *rgb) {
-    return cgs_scaled_image_draw(&((wall *)e)->scaled, draw_native, e, NATIVE, side, rgb);
+static cgs_status render(void *world, int side, uint8_t *rgb, char *error) {
+    return cgs_env_said(error, cgs_scaled_image_draw(&((wall *)world)->scaled, draw_native, world,
+                                                     NATIVE, side, rgb));
 }
 
 static const cgs_env_column columns[] = {{"proprio", 2, false}};
 static const cgs_env_feature features[] = {{"agent position", false}, {"agent position", false}};
 
 const cgs_env_class cgs_wall_class = {
+    CGS_ENV_OURS,
     .id = "wall",
     .version = 1,
     .summary = "a dot crosses a wall through its door",
@@ -256,7 +261,7 @@ const cgs_env_class cgs_wall_class = {
     .features = features,
     .feature_count = 2,
     .size = sizeof(wall),
-    .open = open_world,
+    .open = restart,
     .close = close_world,
     .restart = restart,
     .reset = reset,

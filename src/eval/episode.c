@@ -365,7 +365,7 @@ static cgs_status observe(cgs_loop *l, int n, cgs_outcome *out) {
     const cgs_proprio_scale *p = &l->config.proprio;
     for (int i = 0; i < n && p->dim; i++) {
         double raw[CGS_ENV_MAX_DIM];
-        l->config.env->column(l->envs.env[l->active[i]], l->column, raw);
+        cgs_env_read_column(l->envs.env[l->active[i]], l->column, raw);
         for (int k = 0; k < p->dim; k++)
             l->sensed[i * p->dim + k] = (float)((raw[k] - p->mean[k]) / p->std[k]);
     }
@@ -397,6 +397,8 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
                             cgs_outcome *out) {
     const cgs_loop_config *c = &l->config;
     int step = 0, n, f = c->scale.frameskip;
+    /* who scores nothing and begins at no prior does not look at the world either */
+    bool blind = !(l->solver.kind->needs & (CGS_NEEDS_SCORES | CGS_NEEDS_PRIOR));
     CGS_TRY(begin(l, cases, first, E, out));
     if (c->watch.stepped) CGS_TRY(c->watch.stepped(c->watch.user, &l->envs, 0));
     for (int number = 0; step < c->budget && (n = gather_active(l, E)) > 0; number++) {
@@ -413,7 +415,7 @@ static cgs_status run_batch(cgs_loop *l, const cgs_start_states *cases, int firs
             }
             /* only frames that the next solve sees: the last one, and those of its history */
             int keep = c->history == CGS_HISTORY_NATIVE ? 1 : l->N;
-            if (block < l->execute - keep || step >= c->budget || n == 0) continue;
+            if (blind || block < l->execute - keep || step >= c->budget || n == 0) continue;
             CGS_TRY(observe(l, n, out));
             remember(l, n, block);
         }

@@ -41,25 +41,6 @@ const char *cgs_success_name(cgs_success_rule r);
 /* The default: solve for DINO-WM, any for LeWM. */
 cgs_success_rule cgs_success_of(const cgs_loaded_model *s);
 
-/* How one episode went. */
-typedef struct cgs_outcome {
-    bool success; /* the predicate held when it counted */
-    int first;    /* actions until then, or 0 */
-    int actions;  /* carried out */
-    int solves;
-    float planned;  /* lowest cost in the last iteration of the last solve; NaN: the planner has no
-                       cost */
-    float reached;  /* |z - goal|^2 of the last frame's whole latent */
-    double seconds; /* encoding and planning, per episode of the batch */
-    /* of the first plan alone, which separates what the model's cost, the model and the predicate
-     * do: */
-    bool first_success; /* the predicate held at one of its actions where each counts, or after its
-                         * last */
-    float first_cost;   /* that the model gives it */
-    float first_size;   /* root mean square of its standardised values */
-    double first_seconds; /* of its solve, without encoding, per episode of the batch */
-} cgs_outcome;
-
 /* Observer callbacks; any may be NULL. */
 typedef struct cgs_loop_observer {
     /* after a solve: its problem and result; active (E) names the episodes of the batch */

@@ -64,6 +64,8 @@ static cgs_status open_all(cgs_eval_session *b) {
         return cgs_fail(CGS_ENOMEM, "evaluation: no memory");
     for (int i = 0; i < b->source->episodes; i++) b->ep_len[i] = b->source->ep_len[i];
     CGS_TRY(cgs_dataset_env(b->data, o->env, &b->e->env));
+    CGS_TRY(cgs_env_can_plan(b->e->env));
+    CGS_TRY(cgs_env_has_judge(b->e->env, b->judge));
     for (int i = 0; i < o->model_count; i++) {
         CGS_TRY(cgs_loaded_model_open_any(&b->loaded[i], o->models[i], &b->device, o->precision,
                                           CGS_FRAMES_BY_DEVICE, b->data));

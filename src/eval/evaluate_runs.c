@@ -82,6 +82,9 @@ static cgs_eval_settings settings_of(cgs_eval_session *b, const cgs_eval_run *r)
                              .device = b->device.ops->name,
                              .precision = cgs_loaded_model_precision(s)};
     if (on_gpu(b) && cgs_plan_iterations(&r->plan) > 0) out.batch = declared_batch(b);
+    cgs_env_origin origin = cgs_env_origin_of(b->e->env);
+    memcpy(out.env_file, origin.file, sizeof out.env_file);
+    memcpy(out.env_sha256, origin.sha256, sizeof out.env_sha256);
     memcpy(out.method, s->card.method, sizeof out.method);
     memcpy(out.backbone, s->dino.origin, sizeof out.backbone);
     snprintf(out.dataset, sizeof out.dataset, "%.255s", starts->dataset.s);

@@ -103,6 +103,7 @@ static cgs_status choose_starts(cgs_eval_session *b, int seed, const cgs_episode
     if (rule.skip_solved) CGS_TRY(cgs_state_column(b->source, b->e->env, &f.column));
     CGS_TRY(cgs_starts_choose(s, ep, &rule, rule.skip_solved ? skip_solved : NULL, &f));
     s->judge = b->judge;
+    s->env = b->e->env;
     const char *slash = strrchr(o->data, '/');
     snprintf(s->dataset.s, sizeof s->dataset.s, "%.255s", slash ? slash + 1 : o->data);
     return o->manifest ? cgs_starts_save(s, name) : CGS_OK;

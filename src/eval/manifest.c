@@ -14,6 +14,16 @@
 #define LINE_MIN strlen("{\"episode\":0,\"step\":0,\"row\":0}")
 #define WHOLE_MAX 0x1p53 /* whole numbers up to here are exact in JSON */
 
+/* of a plug-in: which one, beside what the dataset's name says */
+static bool add_env(cJSON *head, const cgs_env_class *env) {
+    cgs_env_origin origin = env ? cgs_env_origin_of(env) : (cgs_env_origin){"", ""};
+    if (!origin.file[0]) return true;
+    return cJSON_AddStringToObject(head, "env", env->id) &&
+           cJSON_AddNumberToObject(head, "env_version", env->version) &&
+           cJSON_AddStringToObject(head, CGS_ENV_FILE, origin.file) &&
+           cJSON_AddStringToObject(head, CGS_ENV_SHA256, origin.sha256);
+}
+
 cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
     char seed[24], starts[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->rule.seed);
@@ -33,7 +43,7 @@ cgs_status cgs_starts_save(const cgs_starts *s, const char *path) {
         cJSON_AddBoolToObject(head, "held_out", s->rule.held_out) &&
         cJSON_AddBoolToObject(head, "skip_solved", s->rule.skip_solved) &&
         cJSON_AddStringToObject(head, "protocol", cgs_judge_name(s->judge)) &&
-        cJSON_AddStringToObject(head, "starts", starts))
+        add_env(head, s->env) && cJSON_AddStringToObject(head, "starts", starts))
         text = cJSON_PrintUnformatted(head);
     cJSON_Delete(head);
     if (!text) return cgs_fail(CGS_ENOMEM, "%s: no memory for its first line", path);

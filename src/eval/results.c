@@ -72,6 +72,10 @@ static cJSON *describe(const cgs_eval_settings *s) {
     put_u64(j, "weights", s->weights, "%016llx");
     cJSON_AddStringToObject(j, "env", s->env);
     cJSON_AddNumberToObject(j, "env_version", s->env_version);
+    if (s->env_file[0]) {
+        cJSON_AddStringToObject(j, CGS_ENV_FILE, s->env_file);
+        cJSON_AddStringToObject(j, CGS_ENV_SHA256, s->env_sha256);
+    }
     cJSON_AddStringToObject(j, "dataset", s->dataset);
     cJSON_AddNumberToObject(j, "dataset_rows", (double)s->dataset_rows);
     cJSON_AddNumberToObject(j, "episodes", s->rule.count);

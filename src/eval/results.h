@@ -31,7 +31,8 @@ typedef struct cgs_eval_settings {
     uint64_t weights;  /* checksum */
     const char *env;
     int env_version;
-    char dataset[256]; /* file name */
+    char env_file[128], env_sha256[65]; /* of a plug-in; left out where it is none */
+    char dataset[256];                  /* file name */
     int64_t dataset_rows;
     cgs_start_rule rule;
     uint64_t starts; /* checksum of the rows */

@@ -30,10 +30,6 @@ typedef struct cgs_episodes {
     const uint8_t *use;    /* (count) zero: not to be used (held-out split); NULL: all   */
 } cgs_episodes;
 
-typedef struct cgs_start {
-    int64_t episode, step, row; /* row = offset[episode] + step */
-} cgs_start;
-
 /* How starts are chosen; saved with them. */
 typedef struct cgs_start_rule {
     int count;        /* how many */
@@ -46,9 +42,10 @@ typedef struct cgs_start_rule {
 
 typedef struct cgs_starts {
     cgs_start_rule rule;
-    cgs_type_text dataset;  /* the caller's name for the data; may be empty */
-    int64_t episodes, rows; /* size of the dataset, to detect a different one */
-    cgs_judge judge;        /* of solved starts, where they are skipped */
+    cgs_type_text dataset;    /* the caller's name for the data; may be empty */
+    int64_t episodes, rows;   /* size of the dataset, to detect a different one */
+    cgs_judge judge;          /* of solved starts, where they are skipped */
+    const cgs_env_class *env; /* for the record, of a plug-in; NULL: not known */
     int count;
     cgs_start *start; /* (count) ascending rows as chosen; owned */
 } cgs_starts;

@@ -211,6 +211,7 @@ static cgs_status enter(reader *r, size_t length, const cgs_pkl *key, size_t *lo
     *longer = length + dot + key->n;
     r->name[*longer] = '\0';
     *skip = left_out(r->name);
+    if (*skip) cgs_weights_skip(r->w, r->name);
     return CGS_OK;
 }
 
@@ -326,6 +327,15 @@ static cgs_status read_member(reader *r, const char *leaf, char **data, size_t *
     return rc;
 }
 
+/* the model of a checkpoint, by the names that trainers give it; NULL: the file is the model */
+static const cgs_pkl *inner_dict(const cgs_pkl *root) {
+    static const char *const KEYS[] = {"state_dict", "model_state_dict", "model"};
+    const cgs_pkl *hit = NULL;
+    for (size_t i = 0; !hit && i < sizeof KEYS / sizeof KEYS[0]; i++)
+        hit = cgs_pkl_get(root, KEYS[i]);
+    return hit;
+}
+
 static cgs_status read_archive(reader *r) {
     const char *path = r->w->path;
     char *data;
@@ -343,7 +353,7 @@ static cgs_status read_archive(reader *r) {
     if (rc != CGS_OK) {
         rc = cgs_fail_in(rc, path);
     } else {
-        const cgs_pkl *inner = cgs_pkl_get(pickle.root, "state_dict");
+        const cgs_pkl *inner = inner_dict(pickle.root);
         rc = collect(r, inner ? inner : pickle.root, 0, 0);
     }
     cgs_pickle_free(&pickle);

@@ -16,7 +16,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "io/kind.h"
 #include "io/safetensors.h"
+#include "io/sharded.h"
 #include "io/torchfile.h"
 
 /* one piece of a large read; small enough for the stack */
@@ -55,6 +57,8 @@ void cgs_weights_close(cgs_weights *w) {
     if (!w) return;
     for (size_t i = 0; i < w->count; i++) free((char *)w->entry[i].name);
     for (size_t i = 0; i < 2 * w->metas; i++) free(w->meta[i]);
+    for (size_t i = 0; i < w->shards; i++) cgs_weights_close(w->shard[i]);
+    free(w->shard);
     free(w->entry);
     free(w->range);
     free(w->by_name);
@@ -79,6 +83,16 @@ cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e) {
     to->owner = w;
     to->name = name;
     return CGS_OK;
+}
+
+void cgs_list_name(char *list, size_t size, const char *name) {
+    size_t n = strlen(list);
+    if (n + strlen(name) + 2 < size) snprintf(list + n, size - n, "%s%s", n ? ", " : "", name);
+}
+
+void cgs_weights_skip(cgs_weights *w, const char *name) {
+    w->skipped++;
+    cgs_list_name(w->some, sizeof w->some, name);
 }
 
 cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *value) {
@@ -372,7 +386,7 @@ cgs_status cgs_weights_to_f32(const cgs_weight *e, float *out) {
 /* ---- opening ------------------------------------------------------------------- */
 
 /* the table of contents, by the reader that the first bytes select */
-static cgs_status read_contents(cgs_weights *w) {
+static cgs_status read_contents(cgs_weights *w, bool index) {
     unsigned char head[9] = {0};
     size_t n = w->file_bytes < sizeof head ? (size_t)w->file_bytes : sizeof head;
     CGS_TRY(cgs_weights_pread(w, 0, head, n));
@@ -380,6 +394,7 @@ static cgs_status read_contents(cgs_weights *w) {
     /* a zip member's method is where safetensors has its first JSON character */
     if (head[8] == '{') return cgs_safetensors_contents(w);
     if (memcmp(head, "PK\3\4", 4) == 0) return cgs_torchfile_contents(w);
+    if (index && head[0] == '{') return cgs_sharded_contents(w);
     if (memcmp(head, "\x80\x02\x8A\x0A", 4) == 0)
         return cgs_fail(CGS_EFORMAT,
                         "%s: a legacy torch file (before torch 1.6); convert it with "
@@ -387,11 +402,12 @@ static cgs_status read_contents(cgs_weights *w) {
                         w->path);
     return cgs_fail(CGS_EFORMAT,
                     "%s: neither a safetensors file nor a torch zip file (%" PRIu64
-                    " bytes, beginning %02x %02x %02x %02x)",
-                    w->path, w->file_bytes, head[0], head[1], head[2], head[3]);
+                    " bytes, beginning %02x %02x %02x %02x): it is %s",
+                    w->path, w->file_bytes, head[0], head[1], head[2], head[3],
+                    cgs_file_kind(w->path));
 }
 
-cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
+static cgs_status open_file(cgs_weights **out, const char *path, bool index) {
     *out = NULL;
     cgs_weights *w = calloc(1, sizeof *w);
     if (!w) return cgs_fail(CGS_ENOMEM, "%s: no memory to open it", path);
@@ -401,12 +417,12 @@ cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
     if (w->fd < 0)
         rc = cgs_fail(CGS_EIO, "%s: %s", path, strerror(errno));
     else if (fstat(w->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        rc = cgs_fail(CGS_EIO, "%s: not a regular file", path);
+        rc = cgs_fail(CGS_EIO, "%s: not a regular file: it is %s", path, cgs_file_kind(path));
     else if (!(w->path = strdup(path)))
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory to open it", path);
     if (rc == CGS_OK) {
         w->file_bytes = (uint64_t)st.st_size;
-        rc = read_contents(w);
+        rc = read_contents(w, index);
     }
     if (rc == CGS_OK) rc = sort_names(w);
     if (rc == CGS_OK)
@@ -414,4 +430,12 @@ cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
     else
         cgs_weights_close(w);
     return rc;
+}
+
+cgs_status cgs_weights_open(cgs_weights **out, const char *path) {
+    return open_file(out, path, true);
+}
+
+cgs_status cgs_weights_open_shard(cgs_weights **out, const char *path) {
+    return open_file(out, path, false);
 }

@@ -1,10 +1,10 @@
 /* weights.h - named tensors of a file, whatever its format.
  *
- * A safetensors file and a torch file both open as a cgs_weights: a list of entries with name,
- * element type and shape.  Opening reads only the table of contents; the elements are read, made
- * contiguous and converted when an entry is requested.  So a caller can check the shapes before it
- * allocates memory for them, and a file that shrinks while it is open is a failed read instead of a
- * fault in mapped memory.
+ * A safetensors file, a torch file and the index of several safetensors files open as a
+ * cgs_weights: a list of entries with name, element type and shape.  Opening reads only the table
+ * of contents; the elements are read, made contiguous and converted when an entry is requested.  So
+ * a caller can check the shapes before it allocates memory for them, and a file that shrinks while
+ * it is open is a failed read instead of a fault in mapped memory.
  *
  * Order of calls: open, find (or walk entry[0..count)), read or to_f32, close. */
 #ifndef CGS_IO_WEIGHTS_H
@@ -60,7 +60,7 @@ typedef struct cgs_weight_range {
 
 struct cgs_weights {
     const char *path;
-    const char *format; /* "safetensors" or "torch" */
+    const char *format; /* "safetensors", "torch" or "sharded safetensors" */
     cgs_weight *entry;  /* (count), in the order of the file */
     size_t count;
 
@@ -73,9 +73,13 @@ struct cgs_weights {
     size_t *by_name; /* (count) indices of entry, sorted by name */
     char **meta;     /* (2 * metas) key, value, key, value, ... */
     size_t metas;
+    int skipped;         /* buffers and callbacks of a training that its reader left out */
+    char some[160];      /* names of those, as many as there is room for */
+    cgs_weights **shard; /* (shards) the files of an index, which own the entries */
+    size_t shards;
 };
 
-/* Opens a weight file, whose first bytes tell safetensors from torch.  The caller
+/* Opens a weight file, whose first bytes tell safetensors, torch and an index apart.  The caller
  * closes *out; it is NULL after a failure. */
 cgs_status cgs_weights_open(cgs_weights **out, const char *path);
 void cgs_weights_close(cgs_weights *w);
@@ -99,6 +103,9 @@ const char *cgs_weights_shape(const cgs_weight *e, char text[CGS_SHAPE_TEXT]);
 
 /* ---- for the readers ----------------------------------------------------------- */
 
+/* As cgs_weights_open, but an index is refused: it cannot name another one, or itself. */
+cgs_status cgs_weights_open_shard(cgs_weights **out, const char *path);
+
 /* A type by its safetensors name, with its size; CGS_W_OTHER with size 0 if unknown. */
 cgs_weight_type cgs_weight_type_of(const char *name, size_t *element);
 /* The safetensors name and size of a type of the list; "?" and 0 for OTHER. */
@@ -108,9 +115,14 @@ const char *cgs_weight_type_name(cgs_weight_type type, size_t *element);
 cgs_status cgs_weights_add(cgs_weights *w, const cgs_weight *e);
 /* Appends a checksummed range and returns its index. */
 cgs_status cgs_weights_add_range(cgs_weights *w, cgs_weight_range range, int *index);
+/* Notes what a reader leaves out. */
+void cgs_weights_skip(cgs_weights *w, const char *name);
 cgs_status cgs_weights_add_meta(cgs_weights *w, const char *key, const char *value);
 /* Reads exactly n bytes at an offset of the file. */
 cgs_status cgs_weights_pread(const cgs_weights *w, uint64_t offset, void *out, size_t n);
+
+/* Appends to a list "a, b, c" of `size` bytes where there is room. */
+void cgs_list_name(char *list, size_t size, const char *name);
 
 /* count = product of dim and bytes = count * element; false when that overflows or a
  * dimension is negative. */

@@ -81,6 +81,7 @@ static const struct {
     CARD(CARD_WHOLE, dataset_bytes),
     CARD(CARD_WHOLE, dataset_episodes), /* not in older cards */
     CARD(CARD_TEXT, recipe),            /* likewise */
+    CARD(CARD_TEXT, init),              /* likewise */
     CARD(CARD_WHOLE, stats_rows),
     CARD(CARD_TEXT, std_divisor),
     CARD(CARD_TEXT, precision),

@@ -17,7 +17,7 @@
 const float cgs_image_mean[3] = {0.485f, 0.456f, 0.406f};
 const float cgs_image_std[3] = {0.229f, 0.224f, 0.225f};
 
-#define VIT_EPS 1e-12f
+#define VIT_EPS CGS_LEWM_VIT_EPS
 #define ADA_EPS CGS_LEWM_ADA_EPS
 #define NORM_EPS CGS_LEWM_NORM_EPS
 

@@ -74,7 +74,8 @@ typedef struct cgs_lewm {
     cgs_predictor_layer *predictor; /* (predictor_layers) */
 } cgs_lewm;
 
-/* layer-norm epsilons of the predictor, modulated and affine */
+/* layer-norm epsilons of the encoder, and of the predictor, modulated and affine */
+#define CGS_LEWM_VIT_EPS 1e-12f
 #define CGS_LEWM_ADA_EPS 1e-6f
 #define CGS_LEWM_NORM_EPS 1e-5f
 

@@ -48,29 +48,53 @@ cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta
     return rc;
 }
 
-static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w) {
-    const cgs_weight *s = cgs_weights_find(w, e->name);
-    if (!s) return cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, e->name);
-    cgs_weight want = {.rank = e->rank};
-    bool same = s->rank == e->rank;
-    for (int i = 0; i < e->rank; i++) {
-        want.dim[i] = e->dim[i];
-        same = same && s->dim[i] == e->dim[i];
+bool cgs_param_same_shape(const cgs_param *e, const cgs_weight *w) {
+    bool same = w->rank == e->rank;
+    for (int i = 0; same && i < e->rank; i++) same = w->dim[i] == e->dim[i];
+    return same;
+}
+
+const char *cgs_param_shape(const cgs_param *e, char text[CGS_SHAPE_TEXT]) {
+    cgs_weight w = {.rank = e->rank};
+    for (int i = 0; i < e->rank; i++) w.dim[i] = e->dim[i];
+    return cgs_weights_shape(&w, text);
+}
+
+static bool is_variance(const char *name) {
+    size_t n = strlen(name), tail = strlen(".running_var");
+    return n > tail && !strcmp(name + n - tail, ".running_var");
+}
+
+static cgs_status check_values(const cgs_weight *w, const float *values, bool variance) {
+    for (size_t k = 0; k < w->count; k++) {
+        if (!isfinite(values[k]))
+            return cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g, not a finite number", w->owner->path,
+                            w->name, k, (double)values[k]);
+        if (variance && values[k] < 0)
+            return cgs_fail(CGS_EFORMAT, "%s: %s[%zu] is %g, a variance is not negative",
+                            w->owner->path, w->name, k, (double)values[k]);
     }
+    return CGS_OK;
+}
+
+cgs_status cgs_param_fill(cgs_params *p, const cgs_param *e, const cgs_weight *w) {
     char seen[CGS_SHAPE_TEXT], expected[CGS_SHAPE_TEXT];
-    if (!same)
-        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected %s", w->path, e->name,
-                        cgs_weights_shape(s, seen), cgs_weights_shape(&want, expected));
+    if (!cgs_param_same_shape(e, w))
+        return cgs_fail(CGS_EFORMAT, "%s: %s has shape %s, expected %s", w->owner->path, e->name,
+                        cgs_weights_shape(w, seen), cgs_param_shape(e, expected));
     float *values = malloc(e->count * sizeof *values);
-    cgs_status rc = values ? cgs_weights_to_f32(s, values)
-                           : cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->path, e->name);
-    for (size_t i = 0; rc == CGS_OK && i < e->count; i++)
-        if (!isfinite(values[i]))
-            rc = cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g, not a finite number", w->path, e->name,
-                          i, (double)values[i]);
+    cgs_status rc = values ? cgs_weights_to_f32(w, values)
+                           : cgs_fail(CGS_ENOMEM, "%s: no memory for %s", w->owner->path, e->name);
+    if (rc == CGS_OK) rc = check_values(w, values, is_variance(e->name));
     if (rc == CGS_OK) rc = cgs_param_write(p, e, values);
     free(values);
     return rc;
+}
+
+static cgs_status load_one(cgs_params *p, const cgs_param *e, const cgs_weights *w) {
+    const cgs_weight *s = cgs_weights_find(w, e->name);
+    if (!s) return cgs_fail(CGS_EFORMAT, "%s: %s is missing", w->path, e->name);
+    return cgs_param_fill(p, e, s);
 }
 
 cgs_status cgs_params_load(cgs_params *p, const char *path) {

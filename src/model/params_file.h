@@ -13,4 +13,11 @@ cgs_status cgs_params_save(const cgs_params *p, const char *path, const cgs_meta
  * non-finite tensor is named, and damage is detected. */
 cgs_status cgs_params_load(cgs_params *p, const char *path);
 
+/* One of them from a stored tensor, which must have its shape, finite numbers, and no negative
+ * variance. */
+bool cgs_param_same_shape(const cgs_param *e, const cgs_weight *w);
+/* The shape as text: "[192,3,14,14]".  Returns its buffer. */
+const char *cgs_param_shape(const cgs_param *e, char text[CGS_SHAPE_TEXT]);
+cgs_status cgs_param_fill(cgs_params *p, const cgs_param *e, const cgs_weight *w);
+
 #endif /* CGS_MODEL_PARAMS_FILE_H */

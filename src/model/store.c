@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "core/build.h"
 #include "core/file.h"
+#include "io/kind.h"
 #include "io/safetensors.h"
 #include "model/config_json.h"
+#include "model/params_file.h"
 #include "model/sizes.h"
 #include "model/tensor_names.h"
 
@@ -137,18 +140,6 @@ cgs_status cgs_weights_checksum(cgs_checksum_state *state, const cgs_weights *w)
     return rc;
 }
 
-static bool same_shape(const cgs_weight *w, const cgs_param *e) {
-    bool same = w->rank == e->rank;
-    for (int i = 0; same && i < e->rank; i++) same = w->dim[i] == e->dim[i];
-    return same;
-}
-
-static const char *shape_of(const cgs_param *e, char text[CGS_SHAPE_TEXT]) {
-    cgs_weight w = {.rank = e->rank};
-    for (int i = 0; i < e->rank; i++) w.dim[i] = e->dim[i];
-    return cgs_weights_shape(&w, text);
-}
-
 /* Every tensor of the model is there with its shape, and nothing else is. */
 static cgs_status check_names(const cgs_lewm *m, const cgs_named_weights *c, const char *path) {
     int missing = 0;
@@ -162,9 +153,9 @@ static cgs_status check_names(const cgs_lewm *m, const cgs_named_weights *c, con
             continue;
         }
         char seen[CGS_SHAPE_TEXT], want[CGS_SHAPE_TEXT];
-        if (e && !same_shape(w, e))
+        if (e && !cgs_param_same_shape(e, w))
             return cgs_fail(CGS_EFORMAT, "%s: %s: shape %s, the model needs %s", path, name,
-                            cgs_weights_shape(w, seen), shape_of(e, want));
+                            cgs_weights_shape(w, seen), cgs_param_shape(e, want));
         if (!e && (w->type != CGS_W_I64 || w->count != 1))
             return cgs_fail(CGS_EFORMAT, "%s: %s: %s %s, expected one I64", path, name,
                             w->type_name, cgs_weights_shape(w, seen));
@@ -183,21 +174,6 @@ static cgs_status check_names(const cgs_lewm *m, const cgs_named_weights *c, con
     return CGS_OK;
 }
 
-static cgs_status read_values(cgs_lewm *m, const cgs_param *e, const cgs_weight *w, float *values) {
-    CGS_TRY(cgs_weights_to_f32(w, values));
-    size_t n = strlen(e->name), tail = strlen(".running_var");
-    bool variance = n > tail && !strcmp(e->name + n - tail, ".running_var");
-    for (size_t k = 0; k < e->count; k++) {
-        if (!isfinite(values[k]))
-            return cgs_fail(CGS_ENUMERIC, "%s: %s[%zu] is %g, not a finite number", w->owner->path,
-                            w->name, k, (double)values[k]);
-        if (variance && values[k] < 0)
-            return cgs_fail(CGS_EFORMAT, "%s: %s[%zu] is %g, a variance is not negative",
-                            w->owner->path, w->name, k, (double)values[k]);
-    }
-    return cgs_param_write(&m->params, e, values);
-}
-
 static cgs_status read_counter(cgs_lewm *m, const cgs_weight *w) {
     int64_t n;
     CGS_TRY(cgs_weights_read(w, &n));
@@ -214,17 +190,11 @@ static cgs_status load(cgs_lewm *m, const cgs_weights *w, const cgs_named_weight
     if (state == CGS_CHECKSUM_WRONG)
         return cgs_fail(CGS_EFORMAT, "%s: damaged, its tensors do not have the checksum %.16s",
                         w->path, cgs_weights_meta(w, META_CHECKSUM));
-    size_t most = 0;
-    for (int i = 0; i < m->params.count; i++)
-        if (m->params.list[i].count > most) most = m->params.list[i].count;
-    float *values = malloc(most * sizeof *values);
-    if (!values) return cgs_fail(CGS_ENOMEM, "%s: no memory for a tensor", w->path);
-    cgs_status rc = CGS_OK;
-    for (int i = 0; rc == CGS_OK && i < m->params.count; i++) {
+    for (int i = 0; i < m->params.count; i++) {
         const cgs_param *e = &m->params.list[i];
-        rc = read_values(m, e, cgs_named_weights_find(c, "%s", e->name), values);
+        CGS_TRY(cgs_param_fill(&m->params, e, cgs_named_weights_find(c, "%s", e->name)));
     }
-    free(values);
+    cgs_status rc = CGS_OK;
     m->base.batches_tracked = 0;
     for (int i = 0; rc == CGS_OK && i < 2; i++)
         rc = read_counter(m, cgs_named_weights_find(c, "%s", COUNTERS[i]));
@@ -263,6 +233,22 @@ cgs_status cgs_lewm_infer_config(cgs_lewm_config *out, const char *weights_path)
 
 /* ---- models ------------------------------------------------------------------------ */
 
+/* A file that lost its last layers looks like a smaller model.  Where nothing but shapes tells the
+ * number of layers, it is compared with that of models of the same width. */
+static void doubt_layers(cgs_import *how, const cgs_lewm_config *c) {
+    static const struct {
+        int width, encoder, predictor;
+    } usual[] = {{96, 4, 3}, {192, 12, 6}, {384, 12, 6}, {768, 12, 6}, {1024, 24, 6}};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (usual[i].width == c->width &&
+            (c->encoder_layers < usual[i].encoder || c->predictor_layers < usual[i].predictor))
+            snprintf(how->doubt, sizeof how->doubt,
+                     "it has %d encoder and %d predictor layers, models of width %d usually %d and "
+                     "%d: are the last ones missing?",
+                     c->encoder_layers, c->predictor_layers, c->width, usual[i].encoder,
+                     usual[i].predictor);
+}
+
 /* Claims of the shapes, then of whatever describes the model, then guesses. */
 static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *how,
                               const cgs_weights *w, const cgs_named_weights *c) {
@@ -284,6 +270,7 @@ static cgs_status learn_sizes(cgs_sizes *s, cgs_model_card *card, cgs_import *ho
     if (how->action_dim)
         rc = cgs_sizes_claim(s, "model.action_dim", how->action_dim, "the action given");
     if (rc == CGS_OK) rc = cgs_sizes_settle(s, how->guessed, sizeof how->guessed);
+    if (rc == CGS_OK && !how->config && !inside) doubt_layers(how, &s->config);
     if (rc == CGS_OK) rc = cgs_card_check(card, s->config.action_dim);
     return rc == CGS_OK ? rc : cgs_fail_in(rc, how->config ? how->config : w->path);
 }
@@ -295,8 +282,9 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
     cgs_sizes s = {0};
     cgs_model_card seen = {0};
     *out = NULL;
+    how->doubt[0] = '\0';
     CGS_TRY(cgs_weights_open(&w, weights));
-    cgs_status rc = cgs_named_weights_make(&c, w);
+    cgs_status rc = cgs_named_weights_filter(&c, w, how->ignore, how->ignores);
     if (rc == CGS_OK) rc = learn_sizes(&s, &seen, how, w, &c);
     if (rc == CGS_OK) rc = cgs_lewm_create(out, &s.config, d, training);
     if (rc == CGS_OK) rc = load(*out, w, &c);
@@ -305,6 +293,7 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
         *out = NULL;
     }
     how->ignored = c.ignored;
+    memcpy(how->some, c.some, sizeof how->some);
     how->has_card = seen.method[0] != '\0';
     if (card) *card = how->has_card ? seen : cgs_card_default();
     cgs_named_weights_free(&c);
@@ -312,10 +301,18 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
     return rc;
 }
 
+/* a file in its place would be named with what should lie in it */
+static cgs_status look_at_dir(const char *dir) {
+    struct stat st;
+    if (stat(dir, &st) != 0 || S_ISDIR(st.st_mode)) return CGS_OK;
+    return cgs_fail(CGS_EIO, "%s: not a model directory: it is %s", dir, cgs_file_kind(dir));
+}
+
 cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir, cgs_device *d,
                           bool training) {
     char weights[4096], config[4096];
     *out = NULL;
+    CGS_TRY(look_at_dir(dir));
     CGS_TRY(cgs_path_join(weights, sizeof weights, dir, CGS_WEIGHTS_FILE));
     CGS_TRY(cgs_path_join(config, sizeof config, dir, CGS_CONFIG_FILE));
     cgs_import how = {.config = config};

@@ -14,6 +14,7 @@
 typedef struct cgs_model_card {
     char method[64]; /* "lewm-cgs", or "imported"                       */
     char recipe[16]; /* "published", "robust"; "": not known            */
+    char init[256];  /* the model that training began with, or ""       */
     char env[64];    /* environment id of the training data, or ""      */
     char env_version[64];
     char dataset[256]; /* file name of the training data                  */
@@ -60,11 +61,15 @@ cgs_status cgs_model_load(cgs_lewm **out, cgs_model_card *card, const char *dir,
 
 /* Options and results of importing a weight file. */
 typedef struct cgs_import {
-    const char *config; /* in: path of a config.json, or NULL               */
-    int action_dim;     /* in: numbers of one action where known, else 0    */
-    int ignored;        /* out: tensors that are no part of a model         */
-    bool has_card;      /* out: the file or its config.json carries a card  */
-    char guessed[160];  /* out: keys of the sizes that were guessed; "" if none */
+    const char *config;  /* in: path of a config.json, or NULL               */
+    int action_dim;      /* in: numbers of one action where known, else 0    */
+    char *const *ignore; /* in: (ignores) patterns of tensors to leave out */
+    int ignores;
+    int ignored;       /* out: tensors that are no part of a model or were left out */
+    char some[160];    /* out: names of those, as many as there is room for */
+    bool has_card;     /* out: the file or its config.json carries a card  */
+    char guessed[160]; /* out: keys of the sizes that were guessed; "" if none */
+    char doubt[200];   /* out: a sentence on layers that seem to be missing; "" if none */
 } cgs_import;
 
 /* The same for a single weight file, ours or upstream's.  Sizes that neither `how` nor the file

@@ -16,6 +16,14 @@ static const cgs_backend *const backends[] = {
 #endif
 };
 
+#ifdef CGS_WITH_CUDA
+#define NAMES "cuda (cuda:1, cuda:2, ...), cpu and ref"
+#else
+#define NAMES "cpu and ref"
+#endif
+
+const char *cgs_device_names(void) { return NAMES; }
+
 /* "cuda:1" is the backend "cuda" with index 1; only GPUs have an index */
 static const cgs_backend *find(const char *name, int *index) {
     const char *colon = strchr(name, ':');
@@ -47,9 +55,14 @@ cgs_status cgs_device_open(cgs_device *d, const char *name, int threads) {
     d->ops = find(name, &d->index);
     if (!d->ops && !strncmp(name, "cuda", 4))
         return cgs_fail(CGS_EDEVICE, "%.40s: %s", name,
-                        find("cuda", &d->index) ? "GPUs are called cuda, cuda:0, cuda:1, ..."
-                                                : "this program was built without CUDA");
-    if (!d->ops) return cgs_fail(CGS_EDEVICE, "this build has no device \"%.40s\"", name);
+                        find("cuda", &d->index)
+                            ? "GPUs are called cuda, cuda:0, cuda:1, ..."
+                            : "this program was built without CUDA; it has " NAMES);
+    if (!d->ops)
+        return cgs_fail(CGS_EDEVICE, "this build has no device \"%.40s\": it has " NAMES, name);
+    if (threads < 0 || threads > CGS_THREADS_MOST)
+        return cgs_fail(CGS_EARG, "%d threads: 0 (one per core) to %d are possible", threads,
+                        CGS_THREADS_MOST);
     cgs_set_threads(threads);
     d->threads = cgs_threads();
     cgs_status rc = d->ops->open(d);

@@ -348,6 +348,8 @@ extern const cgs_backend cgs_backend_cuda; /* in builds with CUDA */
 /* name: "ref", "cpu", "cuda", "cuda:1" ..., or "auto": a GPU if there is one that works,
  * otherwise the CPU.  threads 0: one per core. */
 cgs_status cgs_device_open(cgs_device *d, const char *name, int threads);
+/* what this build has, in words */
+const char *cgs_device_names(void);
 void cgs_device_close(cgs_device *d);
 /* Turns the named variants (ops/cuda/variants.h) off and all others on; see cgs_backend.without.
  * cgs_device_open does so with what the environment has in CGS_VARIANTS_OFF. */

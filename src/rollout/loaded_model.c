@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "data/stats.h"
 
 enum { CPU_FRAMES = 8, GPU_FRAMES = 64 }; /* fewer leave a GPU waiting for launches */
@@ -58,17 +59,21 @@ static cgs_status load(cgs_loaded_model *s, cgs_device *d) {
     return CGS_OK;
 }
 
+cgs_status cgs_weights_identity(cgs_model *m, uint64_t *out) {
+    CGS_TRY(cgs_params_checksum(m->params, out));
+    if (m->cls == &cgs_lewm_class) return CGS_OK;
+    uint64_t frozen; /* what is frozen belongs to a model too */
+    CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(m)->backbone, &frozen));
+    *out = cgs_mix64(*out ^ frozen);
+    return CGS_OK;
+}
+
 static cgs_status open(cgs_loaded_model *s, cgs_device *d, const char *precision, int frames,
                        cgs_dataset *data) {
     CGS_TRY(load(s, d));
     if (!precision) precision = s->card.precision[0] ? s->card.precision : "f32";
     CGS_TRY(precision_of(precision, &s->act));
-    CGS_TRY(cgs_params_checksum(s->model->params, &s->weights));
-    if (!s->lewm) { /* what is frozen belongs to a model too */
-        uint64_t frozen;
-        CGS_TRY(cgs_backbone_hash(cgs_dinowm_of(s->model)->backbone, &frozen));
-        s->weights = cgs_mix64(s->weights ^ frozen);
-    }
+    CGS_TRY(cgs_weights_identity(s->model, &s->weights));
     if (data && cgs_dataset_source(data)->action_dim != s->model->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
                         s->dir, s->model->action_dim, cgs_dataset_source(data)->path,
@@ -102,19 +107,43 @@ void cgs_loaded_model_close(cgs_loaded_model *s) {
     memset(s, 0, sizeof *s);
 }
 
+/* of an environment that is not here: code is loaded only where somebody asks for it by its path */
+static cgs_status needs_plug_in(cgs_dataset *d, const char *name, const char *version) {
+    const char *file = cgs_dataset_attribute(d, CGS_ENV_FILE);
+    const char *hash = cgs_dataset_attribute(d, CGS_ENV_SHA256);
+    if (!file) return CGS_EARG; /* with the sentence of whoever did not find it */
+    return cgs_fail(CGS_EARG,
+                    "%s was collected in %s, version %s, of the plug-in %.100s (SHA-256 %.64s): "
+                    "give it by its path, --env ./%.100s",
+                    cgs_dataset_source(d)->path, name, version ? version : "?", file,
+                    hash ? hash : "?", file);
+}
+
+/* Versions decide; another file with the same version may just be compiled anew. */
+static void compare_files(cgs_dataset *d, const cgs_env_class *env) {
+    const char *recorded = cgs_dataset_attribute(d, CGS_ENV_SHA256);
+    cgs_env_origin here = cgs_env_origin_of(env);
+    if (recorded && strcmp(recorded, here.sha256) != 0)
+        cgs_log(CGS_WARN,
+                "%s was collected with another file of %s (SHA-256 %.16s..., this is %.16s...)",
+                cgs_dataset_source(d)->path, env->id, recorded, here.sha256);
+}
+
 cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class **env) {
     const char *path = cgs_dataset_source(d)->path;
     const char *name = cgs_dataset_attribute(d, "env");
     const char *version = cgs_dataset_attribute(d, "env_version");
     if (!id) id = name;
     if (!id) return cgs_fail(CGS_EARG, "%s does not name its environment: give --env", path);
-    CGS_TRY(cgs_env_find(id, env));
+    cgs_status found = cgs_env_find(id, env);
+    if (found != CGS_OK) return name && !strcmp(name, id) ? needs_plug_in(d, id, version) : found;
     /* files from elsewhere say nothing and are believed */
     if (name && strcmp(name, id))
         return cgs_fail(CGS_EARG, "%s was collected in %s, not in %s", path, name, id);
     if (name && version && atoi(version) != (*env)->version)
         return cgs_fail(CGS_EARG, "%s was collected in version %s of %s, this is version %d", path,
                         version, id, (*env)->version);
+    compare_files(d, *env);
     return CGS_OK;
 }
 

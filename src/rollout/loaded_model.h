@@ -49,6 +49,9 @@ cgs_status cgs_loaded_model_open_any(cgs_loaded_model *s, const char *dir, cgs_d
 void cgs_loaded_model_close(cgs_loaded_model *s);
 const char *cgs_loaded_model_precision(const cgs_loaded_model *s);
 
+/* The checksum by which results know a model. */
+cgs_status cgs_weights_identity(cgs_model *m, uint64_t *out);
+
 /* The environment of a dataset: `id`, or what the file says when id is NULL.  A file that was
  * collected in another environment or another version of it is refused. */
 cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class **env);

@@ -10,6 +10,7 @@
 
 #include "core/build.h"
 #include "core/file.h"
+#include "env/env.h"
 #include "study/stages.h"
 
 #define JOURNAL_LIMIT ((size_t)64 << 20)
@@ -18,6 +19,18 @@ static cgs_status no_memory(void) { return cgs_fail(CGS_ENOMEM, "study: no memor
 
 /* ---- study.json ---------------------------------------------------------------------- */
 
+/* the environments that were added in this process are those that the commands load too */
+static void add_plug_in(cJSON *to, const char *id) {
+    for (int i = 0; i < cgs_env_count(); i++) {
+        const cgs_env_class *c = cgs_env_at(i);
+        cgs_env_origin origin = cgs_env_origin_of(c);
+        if (strcmp(c->id, id) != 0 || !origin.file[0]) continue;
+        cJSON_AddNumberToObject(to, "env_version", c->version);
+        cJSON_AddStringToObject(to, CGS_ENV_FILE, origin.file);
+        cJSON_AddStringToObject(to, CGS_ENV_SHA256, origin.sha256);
+    }
+}
+
 static cgs_status write_about(const cgs_study *s) {
     cJSON *j = cJSON_CreateObject(), *methods = cJSON_CreateArray(), *seeds = cJSON_CreateArray();
     cJSON_AddStringToObject(j, "format", "cgs-study");
@@ -25,6 +38,7 @@ static cgs_status write_about(const cgs_study *s) {
     cJSON_AddStringToObject(j, "name", s->recipe->name);
     cJSON_AddStringToObject(j, "what", s->recipe->what);
     cJSON_AddStringToObject(j, "env", s->env);
+    add_plug_in(j, s->env);
     cJSON_AddStringToObject(j, "preset", s->preset);
     cJSON_AddStringToObject(j, "device", s->device);
     cJSON_AddStringToObject(j, "precision", s->precision);

@@ -9,7 +9,7 @@
 /* shared by most evaluations; the seeds and counts of starts are settings */
 #define EVAL                                                                                       \
     "eval --model {models} --data {data} --out " CGS_STUDY_LINES " --json {device} {threads} "     \
-    "{precision}{lines} "
+    "{precision}{lines} {plug_in} "
 #define PUBLISHED EVAL "--seeds {start_seeds} --episodes {starts} "
 #define HELD_OUT EVAL "--held-out --skip-solved --seeds {held_seeds} --episodes {held} "
 #define SEEDED "{of_seed}{first_seed}"
@@ -63,7 +63,7 @@ const cgs_study_row cgs_study_rows[] = {
      * candidate; the sweep over K reuses the result) */
     {"prior-quality", CGS_EACH_STUDY, "quality of the priors",
      "prior --quality --model {models} --data {data} --out @/prior-quality.json --seeds {start_seeds} "
-     "--episodes {starts} {device} {threads} {quality}",
+     "--episodes {starts} {device} {threads} {plug_in} {quality}",
      "@/prior-quality.json", "prior", "", false, false, false},
     {"prior-only", CGS_EACH_SEED, "priors alone" SEEDED,
      PUBLISHED "--planner pg-mppi --samples 1 --iters {iters}", CGS_STUDY_LINES, "prior", "", false, false, false},
@@ -86,22 +86,22 @@ const cgs_study_row cgs_study_rows[] = {
      PUBLISHED "--protocol strict --planner {judged} --samples {one_K} --iters {iters}", CGS_STUDY_LINES, "train", "", false, false, false},
 
     {"geometry", CGS_EACH_STUDY, "geometry",
-     "geometry --model {models} --data {data} --out @/geometry.json {device} {threads} {geometry}",
+     "geometry --model {models} --data {data} --out @/geometry.json {device} {threads} {plug_in} {geometry}",
      "@/geometry.json", "train", "", false, false, false},
     {"mechanism", CGS_EACH_STUDY, "mechanism of MPPI",
      "geometry --mechanism --model {models} --data {data} --out @/mechanism.json {device} {threads} "
-     "{mechanism}",
+     "{plug_in} {mechanism}",
      "@/mechanism.json", "train", "", false, false, false},
     {"theory", CGS_EACH_STUDY, "theory",
      "theory --systems {systems} --model {models} --data {data} --out @/theory.json {device} "
      "{threads} {theory}",
      "@/theory.json", "train", "", false, false, false},
     {"probe", CGS_EACH_STUDY, "probes",
-     "probe --model {models} --data {data} --out @/probe.json {device} {threads} {probe}",
+     "probe --model {models} --data {data} --out @/probe.json {device} {threads} {plug_in} {probe}",
      "@/probe.json", "train", "", false, false, false},
     {"decode", CGS_EACH_STUDY, "imagined beside simulated",
      "decode --model {models} --data {data} --strip --held-out --out @/decode.json --samples {gif_K} "
-     "--iters {iters} --seed {gif_seed} {device} {threads} {decode}",
+     "--iters {iters} --seed {gif_seed} {device} {threads} {plug_in} {decode}",
      "@/decode.json", "train", "", false, false, false},
     {"surprise", CGS_EACH_STUDY, "surprise",
      "surprise --model {models} --data {data} --out @/surprise.json {device} {threads} {surprise}",
@@ -112,7 +112,7 @@ const cgs_study_row cgs_study_rows[] = {
      "@/timing.json", "", "", false, false, false},
     {"plan", CGS_EACH_FIRST, "watch {model} plan",
      "plan --model @/models/{model} --data {data} --held-out --planner mppi --samples {gif_K} "
-     "--iters {iters} --seed {gif_seed} --gif @/plans/{model}.gif --json {device} {threads}",
+     "--iters {iters} --seed {gif_seed} --gif @/plans/{model}.gif --json {device} {threads} {plug_in}",
      "@/plans/{model}.gif", "train", "", false, false, false},
     {"report", CGS_EACH_SEED, "report" SEEDED, "report @ --out @/report.html", "@/report.html", "*", "", false, false, false},
 };
@@ -121,7 +121,8 @@ const int cgs_study_row_count = COUNT(cgs_study_rows);
 
 const char cgs_study_defaults[] =
     "data=@/"
-    "data.h5|data_seed=0|every=1|policy=|train=|prior=|geometry=|mechanism=|probe=|theory=|"
+    "data.h5|data_seed=0|every=1|policy=|plug_in=|train=|prior=|geometry=|mechanism=|probe=|theory="
+    "|"
     "quality=|decode=|precision=|lines=|rows=|seeds=3072|minutes=|judged=cem|"
     "backbone=@/backbone.safetensors|backbone_updates=2000|pretrain=|timing=|"
     "patch=|plain=|shaped=|lewm=|"

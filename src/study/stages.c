@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/nearest.h"
 #include "data/checksum.h"
+#include "env/env.h"
 #include "study/expand.h"
 
 enum { SEEDS_MAX = 64 };
@@ -43,8 +45,12 @@ static cgs_status assign(cgs_settings *s, const char *text) {
     if (!text[n] || n == 0 || n >= sizeof key || strpbrk(text, "|{}"))
         return cgs_fail(CGS_EARG, "\"%.80s\" is not key=value", text);
     snprintf(key, sizeof key, "%.*s", (int)n, text);
-    if (!cgs_settings_get(s, key))
-        return cgs_fail(CGS_EARG, "unknown setting of a study \"%s\"", key);
+    if (!cgs_settings_get(s, key)) {
+        cgs_nearest near = cgs_nearest_to(key);
+        for (int i = 0; i < s->count; i++) cgs_nearest_offer(&near, s->key[i]);
+        return cgs_fail(CGS_EARG, "unknown setting of a study \"%s\"%s", key,
+                        cgs_nearest_hint(&near));
+    }
     return cgs_settings_put(s, key, text + n + 1);
 }
 
@@ -76,6 +82,21 @@ static cgs_status look_at_backbone(builder *b) {
     return CGS_OK;
 }
 
+/* the recipe's environment and its policy give way; what is loaded is asked for in every command */
+static cgs_status other_env(builder *b) {
+    const cgs_study_options *o = b->o;
+    CGS_TRY(given(b, "env", o->plug_in ? o->plug_in : o->env));
+    CGS_TRY(cgs_settings_put(&b->settings, "policy", ""));
+    return option(&b->settings, "plug_in", "env", o->plug_in);
+}
+
+/* rows that an environment cannot have: responses are drawn in the plane of two action channels */
+static bool impossible(const builder *b, const char *row) {
+    const cgs_env_class *env;
+    return b->o->env && !strcmp(row, "geometry") && cgs_env_find(b->o->env, &env) == CGS_OK &&
+           env->action_dim < 2;
+}
+
 static cgs_status gather(builder *b) {
     const cgs_study_options *o = b->o;
     const cgs_recipe *r = o->recipe;
@@ -90,6 +111,7 @@ static cgs_status gather(builder *b) {
     CGS_TRY(cgs_settings_add(&b->settings, cgs_study_defaults));
     CGS_TRY(cgs_settings_add(&b->settings, r->settings));
     CGS_TRY(cgs_settings_add(&b->settings, sized));
+    if (o->env) CGS_TRY(other_env(b));
     for (int i = 0; i < o->assignments; i++) CGS_TRY(assign(&b->settings, o->assignment[i]));
     CGS_TRY(given(b, "data", o->data));
     CGS_TRY(given(b, "backbone", o->backbone));
@@ -366,7 +388,7 @@ static cgs_status build(builder *b) {
         const char *what = id[k % ids];
         const cgs_study_row *row = cgs_study_row_find(what);
         bool there = (b->o->data && !strcmp(what, "collect")) ||
-                     (b->o->backbone && !strcmp(what, "pretrain"));
+                     (b->o->backbone && !strcmp(what, "pretrain")) || impossible(b, what);
         if (!row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", what);
         b->round = k / ids;
         if (rc == CGS_OK && !there) rc = add_row(b, row, b->round);
@@ -374,7 +396,7 @@ static cgs_status build(builder *b) {
     for (int i = 0; i < ids; i++) free(id[i]);
     free(id);
     CGS_TRY(rc);
-    s->env = strdup(cgs_settings_get(&b->settings, "env"));
+    s->env = strdup(b->o->env ? b->o->env : cgs_settings_get(&b->settings, "env"));
     s->preset = strdup(b->o->preset);
     s->dir = strdup(b->o->dir);
     s->device = strdup(b->o->device ? b->o->device : "auto");

@@ -60,8 +60,11 @@ typedef struct cgs_study_options {
     const char *precision; /* NULL: left to the commands                           */
     int threads, cores;    /* of most commands, and of those that no GPU helps; 0: left to them */
     const char *data;      /* a dataset that exists; NULL: one is collected        */
-    const char *backbone;  /* of DINO-WM, a file; NULL: one is pretrained          */
-    const char *seeds;     /* training seeds, "3072,1"; NULL: the recipe's         */
+    /* an environment that is not the recipe's: its id, and the path of its plug-in where it is one
+     */
+    const char *env, *plug_in;
+    const char *backbone;          /* of DINO-WM, a file; NULL: one is pretrained          */
+    const char *seeds;             /* training seeds, "3072,1"; NULL: the recipe's         */
     const char *const *assignment; /* (assignments) key=value, over the recipe's settings  */
     int assignments;
     const char *const *only; /* (onlys) ids or names; what they need is added     */

@@ -136,6 +136,16 @@ static cgs_status read_meta(const cgs_weights *w, cgs_checkpoint *c) {
     return c->config && c->identity ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory", w->path);
 }
 
+cgs_status cgs_checkpoint_inspect(const char *path, cgs_checkpoint *c) {
+    cgs_weights *w;
+    *c = (cgs_checkpoint){0};
+    CGS_TRY(cgs_weights_open(&w, path));
+    cgs_status rc = read_meta(w, c);
+    cgs_weights_close(w);
+    if (rc != CGS_OK) cgs_checkpoint_free(c);
+    return rc;
+}
+
 static cgs_status read_buffers(const cgs_weights *w, host_copy *h) {
     for (int i = 0; i < h->buffers; i++) {
         const cgs_weight *e = cgs_weights_find(w, buffer_names[i]);

@@ -10,6 +10,9 @@
 
 enum { CGS_CHECKPOINT_PARTS = 2 };
 
+/* of a run, in its directory */
+#define CGS_CHECKPOINT_FILE "checkpoint.safetensors"
+
 typedef struct cgs_checkpoint {
     uint64_t step;            /* updates done */
     uint64_t batches_tracked; /* updates of batch norm's statistics */
@@ -25,6 +28,8 @@ cgs_status cgs_checkpoint_save(const char *path, cgs_params *const *part, int pa
 /* Fills the buffers after checking sizes and checksum. */
 cgs_status cgs_checkpoint_load(const char *path, cgs_params *const *part, int parts,
                                cgs_checkpoint *c);
+/* The same without the buffers. */
+cgs_status cgs_checkpoint_inspect(const char *path, cgs_checkpoint *c);
 void cgs_checkpoint_free(cgs_checkpoint *c);
 
 /* A resumed run must have the same settings and data: CGS_EARG names the first line that differs.

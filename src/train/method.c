@@ -19,6 +19,10 @@ static const cgs_method methods[] = {
     {"dinowm-patch-cgs", "dinowm-patch", "DINO-WM patch+CGS", CGS_ROLE_CGS, "action"},
 };
 
+const cgs_method *cgs_method_at(int index) {
+    return (size_t)index < sizeof methods / sizeof *methods ? &methods[index] : NULL;
+}
+
 const cgs_method *cgs_method_find(const char *name) {
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (!strcmp(methods[i].name, name)) return &methods[i];

@@ -14,6 +14,8 @@ typedef struct cgs_method {
     const char *reference; /* of CGS (loss/reference.h); NULL: the environment's */
 } cgs_method;
 
+/* The index-th, in the order of the paper; NULL behind the last. */
+const cgs_method *cgs_method_at(int index);
 /* NULL: unknown method. */
 const cgs_method *cgs_method_find(const char *name);
 

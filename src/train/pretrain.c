@@ -228,7 +228,7 @@ static cgs_status run(pretrainer *p, const char *out, cgs_device *d) {
     if (snprintf(p->checkpoint, sizeof p->checkpoint, "%s.checkpoint", out) >=
         (int)sizeof p->checkpoint)
         return cgs_fail(CGS_EARG, "%.64s...: path is too long", out);
-    CGS_TRY(cgs_views_open(&p->data, o->data, o->count));
+    CGS_TRY(cgs_views_open(&p->data, o->data, o->count, o->cache));
     CGS_TRY(make_model(p, d));
     CGS_TRY(make_tape(p, d));
     p->views = malloc(cgs_bytes(p->frames));

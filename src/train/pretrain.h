@@ -17,6 +17,7 @@
 typedef struct cgs_pretrain_options {
     const char *const *data; /* (count) datasets with images of one size */
     int count;
+    const char *cache;  /* folder for copies made from the datasets; NULL: the usual places */
     const char *size;   /* "paper" (ViT-S/14 at 196 px) or "small" (4 layers, patch 8, 64 px) */
     int updates, batch; /* frames per update */
     double lr, sigreg;

@@ -67,6 +67,8 @@
       "when an action block counts as grasping: all, any or mean of its gripper commands above 0") \
     X(text, average, "pooled", 0, 0, "loss.cgs.average",                                           \
       "mean over all valid pairs (pooled) or of window means (window)")                            \
+    X(text, init, "", 0, 0, "train.init",                                                          \
+      "model to begin with: a model directory or a weight file")                                   \
     X(text, recipe, "published", 0, 0, "train.recipe",                                             \
       "LeWM: published (the paper's) or robust (starts that learn in more worlds)")                \
     X(text, method, "lewm", 0, 0, "train.method", "name of the method, for the record")            \
@@ -84,6 +86,8 @@ typedef struct cgs_run_config {
     /* where what is made from the dataset lies, NULL: the usual places (data/cache.h).  No setting:
      * it changes nothing in a run, which may be resumed with another one */
     const char *cache;
+    /* a run or a model in the run's directory is replaced; no setting either */
+    bool force;
 } cgs_run_config;
 bool cgs_run_is_dinowm(const cgs_run_config *c);
 
@@ -97,8 +101,15 @@ cgs_status cgs_run_preset(cgs_run_config *c, const char *size);
  * (its id, or "" for the defaults).  After cgs_run_preset. */
 cgs_status cgs_run_method(cgs_run_config *c, const char *method, const char *env);
 
+/* In place of a preset: the sizes of the model at path (a directory or a weight file), with the
+ * training settings of the preset of its width; method: its card's, or the usual one. */
+cgs_status cgs_run_like(cgs_run_config *c, const char *path, char *method, size_t size);
+
 /* DINO-WM: applies the settings that a backbone's file determines; later settings override them. */
 cgs_status cgs_run_backbone(cgs_run_config *c, const char *file);
+
+/* The settings of the run whose checkpoint lies in dir; *there: whether there is one. */
+cgs_status cgs_run_stored(cgs_run_config *c, const char *dir, bool *there);
 
 typedef struct cgs_step_info {
     uint64_t step, total; /* updates done, and of the whole run */
@@ -119,8 +130,9 @@ typedef struct cgs_validation {
 
 typedef struct cgs_trainer cgs_trainer;
 
-/* resume: resume from the checkpoint in dir if there is one.  Otherwise start afresh, which is
- * refused in a directory that has a checkpoint. */
+/* resume: resume from the checkpoint in dir if there is one; the settings must be those that it was
+ * made with, but for its length and what changes nothing (resume.h).  Otherwise start afresh, which
+ * is refused in a directory that has a checkpoint or a model, unless c->force. */
 cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const char *data,
                               const char *dir, cgs_device *d, bool resume);
 void cgs_trainer_destroy(cgs_trainer *t);

@@ -24,10 +24,12 @@
 #include "train/checkpoint.h"
 #include "train/frames.h"
 #include "train/gradient_monitor.h"
+#include "train/initial_weights.h"
 #include "train/learner.h"
 #include "train/learning_check.h"
 #include "train/metrics.h"
 #include "train/optimiser.h"
+#include "train/resume.h"
 #include "train/schedule.h"
 #include "train/train.h"
 #include "train/training_recipe.h"
@@ -79,6 +81,7 @@ struct cgs_trainer {
     bool have_own;
     uint64_t own_step;
 
+    bool resumed; /* from a checkpoint */
     uint64_t step, total, per_epoch;
     double started; /* of the current update, for the rate */
 };
@@ -283,64 +286,70 @@ static cgs_status make_model(cgs_trainer *t, const char *data) {
                              per_window, key, false);
 }
 
-static char *config_text(const cgs_run_config *c) {
-    cgs_run_config copy = *c;
-    cgs_section sections[2];
-    cgs_run_sections(&copy, sections);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return NULL;
-    cgs_config_dump(sections, 2, f, false);
-    fclose(f);
-    return text;
+/* A resumed run may be longer than it was, never shorter. */
+static cgs_status check_length(const cgs_trainer *t, const cgs_run_config *before) {
+    const cgs_train_config *c = &before->train;
+    uint64_t was = c->updates ? (uint64_t)c->updates : t->per_epoch * (uint64_t)c->epochs;
+    if (t->total < was)
+        return cgs_fail(CGS_EARG, "%s is of a run of %llu updates: %llu are fewer", t->checkpoint,
+                        (unsigned long long)was, (unsigned long long)t->total);
+    if (t->total > was)
+        cgs_log(CGS_INFO,
+                "%llu updates instead of %llu: the learning rate is that of the longer run",
+                (unsigned long long)t->total, (unsigned long long)was);
+    return CGS_OK;
 }
 
-/* Checkpoints do not name settings that are younger than they are, and were made as with these
- * values: such lines are taken out of the settings that they are compared with. */
-static cgs_status without_younger(const char *theirs, const char *path, char *mine) {
-    static const char *const younger[][2] = {{"train.recipe", "published"},
-                                             {"optim.kind", "adamw"}};
-    for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++) {
-        char key[32], usual[64];
-        snprintf(key, sizeof key, "%s = ", younger[i][0]);
-        snprintf(usual, sizeof usual, "%s%s\n", key, younger[i][1]);
-        char *line = strstr(mine, key);
-        if (strstr(theirs, key) || !line) continue;
-        if (strncmp(line, usual, strlen(usual)) != 0)
-            return cgs_fail(CGS_EARG, "%s is older than %s: continue it with %s=%s", path,
-                            younger[i][0], younger[i][0], younger[i][1]);
-        memmove(line, line + strlen(usual), strlen(line + strlen(usual)) + 1);
-    }
-    return CGS_OK;
+/* Settings first: of a model with other sizes the buffers would not fit either. */
+static cgs_status check_checkpoint(const cgs_trainer *t) {
+    cgs_checkpoint c;
+    cgs_run_config before;
+    CGS_TRY(cgs_checkpoint_inspect(t->checkpoint, &c));
+    cgs_status rc = cgs_resume_fits(&before, &c, t->checkpoint, &t->config, t->identity);
+    if (rc == CGS_OK) rc = check_length(t, &before);
+    cgs_checkpoint_free(&c);
+    return rc;
 }
 
 static cgs_status load_checkpoint(cgs_trainer *t) {
     cgs_checkpoint c;
-    char *mine = config_text(&t->config);
-    if (!mine) return cgs_fail(CGS_ENOMEM, "no memory for settings");
-    cgs_status rc = cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c);
-    if (rc == CGS_OK) {
-        rc = without_younger(c.config, t->checkpoint, mine);
-        if (rc == CGS_OK) rc = cgs_checkpoint_fits(&c, t->checkpoint, mine, t->identity);
-        t->step = c.step;
-        t->model->batches_tracked = c.batches_tracked;
-        cgs_checkpoint_free(&c);
-    }
-    free(mine);
-    CGS_TRY(rc);
+    CGS_TRY(check_checkpoint(t));
+    CGS_TRY(cgs_checkpoint_load(t->checkpoint, &t->model->params, 1, &c));
+    t->step = c.step;
+    t->model->batches_tracked = c.batches_tracked;
+    cgs_checkpoint_free(&c);
     cgs_log(CGS_INFO, "continuing after update %llu", (unsigned long long)t->step);
     return CGS_OK;
 }
 
-static cgs_status resume_or_start(cgs_trainer *t, bool resume) {
-    bool there = cgs_file_exists(t->checkpoint);
-    if (there && !resume)
-        return cgs_fail(CGS_EARG, "%s exists: continue it with --resume or choose another folder",
+/* What is in the directory is continued, or replaced only if that is asked for. */
+static cgs_status look_around(cgs_trainer *t, bool resume) {
+    char weights[4096];
+    CGS_TRY(cgs_path_join(weights, sizeof weights, t->dir, CGS_WEIGHTS_FILE));
+    t->resumed = resume && cgs_file_exists(t->checkpoint);
+    if (t->resumed || t->config.force) return CGS_OK;
+    if (cgs_file_exists(t->checkpoint))
+        return cgs_fail(CGS_EARG,
+                        "%s exists: continue it with --resume, replace it with --force or choose "
+                        "another folder",
                         t->checkpoint);
-    if (there) CGS_TRY(load_checkpoint(t));
+    if (cgs_file_exists(weights))
+        return cgs_fail(CGS_EARG,
+                        "%s exists and has no checkpoint: train it further in another folder with "
+                        "--init %s, or replace it with --force",
+                        weights, t->dir);
+    return CGS_OK;
+}
+
+static cgs_status resume_or_start(cgs_trainer *t) {
+    if (t->resumed)
+        CGS_TRY(load_checkpoint(t));
+    else if (t->config.train.init.s[0])
+        CGS_TRY(cgs_initial_weights(t->model->params, t->config.train.init.s));
+    CGS_TRY(cgs_make_dirs(t->dir));
+    if (!t->resumed) remove(t->checkpoint); /* of the run that is replaced */
     char path[4096];
-    char *text = config_text(&t->config);
+    char *text = cgs_run_text(&t->config);
     if (!text) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_path_join(path, sizeof path, t->dir, "config.txt");
     if (rc == CGS_OK) rc = cgs_write_file(path, text, strlen(text));
@@ -373,11 +382,9 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
     if (!t) return cgs_fail(CGS_ENOMEM, "trainer: no memory");
     t->config = *c;
     t->device = d;
-    cgs_status rc = cgs_make_dirs(dir);
-    if (rc == CGS_OK && snprintf(t->dir, sizeof t->dir, "%s", dir) >= (int)sizeof t->dir)
-        rc = cgs_fail(CGS_EARG, "%.64s...: path is too long", dir);
-    if (rc == CGS_OK)
-        rc = cgs_path_join(t->checkpoint, sizeof t->checkpoint, dir, "checkpoint.safetensors");
+    cgs_status rc = cgs_path_join(t->checkpoint, sizeof t->checkpoint, dir, CGS_CHECKPOINT_FILE);
+    snprintf(t->dir, sizeof t->dir, "%s", dir);
+    if (rc == CGS_OK) rc = look_around(t, resume);
     if (rc == CGS_OK) rc = read_sizes(t);
     if (rc == CGS_OK) rc = open_data(t, data);
     if (rc == CGS_OK) rc = make_reference(t);
@@ -386,7 +393,7 @@ cgs_status cgs_trainer_create(cgs_trainer **out, const cgs_run_config *c, const 
     if (rc == CGS_ENOMEM) /* the sentence has the memory needed and available */
         rc = cgs_fail(CGS_ENOMEM, "%s; a train.batch below %d needs less", cgs_last_error(),
                       c->train.batch);
-    if (rc == CGS_OK) rc = resume_or_start(t, resume);
+    if (rc == CGS_OK) rc = resume_or_start(t);
     if (rc == CGS_OK) {
         t->started = cgs_now();
         *out = t;
@@ -671,6 +678,7 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
     card->dataset_episodes = cgs_dataset_source(t->dataset)->episodes;
     snprintf(card->method, sizeof card->method, "%.63s", c->method.s);
     snprintf(card->recipe, sizeof card->recipe, "%.15s", c->recipe.s);
+    cgs_initial_name(c->init.s, card->init, sizeof card->init);
     snprintf(card->env, sizeof card->env, "%.63s", env ? env : "");
     snprintf(card->env_version, sizeof card->env_version, "%.63s", version ? version : "");
     snprintf(card->dataset, sizeof card->dataset, "%.255s", base_name(path));
@@ -686,7 +694,7 @@ static void fill_card(const cgs_trainer *t, cgs_model_card *card) {
 cgs_status cgs_trainer_save(cgs_trainer *t) {
     cgs_checkpoint c = {.step = t->step,
                         .batches_tracked = t->model->batches_tracked,
-                        .config = config_text(&t->config),
+                        .config = cgs_run_text(&t->config),
                         .identity = t->identity};
     if (!c.config) return cgs_fail(CGS_ENOMEM, "no memory for settings");
     cgs_status rc = cgs_checkpoint_save(t->checkpoint, &t->model->params, 1, &c);

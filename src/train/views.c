@@ -18,14 +18,14 @@ static void note_identity(cgs_views *v, const char *path, const cgs_source *s) {
              stat(path, &st) == 0 ? (long long)st.st_size : 0, (long long)s->rows);
 }
 
-cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count) {
+cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count, const char *cache) {
     *v = (cgs_views){0};
     if (count < 1) return cgs_fail(CGS_EARG, "pretrain: no dataset");
     v->packed = calloc((size_t)count, sizeof(cgs_packed *));
     if (!v->packed) return cgs_fail(CGS_ENOMEM, "pretrain: no memory");
     v->count = count;
     for (int i = 0; i < count; i++) {
-        CGS_TRY(cgs_packed_of(&v->packed[i], data[i], NULL, 0));
+        CGS_TRY(cgs_packed_of(&v->packed[i], data[i], cache, 0));
         const cgs_source *s = cgs_packed_source(v->packed[i]);
         if (i == 0) v->side = s->height;
         if (s->height != v->side || s->width != v->side)

@@ -16,8 +16,9 @@ typedef struct cgs_views {
     char identity[1024]; /* names and sizes of the files, to tell one set from another */
 } cgs_views;
 
-/* data (count): datasets with square images of one size.  Close after a failure too. */
-cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count);
+/* data (count): datasets with square images of one size.  cache: folder for copies made from them,
+ * NULL: the usual places (data/cache.h).  Close after a failure too. */
+cgs_status cgs_views_open(cgs_views *v, const char *const *data, int count, const char *cache);
 void cgs_views_close(cgs_views *v);
 
 /* out (2, batch, S, S, 3): first views, then second ones. */

@@ -1,4 +1,4 @@
-/* test_api.c - the public C API: agents and environments. */
+/* test_api.c - the public C API: agents, environments, recording, results. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -275,12 +275,141 @@ static void test_sim(void **state) {
     cgs_sim_destroy(NULL);
 }
 
+/* episodes of an evaluation draw their own candidates, and the same ones again */
+static void test_episodes(void **state) {
+    (void)state;
+    double plan[4][ACTIONS], cost, size;
+    static const uint64_t seed[] = {5, 5, 6, 5}, episode[] = {1, 2, 1, 1};
+    cgs_observation o = {.frames = here, .count = 1};
+    cgs_plan_report r;
+    cgs_agent *a = agent_of("cem");
+    OK(cgs_agent_goal_image(a, there));
+    REFUSED(cgs_agent_weigh(a, &cost, &size), CGS_EARG, "no plan");
+    for (int i = 0; i < 4; i++) {
+        cgs_agent_begin(a, seed[i], episode[i]);
+        OK(cgs_agent_plan(a, &o, 0, plan[i], &r));
+        OK(cgs_agent_weigh(a, &cost, &size));
+        assert_true(cost > 0 && size > 0 && isfinite(cost) && isfinite(size));
+    }
+    assert_memory_equal(plan[0], plan[3], sizeof plan[0]);
+    assert_true(memcmp(plan[0], plan[1], sizeof plan[0]) &&
+                memcmp(plan[0], plan[2], sizeof plan[0]));
+    cgs_agent_destroy(a);
+    /* settings beside the named ones */
+    static const char *const good[] = {"plan.sigma=0.5"}, *const bad[] = {"plan.mars=1"};
+    cgs_agent_options with = {.planner = "cem", .settings = good, .setting_count = 1, .threads = 1};
+    OK(cgs_agent_create(&a, dir, &with));
+    cgs_agent_destroy(a);
+    with.settings = bad;
+    REFUSED(cgs_agent_create(&a, dir, &with), CGS_EARG, "plan.mars");
+}
+
+static void test_result_line(void **state) {
+    (void)state;
+    cgs_agent *a = agent_of("zero");
+    cgs_start start[2] = {{0, 3, 3}, {1, 4, 44}};
+    cgs_outcome outcome[2] = {{.success = 1, .first = 9, .actions = 9, .solves = 1},
+                              {.actions = 50}};
+    cgs_result r = {.env = "mine",
+                    .env_version = 2,
+                    .dataset = "mine.h5",
+                    .dataset_rows = 80,
+                    .seed = 3,
+                    .history = "native",
+                    .success = "any",
+                    .budget = 50,
+                    .execute = 5,
+                    .count = 2,
+                    .start = start,
+                    .outcome = outcome};
+    char hash[17], again[17], *line;
+    OK(cgs_result_line(a, &r, hash, &line));
+    assert_non_null(strstr(line, hash));
+    assert_non_null(strstr(line, "\"env\":\"mine\",\"env_version\":2,\"dataset\":\"mine.h5\""));
+    assert_non_null(strstr(line, "\"episodes\":2,\"successes\":1,\"rate\":0.5"));
+    cgs_line_free(line);
+    cgs_line_free(NULL);
+    r.outcome = NULL; /* the hash does not depend on what happened */
+    OK(cgs_result_line(a, &r, again, NULL));
+    assert_string_equal(hash, again);
+    REFUSED(cgs_result_line(a, &r, again, &line), CGS_EARG, "without outcomes");
+    r.history = "long";
+    REFUSED(cgs_result_line(a, &r, again, NULL), CGS_EARG, "\"long\"");
+    r.history = NULL;
+    REFUSED(cgs_result_line(a, &r, again, NULL), CGS_EARG, "names no");
+    cgs_agent_destroy(a);
+}
+
+static void count_found(void *user, int problem, const char *sentence) {
+    (void)sentence;
+    ((int *)user)[problem]++;
+}
+
+static int skip_even(void *user, const cgs_start *s) {
+    (void)user;
+    return s->row % 2 == 0;
+}
+
+/* what is out of order is refused; a recording becomes a dataset that starts are drawn from */
+static void test_recording(void **state) {
+    (void)state;
+    enum { ROWS = 30 };
+    static const cgs_column_spec columns[] = {{"pixels", CGS_COL_U8, 3, {8, 8, 3}},
+                                              {"action", CGS_COL_F32, 1, {1}}};
+    static uint8_t pixels[ROWS * 8 * 8 * 3];
+    static float action[ROWS];
+    const void *data[] = {pixels, action};
+    char path[96];
+    int64_t episodes, first;
+    int found[2] = {0};
+    cgs_writer *w;
+    cgs_dataset *d;
+    for (int t = 0; t < ROWS; t++) action[t] = t + 1 < ROWS ? (float)(t % 7) : NAN;
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i / 192);
+    snprintf(path, sizeof path, "%s/mine.h5", dir);
+    OK(cgs_writer_create(&w, path, columns, 2));
+    REFUSED(cgs_writer_add(w, ROWS, data), CGS_EARG, "no recording has begun");
+    REFUSED(cgs_writer_finish(w), CGS_EARG, "no recording has begun");
+    OK(cgs_writer_begin(w, &episodes));
+    REFUSED(cgs_writer_begin(w, &episodes), CGS_EARG, "begun already");
+    REFUSED(cgs_writer_text(w, "env", "mine"), CGS_EARG, "after its beginning");
+    for (int e = 0; e < 2; e++) OK(cgs_writer_add(w, ROWS, data));
+    OK(cgs_writer_finish(w));
+    REFUSED(cgs_writer_add(w, ROWS, data), CGS_EARG, "no recording has begun");
+    cgs_writer_destroy(w);
+
+    OK(cgs_dataset_judge(path, NULL, count_found, found));
+    assert_int_equal(found[1], 0);
+    OK(cgs_dataset_judge(path, "small", count_found, found));
+    assert_int_equal(found[1], 1); /* 8 x 8 pixels */
+    REFUSED(cgs_dataset_judge(path, "huge", count_found, found), CGS_EARG, "huge");
+    OK(cgs_dataset_open(&d, path));
+    cgs_dataset_info i = cgs_dataset_describe(d);
+    assert_true(i.rows == 2 * ROWS && i.episodes == 2 && i.height == 8 && i.action_dim == 1);
+    assert_true(cgs_dataset_episode(d, 1, &first) == ROWS && first == ROWS);
+    assert_int_equal(cgs_dataset_episode(d, 2, &first), 0);
+    assert_null(cgs_dataset_column(d, i.columns).name);
+    assert_null(cgs_dataset_column(d, -1).name);
+    cgs_start start[20];
+    OK(cgs_dataset_starts(d, 4, 5, 1, NULL, skip_even, NULL, start));
+    for (int s = 0; s < 4; s++) assert_true(start[s].row % 2 == 1 && start[s].step + 5 < ROWS);
+    REFUSED(cgs_dataset_starts(d, 400, 5, 1, NULL, NULL, NULL, start), CGS_EARG,
+            "400 were requested");
+    cgs_agent *a = agent_of("zero");
+    OK(cgs_dataset_starts(d, 20, 5, 1, a, NULL, NULL, start)); /* one episode of two is held out */
+    for (int k = 1; k < 20; k++) assert_int_equal(start[k].episode, start[0].episode);
+    cgs_agent_destroy(a);
+    cgs_dataset_close(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_describe), cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_planners), cmocka_unit_test(test_warm_start),
-        cmocka_unit_test(test_deadline), cmocka_unit_test(test_own_cost),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_describe),  cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_planners),  cmocka_unit_test(test_warm_start),
+        cmocka_unit_test(test_deadline),  cmocka_unit_test(test_own_cost),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_episodes),  cmocka_unit_test(test_result_line),
+        cmocka_unit_test(test_recording),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

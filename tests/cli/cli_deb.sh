@@ -26,17 +26,18 @@ done
 cgs collect --env tworooms --out d.h5 --episodes 4 --size 64 --quiet
 cgs data check d.h5
 [ -s /usr/share/man/man1/cgs.1.gz ] && [ -s /usr/share/bash-completion/completions/cgs ]
+[ -s /usr/share/zsh/site-functions/_cgs ] && [ -s /usr/share/fish/vendor_completions.d/cgs.fish ]
 
 # Python needs the library's package and no other of ours
 apt-get purge -y -qq cgs >/tmp/log 2>&1
-apt-get install -y -qq --no-install-recommends /share/libcgs1_*.deb /share/python3-cgs_*.deb >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
+apt-get install -y -qq --no-install-recommends /share/libcgs2_*.deb /share/python3-cgs_*.deb >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 python3 -c 'import cgs; assert "tworooms" in cgs.environments(); print("python:", cgs.version(), cgs._lib._name)'
 
 apt-get install -y -qq --no-install-recommends gcc libc6-dev pkg-config /share/libcgs-dev_*.deb >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 gcc -std=c11 -Wall -Wextra -Werror -o mpc_loop examples/mpc_loop.c $(pkg-config --cflags --libs cgs)
 if ./mpc_loop nothing 2>err; then exit 1; fi
 grep -q nothing err
-dpkg -L cgs libcgs1 libcgs-dev python3-cgs 2>/dev/null | grep -E '^/usr/(local|share/cgs)' && exit 1
+dpkg -L cgs libcgs2 libcgs-dev python3-cgs 2>/dev/null | grep -E '^/usr/(local|share/cgs)' && exit 1
 echo "installed and run: $version"
 END
 

@@ -31,7 +31,7 @@ for document in README.md docs/tutorial.md; do
     work=$tmp/$(basename "$document" .md)
     mkdir "$work"
     for name in examples docs include scripts; do ln -s "$here/$name" "$work/$name"; done
-    # copied: from a link, cgs.py would find the build folder beside the file that the link means
+    # copied: from a link, the package would find the build folder beside the file that the link means
     cp -r "$here/python" "$work/python"
     ln -s "$build" "$work/build"
     blocks "$here/$document" short >"$work/commands"
@@ -48,7 +48,7 @@ for file in first.h5 first.gif plan.gif first.jsonl first.html geometry.json run
 done
 if [ $python = yes ]; then
     grep -q "goal after [0-9]* actions" output || fail "the loop in Python has no outcome"
-    library=$(PYTHONPATH=python python3 -c "import cgs, os; print(os.path.realpath(cgs._lib._name))")
+    library=$(PYTHONPATH=python python3 -c "import cgs._library, os; print(os.path.realpath(cgs._library.lib._name))")
     [ "$(dirname "$library")" = "$(realpath "$build")" ] || fail "Python loaded $library, not that of $build"
 fi
 

@@ -221,7 +221,7 @@ refused() {
     [ ! -s "$tmp/out" ] || fail "cgs $*: printed to standard output"
 }
 base="--model $tmp/a --data $tmp/data.h5"
-refused 2 "plan.samples: 0" eval $base --samples 0
+refused 2 "--samples wants" eval $base --samples 0
 refused 2 "plan.elites: 9" eval $base --planner cem --samples 8 --elites 9
 refused 2 "plan.tau: -1" eval $base --tau=-1
 refused 2 "tau wants numbers or auto, got .often" eval $base --tau 4,often
@@ -242,7 +242,7 @@ refused 2 "prior.nonsense" prior $base prior.nonsense=1
 refused 2 "prior.batch=3.* is a setting of the fit" prior --quality $base prior.batch=3
 refused 2 "--out belongs to --quality" prior $base --out "$tmp/q.json"
 refused 2 '"none" is not control or mean' prior --quality $base --zero none
-refused 2 "0 starts" prior --quality $base --episodes 0
+refused 2 "--episodes wants" prior --quality $base --episodes 0
 refused 1 "prior was fitted to weights" prior --quality --model "$tmp/b" --data "$tmp/data.h5"
 # a prior and a decoder from before they recorded the split
 for f in prior.json decoder.safetensors; do

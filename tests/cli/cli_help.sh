@@ -9,6 +9,8 @@
 "$cgs" help >"$tmp/help"
 "$cgs" help --man >"$tmp/cgs.1"
 "$cgs" help --bash >"$tmp/cgs.bash"
+"$cgs" help --zsh >"$tmp/_cgs"
+"$cgs" help --fish >"$tmp/cgs.fish"
 ls "$here"/../src/cli/cmd_*.c | sed 's/.*cmd_\(.*\)\.c/\1/' | sort >"$tmp/files"
 sed -n 's/^  \([a-z][a-z]*\)  *[a-z].*/\1/p' "$tmp/help" | grep -v '^help$' | sort >"$tmp/listed"
 sed -n 's/^\.SS cgs \([a-z]*\)$/\1/p' "$tmp/cgs.1" | grep -v '^help$' | sort >"$tmp/paged"
@@ -17,7 +19,7 @@ cmp "$tmp/files" "$tmp/paged" || fail "the man page lists other verbs than src/c
 "$cgs" --help | cmp - "$tmp/help" || fail "--help differs from help"
 "$cgs" -h | cmp - "$tmp/help" || fail "-h differs from help"
 [ "$("$cgs" --version)" = "$(sed -n '1s/ - .*//p' "$tmp/help")" ] || fail "the version"
-for word in --help -h --version --man --bash settings --isa; do
+for word in --help -h --version --man --bash --zsh --fish settings --isa; do
     grep -q -- "$word" "$tmp/help" || fail "the help does not mention $word"
 done
 status=0
@@ -50,11 +52,15 @@ while read -r verb; do
         sed -n 's/^\\fB\\-\\-\([a-z0-9\\-]*\)\\fR.*/\1/p' | sed 's/\\-/-/g' | sort >"$tmp/in_man"
     awk -v v="    $verb)" '/^    [a-z]*\)$/{on = $0 == v} on && /words=/' "$tmp/cgs.bash" |
         grep -o -- '--[a-z0-9-]*' | sed 's/--//' | grep -v '^help$' | sort >"$tmp/in_bash"
+    awk -v v="    $verb)" '/^    [a-z]*\)$/{on = $0 == v} on && /^            .--/' "$tmp/_cgs" |
+        sed -n "s/^ *'--\([a-z0-9-]*\)\[.*/\1/p" | grep -v '^help$' | sort >"$tmp/in_zsh"
+    sed -n "s/^complete -c cgs -n '__cgs_verb $verb' -l \([a-z0-9-]*\) .*/\1/p" "$tmp/cgs.fish" |
+        sort >"$tmp/in_fish"
     : >"$tmp/parsed"
     for name in $(names "$here/../src/cli/cmd_$verb.c" "$here"/../src/cli/*.h); do
         if parses "$verb" "$name"; then echo "$name" >>"$tmp/parsed"; fi
     done
-    for list in in_help in_man in_bash; do
+    for list in in_help in_man in_bash in_zsh in_fish; do
         diff "$tmp/parsed" "$tmp/$list" >"$tmp/diff" ||
             { cat "$tmp/diff"; fail "$verb: $list differs from what parses"; }
     done
@@ -108,6 +114,12 @@ if command -v bash >/dev/null; then
         try --planner eval --pl
         try mppi eval --data x.h5 --planner m
         try cem eval --planner mppi c
+        try tworooms reproduce two
+        try main reproduce m
+        try lewm-cgs-transition train --method lewm
+        try dinowm-patch-cgs train --method dino
+        try prior-quality reproduce demo --only pr
+        try weak collect --policy w
         try pusht collect --env ""
         try bf16 train --precision ""
         try optim.lr= train --data x.h5 opt
@@ -120,4 +132,30 @@ if command -v bash >/dev/null; then
         try --planner --isa v3 eval --pl
         try preview --isa v3 data p
     ' - "$tmp/cgs.bash" || fail "the completion"
+fi
+if command -v fish >/dev/null; then
+    offers() { # what must be offered, after which words
+        HOME=$tmp fish -N -c "source $tmp/cgs.fish; complete -C 'cgs $2'" 2>"$tmp/err" | cut -f1 |
+            grep -qx -- "$1" || fail "fish offers no $1 after $2: $(cat "$tmp/err")"
+    }
+    offers collect col
+    offers cem "eval --planner ce"
+    offers tworooms "reproduce two"
+    offers lewm-cgs-transition "train --method lewm"
+    offers optim.lr= "train --data x.h5 opt"
+    offers preview "data p"
+    offers v3 "--isa v"
+    offers --protocol "--isa v3 eval --prot"
+    offers settings "help s"
+    echo "fish completes"
+fi
+# zsh does so in its line editor alone: each line is typed, then Tab
+if command -v zsh >/dev/null && command -v python3 >/dev/null; then
+    (cd "$tmp" && mkdir empty && cd empty && timeout 60 python3 "$here/cli/zsh_completes.py" "$tmp" \
+        'reproduce tworooms-u=reproduce tworooms-updates' 'train --method lewm-cgs-t=lewm-cgs-transition' \
+        'eval --planner pg-mp=pg-mppi' 'eval --planner pg-gn ce=pg-gn cem' \
+        'eval --planner pg-gn --see=--seeds' 'train --data x optim.l=optim.lr=' \
+        '--isa v3 eval --proto=--protocol' 'data conv=data convert' 'coll=collect') ||
+        fail "zsh's completion"
+    echo "zsh completes"
 fi

@@ -22,30 +22,35 @@ version=$("$build/cgs" --version | sed 's/.* //')
 cat >"$tmp/expected" <<END
 ./opt/cgs/bin/cgs
 ./opt/cgs/include/cgs/cgs.h
+./opt/cgs/include/cgs/env.h
 ./opt/cgs/lib/libcgs.a
 ./opt/cgs/lib/libcgs.so
 ./opt/cgs/lib/libcgs.so.$version
-./opt/cgs/lib/libcgs.so.1
+./opt/cgs/lib/libcgs.so.2
 ./opt/cgs/lib/pkgconfig/cgs.pc
 ./opt/cgs/share/bash-completion/completions/cgs
-./opt/cgs/share/cgs/python/cgs.py
+$(cd "$here/../python" && ls cgs/*.py cgs/py.typed | sed "s,^,./opt/cgs/share/cgs/python/,")
+./opt/cgs/share/fish/vendor_completions.d/cgs.fish
 ./opt/cgs/share/man/man1/cgs.1
+./opt/cgs/share/zsh/site-functions/_cgs
 END
 sort "$tmp/expected" | diff - "$tmp/files" || fail "other files were installed"
 at=$tmp/root/opt/cgs
 if grep -rl "$tmp" "$at/lib/pkgconfig" "$at/share"; then fail "a file knows the packager's folder"; fi
-[ "$(readlink "$at/lib/libcgs.so")" = libcgs.so.1 ] || fail "libcgs.so"
-[ "$(readlink "$at/lib/libcgs.so.1")" = "libcgs.so.$version" ] || fail "libcgs.so.1"
-readelf -d "$at/lib/libcgs.so.$version" | grep -q 'SONAME.*\[libcgs.so.1\]' || fail "the soname"
-sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$at/include/cgs/cgs.h" | sort -u >"$tmp/declared"
+[ "$(readlink "$at/lib/libcgs.so")" = libcgs.so.2 ] || fail "libcgs.so"
+[ "$(readlink "$at/lib/libcgs.so.2")" = "libcgs.so.$version" ] || fail "libcgs.so.2"
+readelf -d "$at/lib/libcgs.so.$version" | grep -q 'SONAME.*\[libcgs.so.2\]' || fail "the soname"
+sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/\1/p' "$at"/include/cgs/*.h | sort -u >"$tmp/declared"
 nm -D --defined-only "$at/lib/libcgs.so.$version" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort -u |
     diff "$tmp/declared" - || fail "the library shows other functions than the header declares"
 "$build/cgs" help --man | cmp - "$at/share/man/man1/cgs.1" || fail "the man page is not the program's"
-"$build/cgs" help --bash | cmp - "$at/share/bash-completion/completions/cgs" || fail "the completion"
+"$build/cgs" help --bash | cmp - "$at/share/bash-completion/completions/cgs" || fail "bash's completion"
+"$build/cgs" help --zsh | cmp - "$at/share/zsh/site-functions/_cgs" || fail "zsh's completion"
+"$build/cgs" help --fish | cmp - "$at/share/fish/vendor_completions.d/cgs.fish" || fail "fish's completion"
 
 # a distribution has other folders for libraries and modules
 install PREFIX=/usr LIBDIR=/usr/lib/triplet PYTHONDIR=/usr/lib/python3 DESTDIR="$tmp/distribution"
-for file in lib/triplet/libcgs.so.1 lib/triplet/libcgs.a lib/triplet/pkgconfig/cgs.pc lib/python3/cgs.py bin/cgs; do
+for file in lib/triplet/libcgs.so.2 lib/triplet/libcgs.a lib/triplet/pkgconfig/cgs.pc lib/python3/cgs/__init__.py bin/cgs; do
     [ -e "$tmp/distribution/usr/$file" ] || fail "no usr/$file"
 done
 grep -qx 'libdir=${prefix}/lib/triplet' "$tmp/distribution/usr/lib/triplet/pkgconfig/cgs.pc" || fail "libdir"
@@ -60,10 +65,15 @@ for std in c99 c11; do
     ${CC:-cc} -std=$std -Wall -Wextra -Wpedantic -Werror -o "$tmp/mpc_loop" \
         "$here/../examples/mpc_loop.c" $flags || fail "it does not compile as $std"
 done
-readelf -d "$tmp/mpc_loop" | grep -q 'NEEDED.*\[libcgs.so.1\]' || fail "it does not ask for libcgs.so.1"
+readelf -d "$tmp/mpc_loop" | grep -q 'NEEDED.*\[libcgs.so.2\]' || fail "it does not ask for libcgs.so.2"
 private=$(sed -n 's/^Libs.private: //p' "$at/lib/pkgconfig/cgs.pc")
 ${CC:-cc} -o "$tmp/mpc_static" "$here/../examples/mpc_loop.c" -I"$at/include" "$at/lib/libcgs.a" \
     $private || fail "it does not link with the archive"
+
+# a plug-in needs the installed headers and no library
+${CC:-cc} -shared -fPIC -o "$tmp/libcartpole.so" "$here/../examples/env_cartpole.c" \
+    $(PKG_CONFIG_SYSROOT_DIR=$tmp/root pkg-config --cflags cgs) -lm || fail "a plug-in does not compile"
+"$at/bin/cgs" envs --env "$tmp/libcartpole.so" | grep -q '^cartpole' || fail "the plug-in is not loaded"
 
 "$build/tests/test_eval" --model "$tmp/model" tworooms none 1
 LD_LIBRARY_PATH=$at/lib "$tmp/mpc_loop" "$tmp/model" tworooms 3 >"$tmp/out" || fail "the loop ended with $?"
@@ -79,7 +89,7 @@ grep -q "mars" "$tmp/err" || fail "the message does not name the environment: $(
 # the installed python module finds the installed library
 if command -v python3 >/dev/null; then
     seen=$(env -u CGS_LIBRARY PYTHONPATH="$at/share/cgs/python" PYTHONDONTWRITEBYTECODE=1 \
-        python3 -c 'import cgs; print(cgs.version(), cgs._lib._name)')
+        python3 -c 'import cgs._library; print(cgs.version(), cgs._library.lib._name)')
     case $seen in "$version $tmp/root/opt/"*) ;; *) fail "python loaded $seen" ;; esac
 fi
 

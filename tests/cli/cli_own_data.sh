@@ -164,6 +164,10 @@ mv locked/good.h5.frames kept
 train asked --cache places/own
 ls places/own/good.h5-*.frames >/dev/null || fail "--cache: $(ls -R places)"
 grep -q "cached in places/own/good.h5-" train || fail "the log does not say where: $(cat train)"
+"$cgs" pretrain --data locked/good.h5 --out backbone.safetensors --size small --updates 1 --batch 2 \
+    --threads 1 --cache places/pretrain 2>train || fail "pretrain --cache: $(cat train)"
+ls places/pretrain/good.h5-*.frames >/dev/null || fail "pretrain --cache: $(ls -R places)"
+[ ! -e locked/good.h5.frames ] || fail "pretrain --cache: a copy beside the data, too"
 if [ "$(id -u)" = 0 ]; then # to whom nothing is read-only
     command -v setpriv >/dev/null && as="setpriv --reuid=65534 --regid=65534 --clear-groups"
     chmod 711 .

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_python.sh - python/cgs.py: against the program, with NumPy and without.
+# cli_python.sh - python/cgs: against the program, with NumPy and without.
 #   tests/cli/cli_python.sh BUILD
 . "$(dirname "$0")/prelude.sh"
 case $build in
@@ -49,12 +49,12 @@ sim.set_state([40, 60])
 frames = [sim.render(64)]
 assert plain(sim.state) == states[0]
 for k, action in enumerate([(1, 0), [0.5, -1]]):
-    assert plain(sim.step(action)) == states[k + 1], (sim.state, states[k + 1])
+    assert plain(sim.step(action)[0]) == states[k + 1], (sim.state, states[k + 1])
     frames.append(sim.render(64))
 sim.set_goal(sim.state)
 assert sim.success is True
-first = plain(sim.reset(seed=5))
-assert first != plain(sim.goal) and plain(sim.reset(5)) == first and plain(sim.reset(6)) != first
+first = plain(sim.reset(seed=5)[0])
+assert first != plain(sim.goal) and plain(sim.reset(5)[0]) == first and plain(sim.reset(6)[0]) != first
 
 # ---- encoding: as the program encodes
 agent = cgs.Agent(tmp + "/model", planner="cem", samples=8, iters=2, threads=1, precision="f32")
@@ -132,7 +132,7 @@ PY
 if command -v python3 >/dev/null; then python3 "$tmp/door.py" "$tmp" bare >/dev/null; fi
 
 # what it declares is what the header declares
-sed -n 's/.*\b\(cgs_[a-z_]*\)(.*/\1/p' "$here/../include/cgs/cgs.h" | grep -v 'cgs_set_log\|_fn$' |
+sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/\1/p' "$here/../include/cgs/cgs.h" | grep -v 'cgs_set_log\|_fn$' |
     sort -u >"$tmp/header"
-grep -o '("cgs_[a-z_]*"' "$here/../python/cgs.py" | tr -d '("' | sort -u >"$tmp/module"
-diff "$tmp/header" "$tmp/module" || { echo "FAILED: python/cgs.py declares other functions"; exit 1; }
+grep -o '("cgs_[a-z0-9_]*"' "$here/../python/cgs/_declarations.py" | tr -d '("' | sort -u >"$tmp/module"
+diff "$tmp/header" "$tmp/module" || { echo "FAILED: python/cgs declares other functions"; exit 1; }

@@ -72,6 +72,12 @@ static int allocations_of(cgs_device *d, cgs_planner *p, const cgs_plan_problem 
     return allocations;
 }
 
+/* whether the loop of such a solve can run on a device */
+static bool loops_there(const cgs_plan_config *s) {
+    return cgs_planner_kind_of(s->kind.s)->kernel != CGS_KERNEL_NONE && !(s->ess > 0) &&
+           !(s->shrink < 1);
+}
+
 /* a whole solve, twice: the second must give the same bytes, and takes no memory */
 static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
                     const cgs_plan_config *s, float *plan, double *seconds) {
@@ -87,6 +93,7 @@ static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
                              .samples = cgs_planner_candidates(kind, s),
                              .gradient = kind->needs & CGS_NEEDS_GRADIENT,
                              .residual = kind->needs & CGS_NEEDS_RESIDUAL,
+                             .jacobian = kind->needs & CGS_NEEDS_JACOBIAN,
                              .act = act};
     OK(cgs_rollout_create(&r, m, &rc));
     OK(cgs_planner_create(&p, s, EPISODES));
@@ -99,6 +106,7 @@ static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
                           .cost = cgs_rollout_cost,
                           .gradient = cgs_rollout_gradient,
                           .residual = cgs_rollout_residual,
+                          .jacobian = cgs_rollout_jacobian,
                           .R = cgs_rollout_residuals(r),
                           .ctx = r,
                           .on_device = cgs_rollout_device_scorer(r)};
@@ -110,7 +118,7 @@ static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
     OK(cgs_planner_solve(p, &q, &result));
     memcpy(plan, result.plan, bytes);
     assert_int_equal(result.iterations, cgs_plan_iterations(s));
-    assert_int_equal(result.device_loop, q.on_device != NULL);
+    assert_int_equal(result.device_loop, q.on_device && loops_there(s));
     cgs_planner_reset(p);
     double begin = cgs_now();
     assert_int_equal(allocations_of(d, p, &q, &result), 0);
@@ -122,9 +130,6 @@ static void plan_on(cgs_device *d, cgs_dtype act, const cgs_lewm_config *c,
     cgs_rollout_destroy(r);
     cgs_lewm_destroy(m);
 }
-
-/* the rows whose loop can run on a device */
-static bool on_device(const cgs_planner_kind *kind) { return kind->kernel != CGS_KERNEL_NONE; }
 
 /* largest difference between two plans; *size: the largest entry */
 static double apart(const float *got, const float *want, size_t n, double *size) {
@@ -138,7 +143,8 @@ static double apart(const float *got, const float *want, size_t n, double *size)
     return worst;
 }
 
-/* f32, the loop on the host and on the device, against the CPU, which sets how much this is */
+/* f32, the loop on the host and where it can on the device, against the CPU, which sets how much
+ * this is */
 static int agree(cgs_device *cpu, cgs_device *gpu, const cgs_lewm_config *c, const char *what,
                  const cgs_plan_config *s) {
     size_t n = (size_t)EPISODES * HORIZON * (size_t)s->A;
@@ -146,7 +152,7 @@ static int agree(cgs_device *cpu, cgs_device *gpu, const cgs_lewm_config *c, con
     double seconds, size;
     int failed = 0;
     plan_on(cpu, CGS_F32, c, s, want, &seconds);
-    for (int inside = 0; inside < 2; inside++) {
+    for (int inside = 0; inside <= loops_there(s); inside++) {
         set_variable("CGS_DEVICE_LOOP", inside ? "1" : "0");
         plan_on(gpu, CGS_F32, c, s, got, &seconds);
         double worst = apart(got, want, n, &size);
@@ -167,9 +173,34 @@ void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu) {
     const cgs_planner_kind *kind;
     int failed = 0;
     for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
-        if (!on_device(kind)) continue;
         cgs_plan_config s = settings_of(kind, &c, 16, 3);
-        failed += agree(cpu, gpu, &c, "", &s);
+        if (loops_there(&s)) failed += agree(cpu, gpu, &c, "", &s);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* planners whose loop is the host's: only candidates, or a Jacobian's rows, go to the GPU */
+void gpu_plan_from_host(cgs_device *cpu, cgs_device *gpu) {
+    static const struct {
+        const char *kind, *what;
+        float ess, shrink;
+    } cases[] = {
+        {"covo", "", 0, 1},
+        {"covo", ", effective samples 4", 4, 1},
+        {"mppi", ", effective samples 4", 4, 1},
+        {"icem", ", fewer candidates", 0, 0.8f},
+        {"lm", "", 0, 1},
+    };
+    cgs_lewm_config c;
+    OK(cgs_lewm_preset(&c, "small"));
+    c.encoder_layers = c.predictor_layers = 1; /* a Jacobian has a row for each of 96 values */
+    int failed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cgs_plan_config s = settings_of(cgs_planner_kind_of(cases[i].kind), &c, 12, 3);
+        s.ess = cases[i].ess;
+        s.shrink = cases[i].shrink;
+        assert_false(loops_there(&s));
+        failed += agree(cpu, gpu, &c, cases[i].what, &s);
     }
     assert_int_equal(failed, 0);
 }
@@ -213,8 +244,8 @@ void gpu_plan_paper(cgs_device *gpu) {
     const cgs_planner_kind *kind;
     for (int i = 0; (kind = cgs_planner_kind_at(i)); i++) {
         double by_tape, by_kernel, size;
-        if (!on_device(kind)) continue;
         cgs_plan_config s = settings_of(kind, &c, K, 10);
+        if (!loops_there(&s)) continue;
         set_variable("CGS_ROLLOUT", "tape");
         plan_on(gpu, CGS_BF16, &c, &s, want, &by_tape);
         set_variable("CGS_ROLLOUT", NULL);

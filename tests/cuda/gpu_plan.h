@@ -4,8 +4,10 @@
 
 #include "ops/ops.h"
 
-/* Plans of all planners in f32, the loop on the host and on the device. */
+/* Plans in f32 of all planners whose loop can run on the device, the loop here and there. */
 void gpu_plan_agree(cgs_device *cpu, cgs_device *gpu);
+/* ... of those whose loop is always the host's. */
+void gpu_plan_from_host(cgs_device *cpu, cgs_device *gpu);
 /* ... and what they read beside their candidates. */
 void gpu_plan_options(cgs_device *cpu, cgs_device *gpu);
 /* Plans of the published predictor in bf16, by the tape and fused: finite; prints their times. */

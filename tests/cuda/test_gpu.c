@@ -389,6 +389,10 @@ static void test_planners_agree(void **state) {
     (void)state;
     gpu_plan_agree(&cpu, &gpu);
 }
+static void test_host_loops(void **state) {
+    (void)state;
+    gpu_plan_from_host(&cpu, &gpu);
+}
 static void test_planner_options(void **state) {
     (void)state;
     gpu_plan_options(&cpu, &gpu);
@@ -531,7 +535,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_planners_agree),  cmocka_unit_test(test_fused_windows),
         cmocka_unit_test(test_fused),           cmocka_unit_test(test_paper_plans),
         cmocka_unit_test(test_device_loop),     cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_planner_options),
+        cmocka_unit_test(test_planner_options), cmocka_unit_test(test_host_loops),
     };
     const struct CMUnitTest dino[] = {
         cmocka_unit_test(test_dino_features),

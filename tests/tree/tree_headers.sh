@@ -16,7 +16,7 @@ cuda=$(for root in "${CUDA_HOME:-}" /usr/local/cuda; do ls -d "$root/include" 2>
 
 headers=0
 echo "typedef int something;" >"$tmp/all" # a file of macros alone is none in ISO C
-for header in $(cd src && find ./* -name '*.h' | sort | cut -c3-) cgs/cgs.h; do
+for header in $(cd src && find ./* -name '*.h' | sort | cut -c3-) cgs/cgs.h cgs/env.h; do
     if { sed 1q "$tmp/all" && echo "#include \"$header\""; } | compile >"$tmp/errors"; then
         echo "#include \"$header\"" >>"$tmp/all"
         headers=$((headers + 1))

@@ -219,7 +219,7 @@ __device__ void step_by_values(const problem &p) {
 }
 
 /* Residuals need no check of their own: one that is not finite makes its cost so. */
-__global__ void __launch_bounds__(THREADS) step_of_rows(cgs_plan_state s) {
+__global__ void __launch_bounds__(THREADS, 1) step_of_rows(cgs_plan_state s) {
     const cgs_gauss_newton_state &g = s.gn;
     int e = blockIdx.x, n = s.n, K = s.K, rows = g.per * g.kept;
     const before b(s, e);
