@@ -26,6 +26,11 @@ static inline float element(matrix m, size_t i, size_t j) {
                              : cgs_bf16_to_f32(((const uint16_t *)m.p)[at]);
 }
 
+static inline cgs_vec vector_at(matrix m, size_t at) {
+    if (m.type == CGS_BF16) return widen_halves((const uint16_t *)m.p + at);
+    return *(const cgs_vec_loose *)((const float *)m.p + at);
+}
+
 /* n rows of m, `depth` elements of each from k0 on, to columns of `to`: squares of them turned by
  * vectors where elements of a row are adjacent, the others one by one */
 static void pack_turned(float *to, matrix m, size_t i0, size_t n, size_t k0, size_t depth,
@@ -33,10 +38,10 @@ static void pack_turned(float *to, matrix m, size_t i0, size_t n, size_t k0, siz
     size_t turned = m.col == 1 ? n / VECTOR * VECTOR : 0, whole = depth / VECTOR * VECTOR;
     for (size_t i = 0; i < turned; i += VECTOR)
         for (size_t k = 0; k < whole; k += VECTOR) {
-            float wide[VECTOR][VECTOR];
-            const float *row[VECTOR];
+            cgs_vec row[VECTOR];
+#pragma GCC unroll 16
             for (size_t l = 0; l < VECTOR; l++)
-                row[l] = row_in(m.p, m.type, (i0 + i + l) * m.row + k0 + k, VECTOR, wide[l]);
+                row[l] = vector_at(m, (i0 + i + l) * m.row + k0 + k);
             turn_square(to + k * width + i, width, row);
         }
     for (size_t i = 0; i < n; i++)

@@ -26,7 +26,13 @@ enum { TILE_N = 2 * VECTOR };
 
 typedef float cgs_vec __attribute__((vector_size(VECTOR * 4)));
 typedef float cgs_vec_loose __attribute__((vector_size(VECTOR * 4), aligned(4)));
-typedef int cgs_lanes __attribute__((vector_size(VECTOR * 4)));
+typedef unsigned cgs_lanes __attribute__((vector_size(VECTOR * 4)));
+typedef unsigned short cgs_halves __attribute__((vector_size(VECTOR * 2), aligned(2)));
+
+/* VECTOR numbers in bf16 */
+static inline cgs_vec widen_halves(const unsigned short *from) {
+    return (cgs_vec)(__builtin_convertvector(*(const cgs_halves *)from, cgs_lanes) << 16);
+}
 
 /* c (TILE_M, TILE_N) = or += sum over k of a[i*row + k*col] b[k*ldb + j] */
 static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, const float *a,
@@ -58,23 +64,32 @@ static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, con
     }
 }
 
-/* The transpose of VECTOR rows of VECTOR numbers: of each two blocks of 1, 2, 4, ... rows, halves
- * are exchanged. */
+/* of the numbers of a, then those of b, the chosen ones */
+static inline __attribute__((always_inline)) cgs_vec chosen(cgs_vec a, cgs_vec b, cgs_lanes which) {
+#if defined __clang__
+    cgs_vec r = a;
+    for (unsigned j = 0; j < VECTOR; j++)
+        r[j] = which[j] < VECTOR ? a[which[j] % VECTOR] : b[which[j] % VECTOR];
+    return r;
+#else
+    return __builtin_shuffle(a, b, which);
+#endif
+}
+
+/* The transpose of VECTOR rows of VECTOR numbers, to rows `ld` apart: halves of each two blocks of
+ * 1, 2, 4, ... rows are exchanged. */
 static inline __attribute__((always_inline)) void turn_square(float *to, size_t ld,
-                                                              const float *const from[VECTOR]) {
-    cgs_vec r[VECTOR];
-#pragma GCC unroll 16
-    for (int i = 0; i < VECTOR; i++) r[i] = *(const cgs_vec_loose *)from[i];
+                                                              cgs_vec r[VECTOR]) {
 #pragma GCC unroll 4
-    for (int s = 1; s < VECTOR; s *= 2) {
-        const cgs_lanes lane = {LANES}, other = ((lane & s) != 0) & (VECTOR - s);
+    for (unsigned s = 1; s < VECTOR; s *= 2) {
+        const cgs_lanes lane = {LANES}, other = (cgs_lanes)((lane & s) != 0) & (VECTOR - s);
         const cgs_lanes upper = lane + other, lower = lane + s + other;
 #pragma GCC unroll 16
-        for (int i = 0; i < VECTOR; i++) {
+        for (unsigned i = 0; i < VECTOR; i++) {
             if (i & s) continue;
             cgs_vec a = r[i], b = r[i + s];
-            r[i] = __builtin_shuffle(a, b, upper);
-            r[i + s] = __builtin_shuffle(a, b, lower);
+            r[i] = chosen(a, b, upper);
+            r[i + s] = chosen(a, b, lower);
         }
     }
 #pragma GCC unroll 16
