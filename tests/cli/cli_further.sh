@@ -27,7 +27,7 @@ go_on --out run 2>err || fail "resume without settings: $(cat err)"
 cmp before run/config.txt || fail "the settings of the run have changed"
 go_on --out run --method lewm-ts --size small optim.lr=2e-3 train.seed=5 train.validate_every=7 \
     --quiet || fail "the same settings again"
-refuse 2 'made with "optim.lr = 0.00200' go_on --out run optim.lr=1e-3
+refuse 2 'made with "optim.lr = 0.002"' go_on --out run optim.lr=1e-3
 refuse 2 'made with "model.width = 24"' go_on --out run model.width=32
 refuse 2 "made with --method lewm-ts" go_on --out run --method lewm-cgs
 refuse 2 "made with --size small" go_on --out run --size paper

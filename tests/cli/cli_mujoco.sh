@@ -100,5 +100,5 @@ grep -q "has 1 positions, 1 speeds and 1 actuators; 2, 2 and 2 are expected" "$t
 if "$cgs" replay --env tworooms --state 20,20 --actions "$tmp/push" --model-xml "$tmp/two.xml" 2>"$tmp/err"; then
     fail "TwoRooms has no MuJoCo model"
 fi
-grep -q "tworooms has no MuJoCo model" "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q "tworooms has no physical model" "$tmp/err" || fail "$(cat "$tmp/err")"
 echo "ok"
