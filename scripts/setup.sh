@@ -13,7 +13,8 @@ if command -v apt-get >/dev/null; then
     wanted="libmujoco-dev clang libomp-dev libclang-rt-dev patchelf python3 python3-h5py python3-numpy
       libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libsnappy-dev ffmpeg"
     case " $* " in *" deb "*) needed="$needed build-essential debhelper" ;; esac
-    case " $* " in *" ci "*) wanted="$wanted clang-format valgrind qemu-user-static gcc-aarch64-linux-gnu" ;; esac
+    case " $* " in *" ci "*) wanted="$wanted clang-format valgrind qemu-user-static gcc-aarch64-linux-gnu
+      python3-onnx" ;; esac
     present() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
     known() { apt-cache show "$1" >/dev/null 2>&1; }
     refresh() { $as_root apt-get update -qq; }

@@ -26,7 +26,7 @@ from ._numbers import numpy
 from .agent import Agent, Plan
 from .dataset import Column, Dataset, Findings, check
 from .evaluate import evaluate
-from .names import environments, planners, version
+from .names import environments, load_environment, planners, version
 from .result import Outcome, Paired, Result, compare, wilson
 from .sim import Sim
 from .starts import Start, Starts, seeds, starts
@@ -36,6 +36,6 @@ from .writer import Writer
 __all__ = [
     "Agent", "Column", "Dataset", "Error", "Findings", "Outcome", "Paired", "Plan", "Result", "Sim",
     "Start", "Starts", "VectorSim", "Writer", "check", "compare", "environments", "evaluate",
-    "numpy", "planners", "seeds", "starts", "version", "wilson",
+    "load_environment", "numpy", "planners", "seeds", "starts", "version", "wilson",
 ]
 __version__ = version()

@@ -101,6 +101,7 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("cgs_agent_weigh", c_int, [c_void_p, POINTER(c_double), POINTER(c_double)]),
     ("cgs_planner_count", c_int, []),
     ("cgs_planner_id", c_char_p, [c_int]),
+    ("cgs_env_load", c_int, [c_char_p, POINTER(c_char_p)]),
     ("cgs_sim_count", c_int, []),
     ("cgs_sim_id", c_char_p, [c_int]),
     ("cgs_sim_create", c_int, [POINTER(c_void_p), c_char_p]),

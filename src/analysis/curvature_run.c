@@ -9,7 +9,7 @@
 static cgs_status measure(cgs_gallery *g, int model, cJSON *list) {
     cgs_loaded_model *s = &g->loaded[model];
     cgs_plan_config c = cgs_plan_defaults();
-    double curvature, known = (double)cgs_model_tau(s->model, g->env->id);
+    double curvature, known = (double)cgs_model_tau(s->model, g->world);
     c.H = g->o->horizon;
     CGS_TRY(cgs_model_curvature(&curvature, s, g->data, g->env, &c));
     cJSON *o = cgs_document_object(list, NULL);
@@ -24,7 +24,7 @@ static cgs_status measure(cgs_gallery *g, int model, cJSON *list) {
 }
 
 static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
-    CGS_TRY(cgs_document_create(doc, "cgs-curvature", command, g->env->id));
+    CGS_TRY(cgs_document_create(doc, "cgs-curvature", command, g->world));
     cgs_document_number(*doc, "horizon", g->o->horizon);
     cgs_document_number(*doc, "iterations", cgs_plan_defaults().iters);
     cJSON *list = cgs_document_array(*doc, "models");

@@ -16,7 +16,8 @@ static cgs_status open_all(cgs_gallery *g) {
                         CGS_ANALYSIS_MODELS);
     CGS_TRY(cgs_device_open(&g->device, o->device, o->threads));
     CGS_TRY(cgs_dataset_open(&g->data, o->data));
-    CGS_TRY(cgs_dataset_env(g->data, o->env, &g->env));
+    CGS_TRY(cgs_dataset_env_if_any(g->data, o->env, &g->env));
+    g->world = g->env ? g->env->id : "";
     for (int i = 0; i < o->model_count; i++) {
         cgs_loaded_model *s = &g->loaded[i];
         CGS_TRY(cgs_loaded_model_open(s, o->models[i], &g->device, o->precision,

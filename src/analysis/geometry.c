@@ -12,7 +12,7 @@
 enum { ANCHORS = 128, CHANNELS = 2, XYZ = 3 };
 
 /* Cube is shown in three dimensions, by its three position commands */
-static bool is_spatial(const cgs_gallery *g) { return !strcmp(g->env->id, "cube"); }
+static bool is_spatial(const cgs_gallery *g) { return !strcmp(g->world, "cube"); }
 
 /* steps of a stretch as unit directions: actions a (n, ka) and latents dz (n, D) */
 static void directions(const cgs_gallery *g, int model, const cgs_stretch *s, const float *z, int n,
@@ -61,7 +61,7 @@ static cgs_status place_windows(cgs_gallery *g, cgs_window *w, int *count) {
         if (s->ep_len[e] > longest) longest = s->ep_len[e];
     if (o->window_count) {
         memcpy(w, o->window, (size_t)*count * sizeof *w);
-    } else if (longest <= rows && !strcmp(g->env->id, "tworooms")) {
+    } else if (longest <= rows && !strcmp(g->world, "tworooms")) {
         for (int i = 0; i < *count; i++) w[i] = (cgs_window){{-1, i}, 1};
     } else {
         cgs_anchor at[CGS_MAX_WINDOWS];
@@ -319,12 +319,12 @@ cgs_status cgs_geometry_run(cJSON **doc, const cgs_geometry_options *o, const ch
     double ideal[CGS_HEAT];
     *doc = NULL;
     cgs_status rc = cgs_gallery_open(&g, o);
-    if (rc == CGS_OK && g.env->action_dim < CHANNELS)
+    if (rc == CGS_OK && g.loaded[0].lewm->config.action_dim < CHANNELS)
         rc = cgs_fail(CGS_EARG,
-                      "%s has one action channel, and responses are drawn in the plane of two; "
+                      "%s: one action channel, and responses are drawn in the plane of two; "
                       "--mechanism and --curvature take one",
-                      g.env->id);
-    if (rc == CGS_OK) rc = cgs_document_create(doc, "cgs-geometry", command, g.env->id);
+                      cgs_dataset_source(g.data)->path);
+    if (rc == CGS_OK) rc = cgs_document_create(doc, "cgs-geometry", command, g.world);
     if (rc == CGS_OK) {
         cgs_document_number(*doc, "horizon", o->horizon);
         cgs_document_number(*doc, "frames", o->frames);

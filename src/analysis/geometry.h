@@ -62,7 +62,8 @@ cgs_status cgs_curvature_run(cJSON **doc, const cgs_geometry_options *o, const c
 typedef struct cgs_gallery {
     const cgs_geometry_options *o;
     cgs_dataset *data;
-    const cgs_env_class *env;
+    const cgs_env_class *env; /* NULL: the data are of none that is known */
+    const char *world;        /* its id, or "" */
     cgs_device device;
     int models;
     cgs_loaded_model loaded[CGS_ANALYSIS_MODELS];

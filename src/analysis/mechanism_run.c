@@ -119,7 +119,7 @@ static void describe(cJSON *doc, const cgs_gallery *g, int anchors, int q, bool 
 static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
     const cgs_geometry_options *o = g->o;
     const cgs_lewm_config *c = &g->loaded[0].lewm->config;
-    bool grasp = !strcmp(g->env->id, "cube");
+    bool grasp = !strcmp(g->world, "cube");
     int anchors = o->anchors ? o->anchors : ANCHORS,
         q = c->action_dim < MOST ? c->action_dim : MOST;
     if (anchors < 1) return cgs_fail(CGS_EARG, "%d anchors", anchors);
@@ -130,7 +130,7 @@ static cgs_status run(cgs_gallery *g, cJSON **doc, const char *command) {
     if (rc == CGS_OK)
         rc = cgs_anchors_draw(at, anchors, g->data, o->horizon * c->frameskip,
                               grasp ? CGS_ANCHOR_GRASP : CGS_ANCHOR_ANY, true, o->seed);
-    if (rc == CGS_OK) rc = cgs_document_create(doc, "cgs-mechanism", command, g->env->id);
+    if (rc == CGS_OK) rc = cgs_document_create(doc, "cgs-mechanism", command, g->world);
     if (rc == CGS_OK) {
         describe(*doc, g, anchors, q, grasp);
         cJSON *list = cgs_document_array(*doc, "models");

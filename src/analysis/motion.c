@@ -2,12 +2,19 @@
 #include "analysis/motion.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/numpy_rng.h"
 #include "env/portable.h"
 #include "eval/start_states.h"
+
+static cgs_target named(const char *name, int first, int count) {
+    cgs_target t = {.first = first, .count = count};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
 
 int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]) {
     int n = 0;
@@ -16,7 +23,7 @@ int cgs_env_targets(const cgs_env_class *env, cgs_target target[CGS_MAX_TARGETS]
         if (n > 0 && !strcmp(target[n - 1].name, name))
             target[n - 1].count++;
         else if (n < CGS_MAX_TARGETS)
-            target[n++] = (cgs_target){name, i, 1};
+            target[n++] = named(name, i, 1);
     }
     return n;
 }
@@ -111,22 +118,10 @@ static cgs_status choose(cgs_motion *m, const cgs_source *s) {
     return CGS_OK;
 }
 
-/* the transitions of one episode, after `at` earlier ones; raw: scratch for rows * width */
-static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size_t at,
-                               double *raw) {
-    const cgs_source *s = cgs_dataset_source(data);
-    int e = m->episode[which], dim = s->action_dim;
-    int64_t first = s->ep_offset[e];
-    size_t blocks = (size_t)m->blocks[which], A = (size_t)m->A, S = (size_t)m->env->state_dim;
-    if (blocks == 0) return CGS_OK;
-    int rows = (int)blocks * m->frameskip;
-    CGS_TRY(cgs_dataset_read_rows_f64(data, "action", first, rows, m->action + at * A));
-    for (size_t i = 0; i < blocks * A; i++)
-        if (!isfinite(m->action[at * A + i]))
-            return cgs_fail(CGS_EFORMAT, "%s: action %d of row %lld is %g", s->path,
-                            (int)(i % (size_t)dim), (long long)first + (long long)i / dim,
-                            m->action[at * A + i]);
-    CGS_TRY(cgs_read_states(data, m->env, first, rows + 1, raw));
+/* The features before and after each block of an episode, whose states are in raw: of an
+ * environment every row, of columns those that are frameskip apart. */
+static void fill_by_env(cgs_motion *m, size_t at, size_t blocks, const double *raw) {
+    size_t S = (size_t)m->env->state_dim;
     for (size_t b = 0; b < blocks; b++) {
         double now[CGS_ENV_MAX_DIM], then[CGS_ENV_MAX_DIM];
         const double *before = raw + b * (size_t)m->frameskip * S;
@@ -139,12 +134,45 @@ static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size
             if (cgs_env_feature_at(m->env, f).angle) change[f] = cgs_wrap_half_turn(change[f]);
         }
     }
+}
+
+static void fill_by_columns(cgs_motion *m, size_t at, size_t blocks, const double *raw) {
+    size_t F = (size_t)m->F;
+    for (size_t i = 0; i < blocks * F; i++) {
+        m->state[at * F + i] = raw[i];
+        m->change[at * F + i] = raw[i + F] - raw[i];
+    }
+}
+
+/* the transitions of one episode, after `at` earlier ones; raw: scratch for rows * width */
+static cgs_status read_episode(cgs_motion *m, cgs_dataset *data, int which, size_t at,
+                               double *raw) {
+    const cgs_source *s = cgs_dataset_source(data);
+    int e = m->episode[which], dim = s->action_dim;
+    int64_t first = s->ep_offset[e];
+    size_t blocks = (size_t)m->blocks[which], A = (size_t)m->A;
+    if (blocks == 0) return CGS_OK;
+    int rows = (int)blocks * m->frameskip;
+    CGS_TRY(cgs_dataset_read_rows_f64(data, "action", first, rows, m->action + at * A));
+    for (size_t i = 0; i < blocks * A; i++)
+        if (!isfinite(m->action[at * A + i]))
+            return cgs_fail(CGS_EFORMAT, "%s: action %d of row %lld is %g", s->path,
+                            (int)(i % (size_t)dim), (long long)first + (long long)i / dim,
+                            m->action[at * A + i]);
+    if (m->env) {
+        CGS_TRY(cgs_read_states(data, m->env, first, rows + 1, raw));
+        fill_by_env(m, at, blocks, raw);
+    } else {
+        CGS_TRY(cgs_numeric_read(&m->numeric, s, first, (int)blocks + 1, m->frameskip, raw));
+        fill_by_columns(m, at, blocks, raw);
+    }
     return CGS_OK;
 }
 
 static cgs_status read_all(cgs_motion *m, cgs_dataset *data) {
     const cgs_source *s = cgs_dataset_source(data);
-    if (s->action < 0 || s->action_dim != m->env->action_dim)
+    if (s->action < 0) return cgs_fail(CGS_EARG, "%s: no actions", s->path);
+    if (m->env && s->action_dim != m->env->action_dim)
         return cgs_fail(CGS_EARG, "%s: actions of %d numbers, %s has %d", s->path, s->action_dim,
                         m->env->id, m->env->action_dim);
     CGS_TRY(choose(m, s));
@@ -154,7 +182,8 @@ static cgs_status read_all(cgs_motion *m, cgs_dataset *data) {
     m->action = malloc(rows * (size_t)m->A * sizeof *m->action);
     m->state = malloc(rows * (size_t)m->S * sizeof *m->state);
     m->change = malloc(rows * (size_t)m->F * sizeof *m->change);
-    double *raw = malloc(longest * (size_t)m->env->state_dim * sizeof *raw);
+    size_t width = m->env ? (size_t)m->env->state_dim : (size_t)m->F;
+    double *raw = malloc(longest * width * sizeof *raw);
     cgs_status rc = CGS_OK;
     if (!m->action || !m->state || !m->change || !raw)
         rc = cgs_fail(CGS_ENOMEM, "%s: no memory for %zu transitions", s->path, rows);
@@ -169,7 +198,7 @@ static cgs_status read_all(cgs_motion *m, cgs_dataset *data) {
 
 cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class *env,
                            int frameskip, int episodes) {
-    *m = (cgs_motion){.env = env, .frameskip = frameskip, .episodes = episodes};
+    *m = (cgs_motion){.env = env, .world = env->id, .frameskip = frameskip, .episodes = episodes};
     m->A = frameskip * env->action_dim;
     m->S = cgs_env_condition(env, NULL, NULL);
     m->F = cgs_env_feature_count(env);
@@ -177,6 +206,51 @@ cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class
     cgs_status rc = read_all(m, data);
     if (rc != CGS_OK) cgs_motion_free(m);
     return rc;
+}
+
+/* numbers that are not finite would spoil every probe: they become zeros, and the target is not
+ * used */
+static void clear_spoiled(cgs_motion *m) {
+    size_t rows = (size_t)cgs_parts_rows(&m->parts), F = (size_t)m->F;
+    for (size_t f = 0; f < F; f++) {
+        bool fine = true;
+        for (size_t i = 0; fine && i < rows; i++)
+            fine = isfinite(m->state[i * F + f]) && isfinite(m->change[i * F + f]);
+        for (size_t i = 0; !fine && i < rows; i++) m->state[i * F + f] = m->change[i * F + f] = 0;
+    }
+}
+
+cgs_status cgs_motion_read_columns(cgs_motion *m, cgs_dataset *data, const char *const *only,
+                                   int count, int frameskip, int episodes) {
+    const cgs_source *s = cgs_dataset_source(data);
+    *m = (cgs_motion){.world = "", .frameskip = frameskip, .episodes = episodes};
+    CGS_TRY(cgs_numeric_columns(&m->numeric, s, only, count));
+    if (!m->numeric.count)
+        return cgs_fail(CGS_EARG, "%s: no columns of numbers beside actions", s->path);
+    m->A = frameskip * s->action_dim;
+    m->S = m->F = m->numeric.width;
+    for (int k = 0; k < m->numeric.count; k++) {
+        const cgs_column *c = &s->columns[m->numeric.index[k]];
+        m->target[m->targets++] = named(c->name, m->numeric.first[k], (int)c->values);
+    }
+    cgs_status rc = read_all(m, data);
+    if (rc == CGS_OK)
+        clear_spoiled(m);
+    else
+        cgs_motion_free(m);
+    return rc;
+}
+
+bool cgs_motion_varies(const cgs_motion *m, int target) {
+    const cgs_target *t = &m->target[target];
+    size_t F = (size_t)m->F, rows = (size_t)cgs_parts_rows(&m->parts);
+    size_t scored = rows - (size_t)m->parts.test;
+    bool varies[2] = {false, false};
+    for (size_t i = 0; i < rows; i++)
+        for (size_t f = (size_t)t->first; f < (size_t)(t->first + t->count); f++)
+            if (fabs(m->change[i * F + f] - m->change[(i < scored ? 0 : scored) * F + f]) > 0)
+                varies[i >= scored] = true;
+    return varies[0] && varies[1];
 }
 
 void cgs_motion_free(cgs_motion *m) {

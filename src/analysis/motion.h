@@ -7,6 +7,7 @@
 #ifndef CGS_ANALYSIS_MOTION_H
 #define CGS_ANALYSIS_MOTION_H
 
+#include "analysis/columns.h"
 #include "analysis/ridge.h"
 #include "data/dataset.h"
 #include "env/env.h"
@@ -17,12 +18,14 @@ enum { CGS_MAX_TARGETS = 16 };
 
 /* a physical quantity: some neighbouring features */
 typedef struct cgs_target {
-    const char *name;
+    char name[CGS_COLUMN_NAME];
     int first, count;
 } cgs_target;
 
 typedef struct cgs_motion {
-    const cgs_env_class *env;
+    const cgs_env_class *env; /* NULL: features are columns of the data */
+    const char *world;        /* its id, or "" */
+    cgs_numeric numeric;      /* these columns */
     int frameskip;
     int A, S, F; /* widths of an action block, of a state as probes see it, of all features */
     int targets;
@@ -45,6 +48,12 @@ int cgs_env_condition(const cgs_env_class *env, const double *state, double *out
 /* episodes: how many to use; fewer in the file, or too few for the three parts, is an error. */
 cgs_status cgs_motion_read(cgs_motion *m, cgs_dataset *data, const cgs_env_class *env,
                            int frameskip, int episodes);
+/* The same of columns of the data instead of an environment's features, only (count) or all of
+ * numbers (NULL).  The state that probes see is all of them. */
+cgs_status cgs_motion_read_columns(cgs_motion *m, cgs_dataset *data, const char *const *only,
+                                   int count, int frameskip, int episodes);
+/* Whether a target's changes are finite and differ, in what is fitted and in what is scored. */
+bool cgs_motion_varies(const cgs_motion *m, int target);
 void cgs_motion_free(cgs_motion *m);
 
 /* Rows first .. first+count-1 of the environment's whole state: out (count, state_dim).  Files that

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/document.h"
+#include "core/log.h"
 #include "core/threads.h"
 #include "train/method.h"
 
@@ -39,6 +40,33 @@ void cgs_model_names(int models, const char *const *dirs, char method[][64], cha
 }
 
 /* ---- what to probe ------------------------------------------------------------------ */
+
+/* whether some target is none of the environment's: then columns are probed */
+static bool names_a_column(const cgs_probe_options *o, const cgs_env_class *env,
+                           const cgs_source *data) {
+    cgs_target t[CGS_MAX_TARGETS];
+    int n = env ? cgs_env_targets(env, t) : 0;
+    for (int k = 0; k < o->target_count; k++) {
+        bool found = false;
+        for (int i = 0; i < n; i++) found = found || !strcmp(t[i].name, o->targets[k]);
+        if (!found && cgs_source_find(data, o->targets[k]) >= 0) return true;
+    }
+    return false;
+}
+
+/* The columns that never change are not probed, and named. */
+static cgs_status choose_columns(cgs_probe_result *r, const cgs_source *data) {
+    int used = 0;
+    for (int t = 0; t < r->motion.targets; t++) {
+        r->requested[t] = cgs_motion_varies(&r->motion, t);
+        used += r->requested[t];
+        if (!r->requested[t])
+            cgs_log(CGS_WARN,
+                    "%s: column \"%s\" is not probed: it does not change, or is not finite",
+                    data->path, r->motion.target[t].name);
+    }
+    return used ? CGS_OK : cgs_fail(CGS_EARG, "%s: no column changes", data->path);
+}
 
 static cgs_status choose_targets(cgs_probe_result *r, const cgs_probe_options *o,
                                  const cgs_env_class *env) {
@@ -134,10 +162,19 @@ static cgs_status run(job *j) {
         return cgs_fail(CGS_EARG, "%d models, at most %d are compared", o->model_count,
                         CGS_ANALYSIS_MODELS);
     CGS_TRY(cgs_dataset_open(&j->data, o->data));
-    CGS_TRY(cgs_dataset_env(j->data, o->env, &j->env));
-    CGS_TRY(choose_targets(r, o, j->env));
+    CGS_TRY(cgs_dataset_env_if_any(j->data, o->env, &j->env));
+    const cgs_source *s = cgs_dataset_source(j->data);
+    bool columns = !j->env || names_a_column(o, j->env, s);
+    if (!columns) CGS_TRY(choose_targets(r, o, j->env));
     CGS_TRY(open_models(j, &frameskip));
-    CGS_TRY(cgs_motion_read(&r->motion, j->data, j->env, frameskip, o->episodes));
+    if (columns) {
+        const char *const *only = o->target_count ? o->targets : NULL;
+        CGS_TRY(cgs_motion_read_columns(&r->motion, j->data, only, o->target_count, frameskip,
+                                        o->episodes));
+        CGS_TRY(choose_columns(r, s));
+    } else {
+        CGS_TRY(cgs_motion_read(&r->motion, j->data, j->env, frameskip, o->episodes));
+    }
     for (int i = 0; i < o->model_count; i++) CGS_TRY(encode(j, i));
 
     cgs_probe_physics p;
@@ -182,7 +219,7 @@ static void add_scores(cJSON *to, const char *target, const double *score, const
 
 cgs_status cgs_probe_document(cJSON **doc, const cgs_probe_result *r, const char *command) {
     const cgs_motion *m = &r->motion;
-    const char *env = m->env->id;
+    const char *env = m->world;
     CGS_TRY(cgs_document_create(doc, "cgs-probe", command, env));
     cgs_document_number(*doc, "episodes", m->episodes);
     cgs_document_number(*doc, "frameskip", m->frameskip);

@@ -1,11 +1,13 @@
 /* cmd_eval.c - cgs eval: goal-reaching success with intervals, sweeps and comparisons. */
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/env_option.h"
 #include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/planners.h"
 #include "cli/progress.h"
+#include "cli/recorded.h"
 #include "cli/verbs.h"
 #include "eval/summary.h"
 #include "plan/planners.h"
@@ -190,7 +192,9 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_words words = {0}, models = {0}, planners = {0}, samples = {0}, iters = {0}, rollouts = {0},
               taus = {0}, seeds = {0};
     const char *history = "native";
-    bool quiet = false, json = false;
+    bool quiet = false, json = false, recorded = false;
+    char command[4096];
+    cgs_command_text(command, sizeof command, self->name, argc, argv);
     char names[CGS_PLANNER_HELP];
     cgs_planner_help(names, sizeof names, default_planner[0], 0);
     const cgs_opt opts[] = {
@@ -232,6 +236,10 @@ static int run(int argc, char **argv, const cgs_verb *self) {
          &o.skip_solved, false},
         {"whole-range", NULL, "draw from all V possible starts instead of the published V - 1",
          OPT_FLAG, &o.whole_range, false},
+        {"recorded", NULL,
+         "without a simulator: plans and predictions beside what was recorded, in episodes that "
+         "the model never trained on; --out writes one JSON object",
+         OPT_FLAG, &recorded, false},
         {"horizon", "N", "action blocks per plan (5)", OPT_COUNT, &o.horizon, false},
         {"execute", "N", "action blocks executed before replanning (all)", OPT_INT, &o.execute,
          false},
@@ -282,7 +290,8 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         if (!o.sample_count) o.sample_count = 1;
         if (!o.iter_count) o.iter_count = 1;
         if (!o.seed_count) o.seed_count = 3;
-        rc = evaluate(&o, &model_list, quiet, json);
+        rc = recorded ? cgs_eval_recorded(&o, command, json, quiet)
+                      : evaluate(&o, &model_list, quiet, json);
     }
     return cgs_exit_code(self, rc);
 }
@@ -299,7 +308,8 @@ const cgs_verb cmd_eval = {
     "iterations of 16 candidates, up to eight, mppi and cem sqrt(R) / 2 iterations.  Each "
     "combination, model and seed is one line of R.jsonl with all settings and every episode;\n"
     "rerun an interrupted command and it resumes.  Several models are compared on the same starts\n"
-    "with McNemar's test.\n"
+    "with McNemar's test.  With --recorded no environment is asked: plans are compared with the\n"
+    "recorded actions, predictions with the recorded latents and with trivial ones.\n"
     "  cgs eval --model runs/lewm runs/lewm-cgs --data tworooms.h5 --planner mppi cem gd zero \\\n"
     "           --samples 1,2,4,8,16,32,64,128 --out results.jsonl",
     run};

@@ -4,10 +4,16 @@
  * Everything is read and checked, nothing is executed, and what the file says of itself is
  * printed without control characters. */
 #include <cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/learned.h"
+#include "cli/interrupt.h"
+#include "cli/learned_table.h"
 #include "cli/machine.h"
 #include "cli/model_card.h"
 #include "cli/plain.h"
@@ -18,6 +24,8 @@
 #include "model/tensor_names.h"
 #include "rollout/loaded_model.h"
 #include "train/learning_check.h"
+
+#define LEARNED "learned"
 
 static bool is_lewm(const cgs_weights *w) {
     char name[CGS_PARAM_NAME];
@@ -58,9 +66,12 @@ static cgs_status describe_file(cJSON *to, const cgs_weights *w) {
     return CGS_OK;
 }
 
+static cgs_status describe_learned(cJSON *to, const cgs_described *m);
+
 static cgs_status add_card(cJSON *to, cgs_described *m) {
     CGS_TRY(cgs_weights_identity(m->model, &m->weights));
-    return cgs_model_card_add(to, m);
+    CGS_TRY(cgs_model_card_add(to, m));
+    return m->is_dir ? describe_learned(to, m) : CGS_OK;
 }
 
 /* What the model is: loads it, so every name, shape and number is checked. */
@@ -170,9 +181,55 @@ static cgs_status describe_training(cJSON *to, const char *dir) {
     return ok ? CGS_OK : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", dir);
 }
 
+/* What was measured after its training, and whether of these weights. */
+static cgs_status describe_learned(cJSON *to, const cgs_described *m) {
+    cJSON *learned = NULL;
+    char weights[24];
+    if (cgs_learned_read(&learned, m->dir) != CGS_OK)
+        learned = cJSON_CreateString(cgs_last_error()); /* a broken file says so itself */
+    if (!learned) return CGS_OK;
+    snprintf(weights, sizeof weights, "%016" PRIx64, m->weights);
+    const char *of = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(learned, "weights"));
+    if (cJSON_IsObject(learned))
+        cJSON_AddBoolToObject(learned, "of_other_weights", !of || strcmp(of, weights));
+    return cJSON_AddItemToObject(to, LEARNED, learned)
+               ? CGS_OK
+               : cgs_fail(CGS_ENOMEM, "%s: no memory to describe it", m->dir);
+}
+
+static void print_learned(const cJSON *info) {
+    const cJSON *learned = cJSON_GetObjectItemCaseSensitive(info, LEARNED);
+    if (!learned) return;
+    if (cJSON_IsString(learned)) {
+        cgs_print_plain(learned->valuestring, stdout);
+        printf("\n");
+    } else {
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(learned, "of_other_weights")))
+            printf("measured before its weights changed; --data measures again\n");
+        cgs_learned_print(learned, stdout);
+    }
+    printf("\n");
+}
+
+/* these have tables of their own */
+static bool is_told(const char *key) { return !strcmp(key, LEARNED) || !strcmp(key, "plans"); }
+
+/* a value on one line; numbers that are not whole with six digits */
+static void print_value(const cJSON *v) {
+    if (cJSON_IsNumber(v) && v->valuedouble != floor(v->valuedouble)) {
+        printf("%.6g\n", v->valuedouble);
+        return;
+    }
+    char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
+    cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
+    printf("\n");
+    cJSON_free(text);
+}
+
 static void print_text(const cJSON *object, int indent) {
     const cJSON *v;
     cJSON_ArrayForEach(v, object) {
+        if (!indent && is_told(v->string)) continue;
         printf("%*s", indent, "");
         cgs_print_plain(v->string, stdout);
         int pad = 28 - indent - (int)strlen(v->string);
@@ -182,10 +239,7 @@ static void print_text(const cJSON *object, int indent) {
             continue;
         }
         printf("%*s ", pad > 0 ? pad : 0, "");
-        char *text = cJSON_IsString(v) ? NULL : cJSON_PrintUnformatted(v);
-        cgs_print_plain(cJSON_IsString(v) ? v->valuestring : text ? text : "?", stdout);
-        printf("\n");
-        cJSON_free(text);
+        print_value(v);
     }
 }
 
@@ -219,13 +273,34 @@ static cgs_status describe(cJSON *to, const char *path) {
     return describe_model(to, dir ? path : NULL, dir ? weights : path, dir ? config : NULL);
 }
 
+/* measures a model before it is described */
+static cgs_status measure(const char *dir, const char *data, const char *device, bool quiet) {
+    cgs_device d;
+    cJSON *doc;
+    cgs_catch_interrupt();
+    CGS_TRY(cgs_device_open(&d, device, 0));
+    cgs_status rc = cgs_learned_store(&doc, dir, data, &d, NULL, quiet);
+    cJSON_Delete(doc);
+    cgs_device_close(&d);
+    return rc == CGS_ESTOPPED ? cgs_fail(CGS_EIO, "stopped; nothing was stored") : rc;
+}
+
 static int run(int argc, char **argv, const cgs_verb *self) {
     bool json = false;
+    const char *data = NULL, *device = "auto";
     cgs_words words;
-    const cgs_opt opts[] = {{"json", NULL, "print one JSON object", OPT_FLAG, &json, false}};
+    const cgs_opt opts[] = {{"data", "F.h5",
+                             "measure what the model has learned, on these data; keep it in DIR",
+                             OPT_STR, &data, false},
+                            {"device", "NAME", "cuda, cpu or ref, for that (a GPU if there is one)",
+                             OPT_STR, &device, false},
+                            {"json", NULL, "print one JSON object", OPT_FLAG, &json, false}};
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
     if (rc == CGS_OK && words.count > 1)
         rc = cgs_fail(CGS_EARG, "needs one model directory or file at most, got %d", words.count);
+    if (rc == CGS_OK && data && !words.count)
+        rc = cgs_fail(CGS_EARG, "--data measures a model: give its directory, too");
+    if (rc == CGS_OK && data) rc = measure(words.word[0], data, device, json);
     if (rc == CGS_OK) {
         cJSON *to = cJSON_CreateObject();
         rc = !to           ? cgs_fail(CGS_ENOMEM, "no memory")
@@ -237,6 +312,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
             printf("%s\n", text);
         else if (!json) {
             cgs_model_card_print(to);
+            print_learned(to);
             print_text(to, 0);
         }
         cJSON_free(text);
@@ -246,13 +322,14 @@ static int run(int argc, char **argv, const cgs_verb *self) {
 }
 
 const cgs_verb cmd_info = {
-    "info", "[DIR|FILE] [--json]",
+    "info", "[DIR|FILE] [--data F.h5] [--json]",
     "inspects a model directory or file; without a name, this machine and program",
     "Without a name: version, commit, compiler, versions of the libraries, processor, which\n"
     "instruction sets are used and why, cores and threads, which devices work, environment\n"
     "variables that matter.  Attach it to a bug report.\n"
     "With one: first what a model was trained on, how well it predicts and plans, and what it\n"
-    "needs.  Plans are those of results.jsonl in its directory or one or two above that have its\n"
+    "needs, and what --data or its training has measured (learned.json).  Plans are those of "
+    "results.jsonl in its directory or one or two above that have its\n"
     "checksum of weights.  Then names, shapes, sizes, parameters, the model card, and whether the\n"
     "checksum matches.  It reads every number and executes nothing.  Exits with 1 when the model "
     "would not load.",

@@ -20,7 +20,6 @@
 #include "eval/shared_starts.h"
 #include "eval/solver.h"
 #include "io/gif.h"
-#include "plan/curvature.h"
 #include "plan/planners.h"
 #include "rollout/held_out.h"
 
@@ -129,11 +128,12 @@ static cgs_status settings(const job *j, const cgs_loaded_model *s, cgs_dataset 
     for (int i = 0; i < j->words.count; i++)
         CGS_TRY(cgs_config_assign(&tuning, 1, j->words.word[i]));
     if (tau == CGS_TAU_MEASURED) {
-        double curvature;
-        CGS_TRY(cgs_model_curvature(&curvature, s, data, env, p));
-        tau = cgs_plan_curvature_tau(p, curvature);
+        double curvature = 0;
+        cgs_status measured = cgs_model_curvature(&curvature, s, data, env, p);
+        CGS_TRY(cgs_curvature_tau(p, measured, curvature, s));
+    } else {
+        CGS_TRY(cgs_choose_tau(p, tau, m, env->id));
     }
-    CGS_TRY(cgs_choose_tau(p, tau, m, env->id));
     CGS_TRY(cgs_choose_gamma(p, s));
     return cgs_plan_check(p);
 }

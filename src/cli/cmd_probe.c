@@ -25,10 +25,10 @@ static void print_tables(const cgs_probe_result *r) {
     static const char *const physical[CGS_PHYSICAL_SCORES] = {
         "P_A lin", "P_A mlp", "P_S lin", "P_S mlp", "P_AS lin", "P_AS mlp", "R2(A|S)"};
     const cgs_motion *m = &r->motion;
-    const char *env = m->env->id;
-    printf("%s: %d episodes, %d transitions fitted, %d validating, %d scored (published in "
-           "brackets)\n\n%-24s",
-           env, m->episodes, m->parts.fit, m->parts.validation, m->parts.test, "change of");
+    const char *env = m->world;
+    printf("%s: %d episodes, %d transitions fitted, %d validating, %d scored%s\n\n%-24s",
+           *env ? env : "columns", m->episodes, m->parts.fit, m->parts.validation, m->parts.test,
+           *env ? " (published in brackets)" : "", "change of");
     for (int i = 0; i < CGS_PHYSICAL_SCORES; i++) printf(" %-15s", physical[i]);
     printf("\n");
     for (int t = 0; t < m->targets; t++) {
@@ -92,7 +92,7 @@ static int run(int argc, char **argv, const cgs_verb *self) {
         {"model", "DIR ...", "model directories; none: only the environment", OPT_LIST, &models,
          false},
         {"env", "ID", CGS_ENV_OPTION_OF_DATA, OPT_STR, &o.env, false},
-        {"target", "NAME,...", "physical quantities (all that the environment has)", OPT_LIST,
+        {"target", "NAME,...", "physical quantities of the environment, or columns (all)", OPT_LIST,
          &targets, false},
         {"episodes", "N", "episodes: 70% to fit, 10% to validate, 20% to score (200)", OPT_COUNT,
          &o.episodes, false},
@@ -136,6 +136,9 @@ const cgs_verb cmd_probe = {
     "predicting physical changes from actions, states and both (P) and from latent changes (D),\n"
     "and how far a linear map of latent changes agrees with the effect that actions predict\n"
     "(C, B); linear and nonlinear.\n"
+    "Without an environment, and for a --target that is no quantity of it, columns of the data "
+    "are\n"
+    "probed; what probes see as the state is then all of them.\n"
     "Latents are computed once and cached as latents-*.safetensors.  Settings: probe.hidden,\n"
     "batch, epochs, patience, lr, joint.\n"
     "  cgs probe --model runs/lewm runs/lewm-cgs --data pusht.h5 --out runs/probe.json",

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/interrupt.h"
+#include "cli/learned_table.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -134,6 +135,19 @@ static void print_run(cgs_run_config *c, cgs_trainer *t, const char *out, bool a
             out);
 }
 
+/* After the training; that it cannot be measured is no failure of it. */
+static void tell_learned(const cgs_run_config *c, const char *data, const char *out,
+                         cgs_device *d) {
+    cJSON *doc = NULL;
+    if (cgs_run_is_dinowm(c)) return;
+    cgs_status rc = cgs_learned_store(&doc, out, data, d, NULL, false);
+    if (rc == CGS_OK)
+        cgs_learned_print(doc, stderr);
+    else if (rc != CGS_ESTOPPED)
+        cgs_log(CGS_WARN, "what it has learned is not measured: %s", cgs_last_error());
+    cJSON_Delete(doc);
+}
+
 static cgs_status train(cgs_run_config *c, const char *data, const char *out, cgs_device *d,
                         bool resume, bool quiet, bool json, bool view, bool settings) {
     static cgs_view drawing; /* series of fixed size: too much for a stack */
@@ -152,6 +166,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
     if (rc == CGS_OK && !quiet && !json)
         fprintf(stderr, "%s: trained, %s\n", out, c->train.method.s);
     cgs_trainer_destroy(t);
+    if (rc == CGS_OK && !quiet && !json) tell_learned(c, data, out, d);
     return rc;
 }
 
@@ -219,6 +234,8 @@ const cgs_verb cmd_train = {
     "--resume takes all settings from the checkpoint; given again, they must agree with it.  A\n"
     "larger train.updates makes a run longer, a finished one, too.  --init trains a model further\n"
     "on other data; tensors that do not fit them begin anew and are named.\n"
+    "At the end a table says what a model of LeWM has learned (--quiet and --json: none), and\n"
+    "learned.json keeps it for cgs info and cgs report.\n"
     "Settings are dotted keys (cgs help settings lists them); later ones win:\n"
     "  cgs train --data tworooms.h5 --out runs/cgs --size small --method lewm-cgs\n"
     "      train.updates=1000 optim.lr=1e-3",

@@ -116,7 +116,9 @@ cgs_status cgs_env_can_plan(const cgs_env_class *cls) {
     if (!(cls->can & CGS_ENV_RENDER))
         return cgs_fail(CGS_EARG, "%s does not draw itself, and models see images", cls->id);
     if (!(cls->can & CGS_ENV_SET_STATE))
-        return cgs_fail(CGS_EARG, "%s cannot be set to a state, which episodes start from",
+        return cgs_fail(CGS_EARG,
+                        "%s cannot be set to a state, which episodes start from; cgs eval "
+                        "--recorded needs none",
                         cls->id);
     return CGS_OK;
 }

@@ -7,7 +7,6 @@
 #include "eval/curvature.h"
 #include "eval/evaluate_internal.h"
 #include "eval/prior_weight.h"
-#include "plan/curvature.h"
 #include "plan/planners.h"
 
 cgs_eval_options cgs_eval_defaults(void) {
@@ -81,9 +80,9 @@ static cgs_status open_all(cgs_eval_session *b) {
 /* the curvature is measured once per model: all plans of it have one horizon and spread */
 static cgs_status measured_tau(cgs_eval_session *b, int model, cgs_plan_config *p) {
     double *c = &b->curvature[model];
-    if (!(*c > 0)) CGS_TRY(cgs_model_curvature(c, &b->loaded[model], b->data, b->e->env, p));
-    p->tau = (float)cgs_plan_curvature_tau(p, *c);
-    return CGS_OK;
+    cgs_status rc = CGS_OK;
+    if (!(*c > 0)) rc = cgs_model_curvature(c, &b->loaded[model], b->data, b->e->env, p);
+    return cgs_curvature_tau(p, rc, *c, &b->loaded[model]);
 }
 
 /* where the temperature of runs comes from: the settings, what is known for a model's cost, or the

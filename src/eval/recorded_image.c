@@ -10,6 +10,7 @@ cgs_status cgs_recorded_images_open(cgs_recorded_images *p, cgs_dataset *data,
     const cgs_source *s = cgs_dataset_source(data);
     *p = (cgs_recorded_images){.data = data};
     if (s->pixels < 0) return cgs_fail(CGS_EFORMAT, "%s: has no images", s->path);
+    if (!env) return CGS_OK;
     CGS_TRY(cgs_state_column(s, env, &p->state));
     if (s->pixels_every == 1) return CGS_OK;
     if (s->height != s->width)
@@ -27,6 +28,10 @@ cgs_status cgs_recorded_images_read(cgs_recorded_images *p, int64_t first, int64
                                     uint8_t *rgb) {
     const cgs_source *s = cgs_dataset_source(p->data);
     if (step % s->pixels_every == 0) return cgs_dataset_read_pixels(p->data, first + step, 1, rgb);
+    if (!p->env)
+        return cgs_fail(CGS_EARG,
+                        "%s: row %lld has no image, and there is no environment to draw it",
+                        s->path, (long long)(first + step));
     double state[CGS_ENV_MAX_DIM];
     CGS_TRY(cgs_dataset_read_rows_f64(p->data, p->state, first + step, 1, state));
     /* a fresh environment: PushT remembers contacts, and the previously rendered image is arbitrary

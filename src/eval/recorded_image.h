@@ -8,11 +8,12 @@
 
 typedef struct cgs_recorded_images {
     cgs_dataset *data;
-    const char *state; /* column that holds the state     */
-    cgs_env *env;      /* NULL when every row has an image */
+    const char *state; /* column that holds the state      */
+    cgs_env *env;      /* NULL when every row has an image, or nobody knows the environment */
 } cgs_recorded_images;
 
-/* Borrows the dataset.  Close also after a failure. */
+/* Borrows the dataset.  env NULL: only images that were recorded can be read.  Close also after a
+ * failure. */
 cgs_status cgs_recorded_images_open(cgs_recorded_images *p, cgs_dataset *data,
                                     const cgs_env_class *env);
 void cgs_recorded_images_close(cgs_recorded_images *p);

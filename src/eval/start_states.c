@@ -36,7 +36,7 @@ void cgs_start_states_free(cgs_start_states *c) {
 
 static bool allocate(cgs_start_states *c) {
     size_t n = (size_t)c->count, C = (size_t)c->context, D = (size_t)c->D;
-    size_t states = n * (size_t)c->state_dim;
+    size_t states = n * (size_t)c->state_dim + 1;
     c->state = malloc(states * sizeof *c->state);
     c->goal_state = malloc(states * sizeof *c->goal_state);
     c->z = malloc(n * C * D * sizeof *c->z);
@@ -102,9 +102,11 @@ static cgs_status read_case(reader *r, int i, const cgs_start *s, uint8_t *frame
     int64_t first = s->row - s->step;
     int senses = r->proprio ? r->proprio->dim : 0;
     size_t n = (size_t)i, C = (size_t)c->context, dim = (size_t)c->state_dim;
-    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row, 1, c->state + n * dim));
-    CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row + r->goal_offset, 1,
-                                      c->goal_state + n * dim));
+    if (dim > 0) {
+        CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row, 1, c->state + n * dim));
+        CGS_TRY(cgs_dataset_read_rows_f64(data, column, s->row + r->goal_offset, 1,
+                                          c->goal_state + n * dim));
+    }
     for (int k = 0; k < c->context; k++) {
         int64_t step = s->step - (int64_t)(c->context - 1 - k) * r->scale->frameskip;
         if (step < 0) step = 0;
@@ -193,7 +195,7 @@ cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const 
                         s->height, s->width, S, S);
     c->count = starts->count;
     c->context = context;
-    c->state_dim = env->state_dim;
+    c->state_dim = env ? env->state_dim : 0;
     c->D = m->width;
     c->A = cgs_model_action_block(m);
     size_t frame = (size_t)S * (size_t)S * 3, n = TOGETHER * ((size_t)context + 1);

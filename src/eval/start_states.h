@@ -26,7 +26,8 @@ cgs_status cgs_state_column(const cgs_source *s, const cgs_env_class *env, const
 
 /* context: 1, or the frames of the dataset-initialised protocol: frameskip rows apart, copies of
  * the episode's first frame before it, actions before it zero as recorded.  proprio may be NULL
- * where the model needs none.  Free with cgs_start_states_free, also after a failure. */
+ * where the model needs none.  env NULL: no states are read (state_dim 0), and no episode can be
+ * played.  Free with cgs_start_states_free, also after a failure. */
 cgs_status cgs_start_states_build(cgs_start_states *c, cgs_dataset *data, const cgs_env_class *env,
                                   const cgs_starts *starts, cgs_encoder *encoder,
                                   const cgs_model *m, const cgs_action_scale *scale,

@@ -80,9 +80,9 @@ cgs_status cgs_model_import(cgs_lewm **out, cgs_model_card *card, cgs_import *ho
 /* Writes only the weights.  With a card the file's metadata contains its config.json. */
 cgs_status cgs_lewm_save_weights(const cgs_lewm *m, const char *path, const cgs_model_card *card);
 
-/* Fills an existing model from a weight file; both Transformers namings and a "model." prefix are
- * accepted, tensors that are no part of LeWM are counted in *ignored (may be NULL).  After a
- * failure the model has a mixture of old and new weights. */
+/* Fills an existing model from a weight file, by any of the names of tensor_names.h; what belongs
+ * to a training alone is counted in *ignored (may be NULL).  After a failure the model has a
+ * mixture of old and new weights. */
 cgs_status cgs_lewm_load_weights(cgs_lewm *m, const char *path, int *ignored);
 
 /* Sizes from the shapes of a weight file (and nothing else).  What shapes do not determine (heads,

@@ -34,6 +34,7 @@ static void draw_run(cgs_page *p, const cgs_folder *f, cgs_tables_run *of, char 
     of->priors = cgs_section_priors(p, f, rates);
     cgs_section_plans(p, f);
     of->models = cgs_section_training(p, f, of->model);
+    cgs_section_learned(p, f);
     cgs_section_probe(p, f);
     cgs_section_theory(p, f);
     cgs_section_decode(p, f);

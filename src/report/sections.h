@@ -26,6 +26,7 @@ typedef struct cgs_straightness {
 } cgs_straightness;
 enum { CGS_MOST_TRAINED = 24 };
 int cgs_section_training(cgs_page *p, const cgs_folder *f, cgs_straightness *straight);
+void cgs_section_learned(cgs_page *p, const cgs_folder *f);
 void cgs_section_geometry(cgs_page *p, const cgs_folder *f);
 void cgs_section_mechanism(cgs_page *p, const cgs_folder *f);
 void cgs_section_probe(cgs_page *p, const cgs_folder *f);

@@ -147,8 +147,15 @@ cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class *
     return CGS_OK;
 }
 
-cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class *env,
-                                 const cgs_source *data) {
+cgs_status cgs_dataset_env_if_any(cgs_dataset *d, const char *id, const cgs_env_class **env) {
+    const char *name = cgs_dataset_attribute(d, "env");
+    bool known = id || cgs_dataset_attribute(d, CGS_ENV_FILE);
+    if (known || (name && cgs_env_find(name, env) == CGS_OK)) return cgs_dataset_env(d, id, env);
+    *env = NULL;
+    return CGS_OK;
+}
+
+static cgs_status fits_env(const cgs_loaded_model *s, const cgs_env_class *env) {
     const cgs_model *m = s->model;
     if (m->action_dim != env->action_dim)
         return cgs_fail(CGS_EARG, "%s: the model was trained for actions of %d numbers, %s has %d",
@@ -160,6 +167,13 @@ cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class 
         return cgs_fail(CGS_EARG,
                         "%s: the model was trained in version %s of %s, this is version %d", s->dir,
                         s->card.env_version, env->id, env->version);
+    return CGS_OK;
+}
+
+cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class *env,
+                                 const cgs_source *data) {
+    const cgs_model *m = s->model;
+    if (env) CGS_TRY(fits_env(s, env));
     if (data && data->pixels >= 0 &&
         (data->height != m->image_size || data->width != m->image_size))
         return cgs_fail(CGS_EARG, "%s: pictures of %d x %d pixels, the model of %s sees %d x %d",

@@ -55,7 +55,11 @@ cgs_status cgs_weights_identity(cgs_model *m, uint64_t *out);
 /* The environment of a dataset: `id`, or what the file says when id is NULL.  A file that was
  * collected in another environment or another version of it is refused. */
 cgs_status cgs_dataset_env(cgs_dataset *d, const char *id, const cgs_env_class **env);
-/* Refuses a model of another environment, another version, or another action size. */
+/* The same, *env NULL where the file names none, or one that this build does not have; data of a
+ * plug-in want it. */
+cgs_status cgs_dataset_env_if_any(cgs_dataset *d, const char *id, const cgs_env_class **env);
+/* Refuses a model of another environment, another version, or another action size; env NULL: of
+ * pictures of another size alone. */
 cgs_status cgs_loaded_model_fits(const cgs_loaded_model *s, const cgs_env_class *env,
                                  const cgs_source *data);
 

@@ -91,9 +91,9 @@ static cgs_status other_env(builder *b) {
 }
 
 /* rows that an environment cannot have: responses are drawn in the plane of two action channels */
-static bool impossible(const builder *b, const char *row) {
+static bool impossible(const cgs_study_options *o, const char *row) {
     const cgs_env_class *env;
-    return b->o->env && !strcmp(row, "geometry") && cgs_env_find(b->o->env, &env) == CGS_OK &&
+    return o->env && !strcmp(row, "geometry") && cgs_env_find(o->env, &env) == CGS_OK &&
            env->action_dim < 2;
 }
 
@@ -360,6 +360,9 @@ static cgs_status choose(cgs_study *s, const cgs_study_options *o, const char *r
             if (!called(&s->stage[i], o->only[k])) continue;
             any = s->stage[i].selected = true;
         }
+        if (!any && impossible(o, o->only[k]))
+            return cgs_fail(CGS_EARG, "%s has one action channel, %s needs two", o->env,
+                            o->only[k]);
         if (!any)
             return cgs_fail(CGS_EARG, "%s has no stage \"%.80s\"; its stages are %s",
                             s->recipe->name, o->only[k], rows);
@@ -388,7 +391,7 @@ static cgs_status build(builder *b) {
         const char *what = id[k % ids];
         const cgs_study_row *row = cgs_study_row_find(what);
         bool there = (b->o->data && !strcmp(what, "collect")) ||
-                     (b->o->backbone && !strcmp(what, "pretrain")) || impossible(b, what);
+                     (b->o->backbone && !strcmp(what, "pretrain")) || impossible(b->o, what);
         if (!row) rc = cgs_fail(CGS_EARG, "unknown row \"%s\"", what);
         b->round = k / ids;
         if (rc == CGS_OK && !there) rc = add_row(b, row, b->round);

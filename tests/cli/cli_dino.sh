@@ -29,6 +29,16 @@ cut_off KILL parts/checkpoint.safetensors 0 parts \
     --resume || fail "resume"
 cmp -s whole/model.safetensors parts/model.safetensors || fail "a continued run differs"
 
+# trained further: sizes, method and backbone are the model's
+"$cgs" train --data wall.h5 --init whole --out further --quiet train.updates=1 train.batch=4 \
+    train.precision=f32 train.validate_batches=1 data.train_fraction=0.7 optim.lr=0 optim.head_lr=0 ||
+    fail "--init of DINO-WM"
+grep -q "train.method = dinowm-patch-cgs" further/config.txt || fail "the method is not the model's"
+cmp -s whole/model.safetensors further/model.safetensors || fail "it begins with other weights"
+[ ! -e further/learned.json ] || fail "LeWM alone is measured"
+if "$cgs" export whole --out graphs --onnx 2>err; then fail "DINO-WM as ONNX"; fi
+grep -q "only LeWM is written as ONNX" err || fail "$(cat err)"
+
 # without the cache the backbone runs in every update: the same numbers
 "$cgs" train "$@" --out live --method dinowm-cls train.updates=2 data.features=false || fail live
 "$cgs" info cls --json | grep -q '"model":"DINO-WM"' || fail "info of a model"

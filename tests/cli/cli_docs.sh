@@ -53,11 +53,14 @@ if [ $python = yes ]; then
 fi
 
 # the tables of the documents are those of the stored lines, by the command that stands beside them
-command=$(sed -n '/^(cd results\/brief/,/)$/p' "$here/docs/results.md")
-[ -n "$command" ] || fail "docs/results.md has no command for its tables"
 mkdir "$tmp/docs"
-(cd "$here" && PATH=$build:$PATH sh -euc "$(echo "$command" | sed "s#\.\./\.\./docs#$tmp/docs#; s#\.\./\.\./report#$tmp/report#")") >/dev/null 2>&1 || fail "the tables"
-cmp "$tmp/docs/results-tables.md" "$here/docs/results-tables.md" || fail "docs/results-tables.md is not what its command writes"
+for pair in brief:tables laptop:laptop; do
+    lines=${pair%:*} page=results-${pair#*:}.md
+    command=$(sed -n "/^(cd results\/$lines/,/)\$/p" "$here/docs/results.md")
+    [ -n "$command" ] || fail "docs/results.md has no command for $page"
+    (cd "$here" && PATH=$build:$PATH sh -euc "$(echo "$command" | sed "s#\.\./\.\./docs#$tmp/docs#; s#\.\./\.\./report#$tmp/report#")") >/dev/null 2>&1 || fail "the tables of $lines"
+    cmp "$tmp/docs/$page" "$here/docs/$page" || fail "docs/$page is not what its command writes"
+done
 
 command=$(sed -n '/^(cd results &&/,/)$/p' "$here/docs/results.md")
 [ -n "$command" ] || fail "docs/results.md has no command for its claims"
@@ -144,7 +147,7 @@ wide() { # document...: lines that are too long
 printf '%0101d a\n' 0 >"$tmp/wrong"
 [ -n "$(LC_ALL=C wide "$tmp/wrong")" ] || fail "a line that is too long goes unnoticed"
 # shellcheck disable=SC2086
-long=$(LC_ALL=C wide $(echo "$documents" | grep -v -e results-tables -e docs/claims))
+long=$(LC_ALL=C wide $(echo "$documents" | grep -v -e results-tables -e results-laptop -e docs/claims))
 [ -z "$long" ] || fail "lines over 100 columns: $long"
 
 for folder in results/*/; do [ -s "$folder/README.md" ] || fail "$folder has no README"; done

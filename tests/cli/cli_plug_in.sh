@@ -88,6 +88,11 @@ grep -q "collect --env ./libcartpole.so" out || fail "$(cat out)"
 grep "cgs eval" out | grep -v -- "--env ./libcartpole.so" && fail "an evaluation without --env"
 if grep -q "policy" out; then fail "the study's policy: $(cat out)"; fi
 
+refuse "cartpole has one action channel" cgs reproduce demo --env ./libcartpole.so --dry-run --out s --only geometry
+cgs reproduce tworooms --preset tiny --seeds 1 --env ./libcartpole.so --out s --device cpu --only collect train budget-cem \
+    >out 2>err || fail "a study: $(cat err)"
+grep -q "$sha" s/study.json && grep -q "$sha" s/results.jsonl || fail "the study does not say which plug-in"
+
 # ---- code is loaded by its path alone ----------------------------------------------------
 refuse "--env ./libcartpole.so" cgs eval --data cart.h5 --model m $few --seeds 3 --episodes 5
 refuse "$sha" cgs probe --data cart.h5 --model m --episodes 14
@@ -178,6 +183,19 @@ case $build in
     ln -s "$build"/libcgs.so.?.* "$(readelf -d program | sed -n 's/.*NEEDED.*\[\(libcgs[^]]*\)\].*/\1/p')"
     LD_LIBRARY_PATH=. ./program >out || fail "$(cat out)"
     grep -q "^cartpole 4 " out || fail "$(cat out)"
+    CGS_LIBRARY=$(ls "$build"/libcgs.so.?.*) PYTHONPATH=$here/../python PYTHONDONTWRITEBYTECODE=1 "$python" - <<'PY' || fail "python"
+import cgs
+id = cgs.load_environment("./libcartpole.so")
+assert id == "cartpole" and id in cgs.environments()
+sim = cgs.Sim(id, size=32)
+sim.reset(seed=0)
+sim.step([1.0])
+try:
+    cgs.load_environment("libcartpole.so")
+    assert False
+except cgs.Error as e:
+    assert "slash" in str(e), e
+PY
     ;;
 esac
 echo "plug-ins: $(cgs envs --env ./libcartpole.so --json | head -c 60)"

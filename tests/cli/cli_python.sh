@@ -132,7 +132,7 @@ PY
 if command -v python3 >/dev/null; then python3 "$tmp/door.py" "$tmp" bare >/dev/null; fi
 
 # what it declares is what the header declares
-sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/\1/p' "$here/../include/cgs/cgs.h" | grep -v 'cgs_set_log\|_fn$' |
+sed -n 's/.*\b\(cgs_[a-z0-9_]*\)(.*/\1/p' "$here"/../include/cgs/*.h | grep -v 'cgs_set_log\|cgs_env_add\|_fn$' |
     sort -u >"$tmp/header"
 grep -o '("cgs_[a-z0-9_]*"' "$here/../python/cgs/_declarations.py" | tr -d '("' | sort -u >"$tmp/module"
 diff "$tmp/header" "$tmp/module" || { echo "FAILED: python/cgs declares other functions"; exit 1; }
