@@ -27,7 +27,7 @@ static inline float element(matrix m, size_t i, size_t j) {
 }
 
 static inline cgs_vec vector_at(matrix m, size_t at) {
-    if (m.type == CGS_BF16) return widen_halves((const uint16_t *)m.p + at);
+    if (m.type == CGS_BF16) return widened((const uint16_t *)m.p + at);
     return *(const cgs_vec_loose *)((const float *)m.p + at);
 }
 

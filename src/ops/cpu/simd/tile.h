@@ -8,30 +8,31 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined __AVX512F__
 enum { VECTOR = 16, TILE_M = 12 };
-#define LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#define LANE_NUMBERS 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 #elif defined __AVX__
 enum { VECTOR = 8, TILE_M = 6 };
-#define LANES 0, 1, 2, 3, 4, 5, 6, 7
+#define LANE_NUMBERS 0, 1, 2, 3, 4, 5, 6, 7
 #elif defined __aarch64__ /* NEON: 32 registers of 4 */
 enum { VECTOR = 4, TILE_M = 12 };
-#define LANES 0, 1, 2, 3
+#define LANE_NUMBERS 0, 1, 2, 3
 #else
 enum { VECTOR = 4, TILE_M = 6 };
-#define LANES 0, 1, 2, 3
+#define LANE_NUMBERS 0, 1, 2, 3
 #endif
 enum { TILE_N = 2 * VECTOR };
 
 typedef float cgs_vec __attribute__((vector_size(VECTOR * 4)));
 typedef float cgs_vec_loose __attribute__((vector_size(VECTOR * 4), aligned(4)));
-typedef unsigned cgs_lanes __attribute__((vector_size(VECTOR * 4)));
-typedef unsigned short cgs_halves __attribute__((vector_size(VECTOR * 2), aligned(2)));
+typedef uint16_t cgs_vec_half __attribute__((vector_size(VECTOR * 2), aligned(2)));
+typedef uint32_t cgs_vec_bits __attribute__((vector_size(VECTOR * 4)));
 
 /* VECTOR numbers in bf16 */
-static inline cgs_vec widen_halves(const unsigned short *from) {
-    return (cgs_vec)(__builtin_convertvector(*(const cgs_halves *)from, cgs_lanes) << 16);
+static inline cgs_vec widened(const uint16_t *from) {
+    return (cgs_vec)(__builtin_convertvector(*(const cgs_vec_half *)from, cgs_vec_bits) << 16);
 }
 
 /* c (TILE_M, TILE_N) = or += sum over k of a[i*row + k*col] b[k*ldb + j] */
@@ -65,7 +66,8 @@ static inline __attribute__((always_inline)) void tile(float *c, size_t ldc, con
 }
 
 /* of the numbers of a, then those of b, the chosen ones */
-static inline __attribute__((always_inline)) cgs_vec chosen(cgs_vec a, cgs_vec b, cgs_lanes which) {
+static inline __attribute__((always_inline)) cgs_vec chosen(cgs_vec a, cgs_vec b,
+                                                            cgs_vec_bits which) {
 #if defined __clang__
     cgs_vec r = a;
     for (unsigned j = 0; j < VECTOR; j++)
@@ -82,8 +84,9 @@ static inline __attribute__((always_inline)) void turn_square(float *to, size_t 
                                                               cgs_vec r[VECTOR]) {
 #pragma GCC unroll 4
     for (unsigned s = 1; s < VECTOR; s *= 2) {
-        const cgs_lanes lane = {LANES}, other = (cgs_lanes)((lane & s) != 0) & (VECTOR - s);
-        const cgs_lanes upper = lane + other, lower = lane + s + other;
+        const cgs_vec_bits lane = {LANE_NUMBERS},
+                           other = (cgs_vec_bits)((lane & s) != 0) & (VECTOR - s);
+        const cgs_vec_bits upper = lane + other, lower = lane + s + other;
 #pragma GCC unroll 16
         for (unsigned i = 0; i < VECTOR; i++) {
             if (i & s) continue;
