@@ -13,7 +13,7 @@ import numpy as np
 import cgs
 from record import WORLDS
 
-PLANNERS = {"mppi": {}, "cem": {}, "random": {}}
+PLANNERS = ("random", "mppi", "cem")
 
 
 def explained(agent, world, fit=1500, test=500):
@@ -35,13 +35,9 @@ def judge(name, data, model, count, out):
     with cgs.Agent(model, threads=2) as agent:
         print(name, "R^2", " ".join(f"{v:.3f}" for v in explained(agent, world)))
         starts = cgs.starts(data, count, held_out=agent, skip=world.reached)
-    for history in ("native", "online"):
-        for planner in PLANNERS:
-            if planner == "random" and history == "online":
-                continue
-            result = cgs.evaluate(model, world, starts, planner=planner, threads=2, history=history,
-                                  execute=1 if history == "online" else 0, out=out, compact=True)
-            print(name, planner, history, result, f"{result.seconds:.2f} s of planning per episode")
+    for planner in PLANNERS:
+        result = cgs.evaluate(model, world, starts, planner=planner, threads=2, out=out, compact=True)
+        print(f"{name} {planner} {result}; {result.seconds:.2f} s of planning per episode")
 
 
 if __name__ == "__main__":

@@ -340,6 +340,39 @@ typedef struct cgs_result {
 cgs_status cgs_result_line(const cgs_agent *a, const cgs_result *r, char hash[17], char **line);
 void cgs_line_free(char *text);
 
+/* ---- training ---------------------------------------------------------------------------
+ * What `cgs train` does.  NULLs mean the values in brackets. */
+typedef struct cgs_train_options {
+    const char *data, *out; /* dataset; run directory, which becomes a model directory */
+    const char *size;       /* "paper" or "small" ["paper", or the sizes of init] */
+    const char *method;     /* as `cgs help train` lists them ["lewm-cgs"] */
+    const char *init;       /* a model to begin with: a directory or a weight file [none] */
+    const char *cache;      /* where copies made from the dataset lie [beside it] */
+    const char *device;     /* ["auto": a GPU if there is one] */
+    const char *precision;  /* "f32" or "bf16" [by the settings] */
+    int threads;            /* [one per core] */
+    int resume;             /* 1: go on from the checkpoint in out, where there is one */
+    int force;              /* 1: replace the run or the model in out */
+    const char *const
+        *settings; /* (setting_count) "KEY=VALUE", as `cgs help settings` lists them */
+    int setting_count;
+} cgs_train_options;
+
+typedef struct cgs_train_progress {
+    uint64_t step, total; /* updates done, and of the whole run */
+    double loss, prediction, rate, frames_per_second;
+    int validated; /* 1: after this update held-out windows were looked at: */
+    double valid_prediction, valid_mean, valid_copy; /* errors of the model, of predicting the mean
+                                                      * latent, and of predicting the last one */
+} cgs_train_progress;
+
+/* Called after every update, by the thread that called cgs_train; 0 saves and stops. */
+typedef int (*cgs_train_fn)(void *user, const cgs_train_progress *p);
+
+/* Returns when the run is finished, with CGS_ESTOPPED when fn has stopped it: the same call with
+ * resume goes on, to the same bits as if it had not been stopped.  fn may be NULL. */
+cgs_status cgs_train(const cgs_train_options *o, cgs_train_fn fn, void *user);
+
 #ifdef __cplusplus
 }
 #endif

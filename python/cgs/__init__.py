@@ -30,12 +30,14 @@ from .names import environments, load_environment, planners, version
 from .result import Outcome, Paired, Result, compare, wilson
 from .sim import Sim
 from .starts import Start, Starts, seeds, starts
+from .train import TrainStep, Validation, train
 from .vector import VectorSim
 from .writer import Writer
 
 __all__ = [
     "Agent", "Column", "Dataset", "Error", "Findings", "Outcome", "Paired", "Plan", "Result", "Sim",
-    "Start", "Starts", "VectorSim", "Writer", "check", "compare", "environments", "evaluate",
-    "load_environment", "numpy", "planners", "seeds", "starts", "version", "wilson",
+    "Start", "Starts", "TrainStep", "Validation", "VectorSim", "Writer", "check", "compare",
+    "environments", "evaluate", "load_environment", "numpy", "planners", "seeds", "starts", "train",
+    "version", "wilson",
 ]
 __version__ = version()

@@ -79,9 +79,24 @@ class ResultSettings(Structure):
                 ("count", c_int), ("start", POINTER(StartRow)), ("outcome", POINTER(OutcomeRow))]
 
 
+class TrainOptions(Structure):
+    _fields_ = [("data", c_char_p), ("out", c_char_p), ("size", c_char_p), ("method", c_char_p),
+                ("init", c_char_p), ("cache", c_char_p), ("device", c_char_p),
+                ("precision", c_char_p), ("threads", c_int), ("resume", c_int), ("force", c_int),
+                ("settings", POINTER(c_char_p)), ("setting_count", c_int)]
+
+
+class TrainProgress(Structure):
+    _fields_ = [("step", c_uint64), ("total", c_uint64), ("loss", c_double),
+                ("prediction", c_double), ("rate", c_double), ("frames_per_second", c_double),
+                ("validated", c_int), ("valid_prediction", c_double), ("valid_mean", c_double),
+                ("valid_copy", c_double)]
+
+
 COST = CFUNCTYPE(c_int, c_void_p, POINTER(c_float), POINTER(c_float), c_int, POINTER(c_float))
 FOUND = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 SKIP = CFUNCTYPE(c_int, c_void_p, POINTER(StartRow))
+TRAIN = CFUNCTYPE(c_int, c_void_p, POINTER(TrainProgress))
 
 # name, result, arguments
 FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
@@ -101,9 +116,9 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("cgs_agent_weigh", c_int, [c_void_p, POINTER(c_double), POINTER(c_double)]),
     ("cgs_planner_count", c_int, []),
     ("cgs_planner_id", c_char_p, [c_int]),
-    ("cgs_env_load", c_int, [c_char_p, POINTER(c_char_p)]),
     ("cgs_sim_count", c_int, []),
     ("cgs_sim_id", c_char_p, [c_int]),
+    ("cgs_env_load", c_int, [c_char_p, POINTER(c_char_p)]),
     ("cgs_sim_create", c_int, [POINTER(c_void_p), c_char_p]),
     ("cgs_sim_destroy", None, [c_void_p]),
     ("cgs_sim_describe", SimInfo, [c_void_p]),
@@ -139,4 +154,5 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("cgs_result_line", c_int, [c_void_p, POINTER(ResultSettings), c_char * 17,
                                 POINTER(c_void_p)]),
     ("cgs_line_free", None, [c_void_p]),
+    ("cgs_train", c_int, [POINTER(TrainOptions), TRAIN, c_void_p]),
 ]

@@ -11,10 +11,12 @@ from ._gym import Env, box
 from ._library import call, lib
 from ._numbers import exactly, result
 from ._owner import Owner
+from .names import load_environment
 
 
 class Sim(Owner, Env):
-    """One environment with a goal: reset, then step.
+    """One environment with a goal: reset, then step.  id: a name that cgs.environments() gives, or
+    the path of a plug-in, "./libmine.so".
 
     Gymnasium's reset, step and render, spaces, seeds, terminated (the goal is reached, unless
     `continuing`) and truncated (after `limit` steps, 0: never).  observation: "state" or "pixels",
@@ -49,7 +51,8 @@ class Sim(Owner, Env):
     @staticmethod
     def _open_one(id: str) -> c_void_p:
         handle = c_void_p()
-        call(lib.cgs_sim_create(byref(handle), id.encode()))
+        known = load_environment(id) if "/" in id else id
+        call(lib.cgs_sim_create(byref(handle), known.encode()))
         return handle
 
     def close(self) -> None:

@@ -11,8 +11,7 @@
 #include "cli/view.h"
 #include "core/log.h"
 #include "core/threads.h"
-#include "data/accept.h"
-#include "train/train.h"
+#include "train/request.h"
 
 typedef struct watching {
     cgs_progress bar;
@@ -49,79 +48,6 @@ static bool watch(void *user, const cgs_step_info *i, const cgs_validation *v) {
                (unsigned long long)i->step, i->loss, v->term[0], v->term[1], v->term[2], v->term[3],
                v->trivial.copy, v->trivial.mean, v->cosine, i->frames_per_s);
     return !cgs_interrupted();
-}
-
-/* what the command line says about the run */
-typedef struct request {
-    const char *data, *out, *config, *size, *method, *precision, *backbone, *init;
-    const cgs_words *words;
-    bool resume;
-} request;
-
-/* what the data decide: sizes of actions and proprioception, which of the paper's weights apply */
-static cgs_status fit_to_data(cgs_run_config *c, const char *data, const char *method) {
-    cgs_dataset *d;
-    CGS_TRY(cgs_dataset_open(&d, data));
-    const char *env = cgs_dataset_attribute(d, "env");
-    const cgs_source *s = cgs_dataset_source(d);
-    int proprio = cgs_source_find(s, "proprio");
-    if (s->action_dim > 0 && s->action_dim <= CGS_MAX_ACTIONS)
-        c->model.action_dim = c->dino.action_dim = s->action_dim;
-    if (proprio >= 0) c->dino.proprio_dim = (int)s->columns[proprio].values;
-    cgs_status rc = cgs_run_method(c, method, env ? env : "");
-    cgs_dataset_close(d);
-    return rc;
-}
-
-/* the settings of a new run, before those that are given one by one */
-static cgs_status begin(cgs_run_config *c, const request *q) {
-    char method[64] = "lewm-cgs";
-    if (q->init && !q->size)
-        CGS_TRY(cgs_run_like(c, q->init, method, sizeof method));
-    else
-        CGS_TRY(cgs_run_preset(c, q->size ? q->size : "paper"));
-    return fit_to_data(c, q->data, q->method ? q->method : method);
-}
-
-/* A preset contradicts a stored run that has more of the other preset's sizes. */
-static cgs_status check_size(const cgs_run_config *c, const request *q) {
-    static const char *const presets[] = {"paper", "small"};
-    int alike[2] = {0}, given = -1;
-    for (int i = 0; i < 2; i++) {
-        cgs_lewm_config preset;
-        CGS_TRY(cgs_lewm_preset(&preset, presets[i]));
-        if (!strcmp(q->size, presets[i])) given = i;
-        alike[i] += preset.image_size == c->model.image_size;
-        alike[i] += preset.width == c->model.width;
-        alike[i] += preset.encoder_layers == c->model.encoder_layers;
-    }
-    cgs_lewm_config unknown;
-    if (given < 0) return cgs_lewm_preset(&unknown, q->size);
-    if (cgs_run_is_dinowm(c) || alike[given] >= alike[1 - given]) return CGS_OK;
-    return cgs_fail(CGS_EARG, "%s was made with --size %s", q->out, presets[1 - given]);
-}
-
-/* A resumed run has its stored settings; what the command line says must not contradict them. */
-static cgs_status go_on(cgs_run_config *c, const request *q) {
-    const char *made = c->train.method.s;
-    if (q->method && strcmp(q->method, made) != 0)
-        return cgs_fail(CGS_EARG, "%s was made with --method %s", q->out, made);
-    return q->size ? check_size(c, q) : CGS_OK;
-}
-
-/* all settings; later ones win */
-static cgs_status settle(cgs_run_config *c, const request *q) {
-    cgs_section sections[2];
-    bool stored = false;
-    if (q->resume) CGS_TRY(cgs_run_stored(c, q->out, &stored));
-    CGS_TRY(stored ? go_on(c, q) : begin(c, q));
-    if (q->backbone) CGS_TRY(cgs_run_backbone(c, q->backbone));
-    cgs_run_sections(c, sections);
-    if (q->config) CGS_TRY(cgs_config_read(sections, 2, q->config));
-    for (int i = 0; i < q->words->count; i++)
-        CGS_TRY(cgs_config_assign(sections, 2, q->words->word[i]));
-    if (q->precision) CGS_TRY(cgs_config_set(sections, 2, "train.precision", q->precision));
-    return q->init ? cgs_config_set(sections, 2, "train.init", q->init) : CGS_OK;
 }
 
 /* what matters of the run; all of its settings lie beside the model */
@@ -171,7 +97,7 @@ static cgs_status train(cgs_run_config *c, const char *data, const char *out, cg
 }
 
 static int run(int argc, char **argv, const cgs_verb *self) {
-    request q = {0};
+    cgs_train_request q = {0};
     const char *device = "auto", *cache = NULL;
     bool force = false, quiet = false, json = false, view = false, settings = false;
     int threads = 0;
@@ -207,10 +133,11 @@ static int run(int argc, char **argv, const cgs_verb *self) {
     cgs_words words;
     cgs_run_config c = {0};
     cgs_status rc = cgs_options_parse(self, opts, CGS_COUNT(opts), argc, argv, &words);
-    q.words = &words;
+    q.settings = (const char *const *)words.word;
+    q.setting_count = words.count;
     if (rc == CGS_OK && q.resume && force)
         rc = cgs_fail(CGS_EARG, "--resume goes on with what --force replaces: give one of them");
-    if (rc == CGS_OK) rc = settle(&c, &q);
+    if (rc == CGS_OK) rc = cgs_train_settle(&c, &q);
     c.cache = cache;
     c.force = force;
     if (rc == CGS_OK) {

@@ -147,8 +147,14 @@ refused(ValueError, "2 for 3", lambda: cgs.VectorSim("tworooms", 3).step([[0, 0]
 refused(ValueError, "observation", lambda: cgs.Sim("tworooms", observation="sound"))
 refused(ValueError, '"speed"', lambda: env.reset(options={"speed": 1}))
 refused(ValueError, "state: wants 2", lambda: env.reset(options={"state": [1]}))
+if len(sys.argv) > 2:  # a plug-in is an environment by its path
+    pole = cgs.Sim(sys.argv[2], size=32)
+    assert pole.id == "cartpole" and pole.action_space.shape == (1,)
+    assert pole.reset(seed=1)[0] in pole.observation_space and len(bytes(pole.render())) == 3072
+    refused(cgs.Error, "nothing.so", lambda: cgs.Sim("./nothing.so"))
 print(how, "keeps the rules")
 PY
-"$python" "$tmp/rules.py" numpy
-"$python" "$tmp/rules.py" bare
+${CC:-cc} -shared -fPIC -O2 -I"$here/../include" -o "$tmp/libcartpole.so" "$here/../examples/env_cartpole.c" -lm
+"$python" "$tmp/rules.py" numpy "$tmp/libcartpole.so"
+"$python" "$tmp/rules.py" bare "$tmp/libcartpole.so"
 PYTHONPATH="$PYTHONPATH:$tmp/stand-in" "$python" "$tmp/rules.py" stand-in
