@@ -83,33 +83,56 @@ static inline __m512 widened(__m256i x) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-/* GELU that is rounded to bf16, of numbers in f32 or bf16 */
-__attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, const cgs_tensor *x,
-                                                               size_t at, size_t n) {
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        __m512 v;
-        if (x->dtype == CGS_F32) {
-            v = _mm512_maskz_loadu_ps(mask, (const float *)x->data + at + i);
-        } else {
-            __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)x->data + at + i);
-            v = widened(half);
-        }
-        _mm256_mask_storeu_epi16(to + i, mask, (__m256i)_mm512_cvtneps_pbh(gelu_vector(v)));
+/* GELU that is rounded to bf16, of 16 numbers in f32 or bf16, or those of the mask.  whole: all of
+ * them, a constant, for masks of memory take time. */
+__attribute__((target("avx512bf16"), always_inline)) static inline void
+gelu_16(uint16_t *to, const cgs_tensor *x, size_t at, bool whole, __mmask16 mask) {
+    const float *wide = (const float *)x->data + at;
+    const uint16_t *half = (const uint16_t *)x->data + at;
+    __m512 v;
+    if (x->dtype == CGS_F32)
+        v = whole ? _mm512_loadu_ps(wide) : _mm512_maskz_loadu_ps(mask, wide);
+    else
+        v = widened(whole ? _mm256_loadu_si256((const __m256i *)half)
+                          : _mm256_maskz_loadu_epi16(mask, half));
+    __m256i y = (__m256i)_mm512_cvtneps_pbh(gelu_vector(v));
+    if (whole)
+        _mm256_storeu_si256((__m256i *)to, y);
+    else
+        _mm256_mask_storeu_epi16(to, mask, y);
+}
+
+/* ... of 16 numbers in bf16, which its slope replaces */
+__attribute__((target("avx512bf16"), always_inline)) static inline void
+gelu_16_leaving_slope(uint16_t *to, uint16_t *x, bool whole, __mmask16 mask) {
+    __m512 slope, v = widened(whole ? _mm256_loadu_si256((const __m256i *)x)
+                                    : _mm256_maskz_loadu_epi16(mask, x));
+    v = gelu_and_slope(v, 1 / CGS_SLOPE_STEP, 0.5f - CGS_SLOPE_LEAST / CGS_SLOPE_STEP, &slope);
+    __m256i y = (__m256i)_mm512_cvtneps_pbh(v);
+    __m256i steps = _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(slope));
+    if (whole) {
+        _mm256_storeu_si256((__m256i *)to, y);
+        _mm256_storeu_si256((__m256i *)x, steps);
+    } else {
+        _mm256_mask_storeu_epi16(to, mask, y);
+        _mm256_mask_storeu_epi16(x, mask, steps);
     }
 }
 
-/* GELU of numbers in bf16, which its slope replaces */
+static inline __mmask16 first_of(size_t n) { return (__mmask16)((1u << n) - 1); } /* n < 16 */
+
+__attribute__((target("avx512bf16"))) static void gelu_to_bf16(uint16_t *to, const cgs_tensor *x,
+                                                               size_t at, size_t n) {
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) gelu_16(to + i, x, at + i, true, 0);
+    if (i < n) gelu_16(to + i, x, at + i, false, first_of(n - i));
+}
+
 __attribute__((target("avx512bf16"))) static void gelu_leaving_slope(uint16_t *to, uint16_t *x,
                                                                      size_t n) {
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        __m512 v = widened(_mm256_maskz_loadu_epi16(mask, x + i)), slope;
-        v = gelu_and_slope(v, 1 / CGS_SLOPE_STEP, 0.5f - CGS_SLOPE_LEAST / CGS_SLOPE_STEP, &slope);
-        __m256i steps = _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(slope));
-        _mm256_mask_storeu_epi16(to + i, mask, (__m256i)_mm512_cvtneps_pbh(v));
-        _mm256_mask_storeu_epi16(x + i, mask, steps);
-    }
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) gelu_16_leaving_slope(to + i, x + i, true, 0);
+    if (i < n) gelu_16_leaving_slope(to + i, x + i, false, first_of(n - i));
 }
 #endif
 

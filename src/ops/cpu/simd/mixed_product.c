@@ -8,13 +8,6 @@
 #include "ops/cpu/simd/simd.h"
 #include "ops/cpu/simd/tile.h"
 
-typedef uint16_t cgs_vec_half __attribute__((vector_size(VECTOR * 2), aligned(2)));
-typedef uint32_t cgs_vec_bits __attribute__((vector_size(VECTOR * 4)));
-
-static inline cgs_vec widened(const uint16_t *from) {
-    return (cgs_vec)(__builtin_convertvector(*(const cgs_vec_half *)from, cgs_vec_bits) << 16);
-}
-
 /* c (rows, TILE_N), rows at most TILE_M and known to the compiler: the sums stay in registers */
 static inline __attribute__((always_inline)) void block(float *c, const float *a, const uint16_t *b,
                                                         size_t N, size_t K, int rows) {

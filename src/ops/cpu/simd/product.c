@@ -26,6 +26,29 @@ static inline float element(matrix m, size_t i, size_t j) {
                              : cgs_bf16_to_f32(((const uint16_t *)m.p)[at]);
 }
 
+static inline cgs_vec vector_at(matrix m, size_t at) {
+    if (m.type == CGS_BF16) return widened((const uint16_t *)m.p + at);
+    return *(const cgs_vec_loose *)((const float *)m.p + at);
+}
+
+/* n rows of m, `depth` elements of each from k0 on, to columns of `to`: squares of them turned by
+ * vectors where elements of a row are adjacent, the others one by one */
+static void pack_turned(float *to, matrix m, size_t i0, size_t n, size_t k0, size_t depth,
+                        size_t width) {
+    size_t turned = m.col == 1 ? n / VECTOR * VECTOR : 0, whole = depth / VECTOR * VECTOR;
+    for (size_t i = 0; i < turned; i += VECTOR)
+        for (size_t k = 0; k < whole; k += VECTOR) {
+            cgs_vec row[VECTOR];
+#pragma GCC unroll 16
+            for (size_t l = 0; l < VECTOR; l++)
+                row[l] = vector_at(m, (i0 + i + l) * m.row + k0 + k);
+            turn_square(to + k * width + i, width, row);
+        }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i < turned ? whole : 0; k < depth; k++)
+            to[k * width + i] = element(m, i0 + i, k0 + k);
+}
+
 /* rows i0.. of m and columns k0.. into panels of `width` rows: to[panel][k][row in panel],
  * padded with zeros; the right factor comes transposed */
 static void pack(float *to, matrix m, size_t i0, size_t rows, size_t k0, size_t depth,
@@ -40,9 +63,8 @@ static void pack(float *to, matrix m, size_t i0, size_t rows, size_t k0, size_t 
                 for (size_t i = n; i < width; i++) row[i] = 0;
             }
         } else {
-            for (size_t i = 0; i < width; i++)
-                for (size_t k = 0; k < depth; k++)
-                    to[k * width + i] = i < n ? element(m, i0 + panel + i, k0 + k) : 0.0f;
+            if (n < width) memset(to, 0, width * depth * sizeof *to);
+            pack_turned(to, m, i0 + panel, n, k0, depth, width);
         }
     }
 }
