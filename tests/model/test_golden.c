@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "sanitized.h"
 
 static void test_fill(void **state) {
     (void)state;
@@ -35,17 +36,8 @@ MODE(test_ref_bf16, "ref", CGS_BF16, 16, 2e-2)
 MODE(test_cpu_class_f32, "cpu", CGS_BF16, 32, 2e-2)
 MODE(test_ref_class_f32, "ref", CGS_BF16, 32, 2e-2)
 
-/* sanitizers slow the reference down by an order of magnitude: there, one mode must do */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 int main(void) {
-#ifdef SANITIZED
+#if SANITIZED
     puts("the paper-size model is too slow under a sanitizer; test_train and test_ops cover it");
     return 77;
 #endif
