@@ -21,7 +21,7 @@ export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 
 # those that take longest begin first, so that none of them runs alone at the end
 slow="cli_emulate test_mujoco_data cli_docs test_ops cli_env cli_study test_theory test_geometry
-  test_loop cli_report cli_mujoco cli_dinostudy cli_jobs cli_laptop"
+  test_loop test_rollout cli_manners cli_report cli_mujoco cli_dinostudy cli_jobs cli_laptop"
 declare -A file=() wanted=() name=() began=() # by name of a test, twice; by process id, twice
 for t in "$build"/tests/test_* "$here"/cli/cli_*.sh "$here"/tree/tree_*.sh; do
     case $t in *.o | *.d | *.log) continue ;; esac
